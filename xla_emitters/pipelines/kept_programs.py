@@ -17,7 +17,6 @@ from threading import Lock
 
 from xla_emitters import plugins
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.ways import tools_fingerprint
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
 from xla_emitters.runtime.cache import PROGRAMS, Cache, is_disabled, key_of
@@ -123,7 +122,11 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
     try:
         prices = options.tune == "price"
         needs_tools = prices or options.stage in TOOL_STAGES
-        tools = tools_fingerprint(with_sass=prices or options.stage == "sass") if needs_tools else ""
+        tools = ""
+        if needs_tools:
+            from xla_emitters.lowering.ways import tools_fingerprint
+
+            tools = tools_fingerprint(with_sass=prices or options.stage == "sass")
     except ToolError:
         return None
     return key_of(text, name, repr(options), repr(options.device), tools, *added)

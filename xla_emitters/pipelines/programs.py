@@ -39,7 +39,6 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.hlo_text.header import STACK_TABLES
-from xla_emitters.host.disc_convert_const_to_ral import write_constants
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
@@ -288,6 +287,8 @@ def compile_program(
         for row in PROGRAM_OPS:
             host.run(row.make(options), row.stage, context, copy)
         if options.constants:
+            from xla_emitters.host.disc_convert_const_to_ral import write_constants
+
             write_constants(copy, Path(options.constants))
     COMPILATIONS.made += 1
     made = OnDemand(name, module, sizes, stage, copy, fused, recorder.trace, options, plain)

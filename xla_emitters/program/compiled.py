@@ -10,21 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.program.arrays import Arrays, ArraySpec
-from xla_emitters.program.as_json import (
-    array_from_json,
-    array_json,
-    call_from_json,
-    call_json,
-    kernel_from_json,
-    kernel_json,
-)
 from xla_emitters.program.callees import Kernel, LibraryCall
-from xla_emitters.program.memory import peak_of_temporaries
 from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of
-from xla_emitters.program.steps import Launch, Step
-from xla_emitters.program.steps_json import value_from_json, value_json
+from xla_emitters.program.steps import Launch, Step, peak_of_temporaries
 from xla_emitters.trace import Trace
-from xla_emitters.trace.explain import explained, explained_json, remarks_json
 
 if TYPE_CHECKING:
     from xla_emitters.program.outline import Contents, Outline
@@ -255,6 +244,8 @@ class Program:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without traces. raises like `compilation`"""
+        from xla_emitters.program.as_json import array_json, call_json, kernel_json, value_json
+
         named = [{"name": name} for name in self.names] or [dict[str, str]()] * len(self.parameters)
         return {
             "name": self.name,
@@ -279,6 +270,8 @@ class Program:
     @staticmethod
     def from_json(data: Mapping[str, Any], graph: Trace | None = None, traces: tuple[Trace, ...] = ()) -> Program:
         """The inverse of `to_json`, with the traces that are stored beside it."""
+        from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json, value_from_json
+
         ptx = data["code"] if data["stage"] == "ptx" else data.get("ptx", "")
         compilation = Compiled(
             temporaries=tuple(map(array_from_json, data["temporaries"])),
@@ -399,6 +392,8 @@ class Compiled:
         return Contents(kind, made.work, (*dict.fromkeys(remarks), *made.remarks), facts, more if self.traces else ())
 
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
+        from xla_emitters.trace.explain import explained
+
         parts = [explained(self.graph)] if self.graph.remarks else []
         if not program.is_one_kernel:
             from xla_emitters.program.text import StepsText  # imported here, as the outline
@@ -409,6 +404,8 @@ class Compiled:
         return [*parts, *map(explained, self.traces)]
 
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
+        from xla_emitters.trace.explain import explained_json, remarks_json
+
         return {"remarks": remarks_json(self.graph), "kernels": [explained_json(trace) for trace in self.traces]}
 
 

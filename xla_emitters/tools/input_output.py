@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import DataError, UsageError
-from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
@@ -89,6 +88,8 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
     a kernel's files to a subdirectory with its name, or to the directory itself if there is only one trace.
     raises UsageError where the directory cannot be made.
     """
+    from xla_emitters.trace.text import dumps, stage_table, write_tree
+
     graph = [program.graph] if sum(program.graph.changed()) > 1 else []
     traces = (*graph, *program.compilation.recorded)
     for trace in traces:

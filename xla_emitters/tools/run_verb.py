@@ -39,7 +39,6 @@ from xla_emitters.tools.options import (
 )
 from xla_emitters.tools.ptx_files import add_launch, is_ptx, run_ptx
 from xla_emitters.tools.terminal import progress
-from xla_emitters.trace.text import stage_table
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -191,7 +190,7 @@ def _run_once(
     stream: IO[bytes],
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
-    from xla_emitters.program import array_json
+    from xla_emitters.program.as_json import array_json
     from xla_emitters.runtime.arrays import save_named
 
     ran = runner.run(given)
@@ -252,8 +251,6 @@ class _Runner:
         self._first: Reference | ExecutionError | None = None
 
     def compile(self) -> Program:
-        from xla_emitters.runtime.cupy_launcher import device_architecture
-
         options, is_program = self.options, self.given.is_program
         wanted, record = self.stage, "stages"
         if is_program:
@@ -265,6 +262,8 @@ class _Runner:
             wanted = self._last_stage()
         how = replace(compile_options(options), stage=wanted, record=record_wanted(options, record))
         if self.on_gpu:
+            from xla_emitters.runtime.cupy_launcher import device_architecture
+
             how = replace(how, target=device_architecture())
         self.program = self.given.compiled(how) if is_program else self._compiled(how)
         self.devices = 1 if is_program else self._devices()
@@ -304,6 +303,8 @@ class _Runner:
         return devices
 
     def show_stages(self) -> None:
+        from xla_emitters.trace.text import stage_table
+
         for trace in self.program.traces:
             print(stage_table(trace))
         for kernel in () if self.given.is_program else self.program.kernels:
@@ -360,11 +361,12 @@ class _Runner:
         if self.devices > 1:
             return self._run_on_devices(arrays)
         from xla_emitters.runtime.cpu_launcher import run_program
-        from xla_emitters.runtime.cupy_launcher import launch_program
 
         start, program, watch = time.perf_counter(), self.program, self.watch
         with progress(f"running {self.given.name}"):
             if self.on_gpu:
+                from xla_emitters.runtime.cupy_launcher import launch_program
+
                 results = launch_program(program, arrays, most_iterations=self.limit)
             else:
                 results = run_program(
@@ -455,11 +457,11 @@ class _Runner:
 
 def _runs_on_gpu(options: argparse.Namespace, given: Given) -> bool:
     """Whether the options and this machine say so. raises UsageError for options that contradict each other, ToolError without a GPU"""
+    watched = _watched_by(options)
+    if options.platform == "cpu" or (options.platform != "cuda" and given.is_program):
+        return False
     from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing
 
-    if options.platform != "cuda" and given.is_program:
-        return False
-    watched = _watched_by(options)
     if options.platform == "cuda" and options.stage:
         raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")
     if options.platform == "cuda" and watched:
@@ -467,7 +469,7 @@ def _runs_on_gpu(options: argparse.Namespace, given: Given) -> bool:
     reason = "a stage was asked for" if options.stage or watched else cuda_reason_missing()
     if options.platform == "cuda" and reason:
         raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
-    return options.platform != "cpu" and reason is None
+    return reason is None
 
 
 def _executed_stage(options: argparse.Namespace, given: Given) -> str:
@@ -515,17 +517,22 @@ class _Watch:
 
     def watchers(self, kernel: Kernel) -> list[Watcher]:
         """The watchers of a kernel's accesses."""
-        from xla_emitters.runtime.simt.access_counts import AccessCounter
-        from xla_emitters.runtime.simt.sanitizer import Sanitizer
+        found = list[Any]()
+        if self._options.sanitize:
+            from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
-        found: list[Watcher] = [Sanitizer()] if self._options.sanitize else []
+            found.append(Sanitizer())
         if self._options.access_report:
+            from xla_emitters.runtime.simt.access_counts import AccessCounter
+
             self._counters.append((kernel.name, AccessCounter()))
             found.append(self._counters[-1][1])
         return found
 
     def report(self) -> tuple[str, ...]:
         """The accesses of the last run."""
+        if not self._counters:
+            return ()
         from xla_emitters.runtime.simt.access_counts import access_table
 
         counters, self._counters = self._counters, []
