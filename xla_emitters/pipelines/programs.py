@@ -38,7 +38,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
-from xla_emitters.hlo_text.header import STACK_TABLES
+from xla_emitters.hlo_text.stack_frames import STACK_TABLES
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of

@@ -140,7 +140,8 @@ class Rules:
 class RulesOfFiles(Rules):
     """The rules of all dialects.
 
-    files  dialect -> names of the files of this folder with its rules; one is loaded when an op is looked up that none before it has
+    files  dialect -> names of the files of this folder with its rules, terminators in the first; one is loaded when an op is looked up
+           that none before it has
     """
 
     def __init__(self, files: Mapping[str, Sequence[str]]) -> None:
@@ -155,7 +156,8 @@ class RulesOfFiles(Rules):
         return next((table.steps[name] for table in self._tables(name) if name in table.steps), None)
 
     def branch_of(self, name: str) -> BranchRule | None:
-        return next((table.branches[name] for table in self._tables(name) if name in table.branches), None)
+        first = next(self._tables(name), None)
+        return first.branches.get(name) if first is not None else None
 
 
 def lifted(op: Operation, kernel: Kernel) -> Kernel:
@@ -493,9 +495,9 @@ class Scope:
         op = block.last_op
         if op is None or not op.has_trait(IsTerminator):
             raise InternalError("a block of a function does not end in a terminator", stage="simt")
-        if not op.successors:
-            return Branch(op, [(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
         rule = self.compiler.rules.branch_of(op.name)
+        if rule is None and not op.successors:
+            return Branch(op, [(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
         if rule is None:
             raise Unsupported(f"the executor has no rule for the branch '{op.name}'", stage="simt")
         selectors, decide, operands = rule(op)

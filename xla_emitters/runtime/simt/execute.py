@@ -47,6 +47,7 @@ RULES = RulesOfFiles(
         **{name: (name,) for name in ("nvvm", "scf", "tensor", "vector")},
         **dict.fromkeys(("builtin", "ub"), ("builtin",)),
         "llvm": ("llvm", "llvm_atomics", "llvm_intrinsics", "llvm_memory_intrinsics", "nvvm_intrinsics"),
+        "xla": ("xla_gpu",),
         "xla_gpu": ("xla_gpu", "xla_gpu_tensors", "xla_gpu_tiles", "atomics"),
     }
 )

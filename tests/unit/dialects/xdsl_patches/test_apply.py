@@ -9,7 +9,7 @@ from collections import Counter
 from functools import cache
 from types import ModuleType
 
-from xla_emitters.dialects.xdsl_patches.early import EARLY
+from xla_emitters.dialects.xdsl_patches import EARLY
 from xla_emitters.dialects.xdsl_patches.fast_classes import PlainClasses
 from xla_emitters.dialects.xdsl_patches.patch import Member, Patch, Trait
 from xla_emitters.dialects.xdsl_patches.table import PATCHES
