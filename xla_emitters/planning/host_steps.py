@@ -4,6 +4,7 @@
     while                    a loop over the steps of its condition and its body
     conditional              a branch, with a list of steps for each computation
     bitcast                  a copy of the bytes if the elements' width changes; otherwise nothing: it names the same memory
+    copy                     a copy of the bytes
     library instruction      a library call
 
 A buffer (see `host_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated before
@@ -244,7 +245,7 @@ class _HostSteps:
                 yield from self._branch(op)
             case "after-all":
                 pass  # a token is not an array, and steps run in order
-            case "bitcast":
+            case "bitcast" | "copy":
                 yield self._copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:
                 yield self._library_call(op)

@@ -25,6 +25,7 @@ from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.cupy_platform import find_cupy, to_device, to_host
+from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
@@ -112,7 +113,7 @@ def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
     if isinstance(array, np.ndarray):
         return to_device(cupy, checked(cast(Array, array), spec, f"parameter {number}"), spec)
     wanted = pattern_type(spec.dtype)
-    on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(array)
+    on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(as_patterns(array))
     if tuple(on_device.shape) != spec.shape or on_device.dtype not in (wanted, numpy_type(spec.dtype)):
         raise DataError(
             f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is expected ({wanted})",
