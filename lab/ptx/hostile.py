@@ -1,0 +1,3 @@
+from lab.ptx.rows import Row
+def rows(every, first):
+    return iter(())
