@@ -49,7 +49,8 @@ def main() -> int:
         for row in PARTS[part](options.every, options.first):
             counts.update(row.counted)
             wrong += not row.ok
-            print(row.text, flush=True)
+            if row.text:
+                print(row.text, flush=True)
         print(f"{time.perf_counter() - start:.0f} s: {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}\n")
     return 1 if wrong else 0
 

@@ -17,9 +17,11 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.ptx_text.emitter import POINTER, TYPES, WINDOWED, Emitter, bits_of, pointer_type
+from xla_emitters.ptx_text.forms import check_operand
 from xla_emitters.ptx_text.rows import (
     ANY,
     BITS,
+    BYTES,
     CARRY,
     FLOATS,
     INTEGERS,
@@ -67,14 +69,14 @@ def flushed(e: Emitter, i: Instruction, value: SSAValue) -> SSAValue:
     return e.intrinsic(f"ftz.{_word(value.type)}", [value], value.type)
 
 
-def result(e: Emitter, i: Instruction, value: SSAValue, is_signed: bool = False) -> None:
+def result(e: Emitter, i: Instruction, value: SSAValue) -> None:
     """Writes the result, flushed and saturated as the mnemonic says."""
     value = flushed(e, i, value)
     if "sat" in i.parts and _is_float(value.type):
         value = e.intrinsic(f"saturate.{_word(value.type)}", [value], value.type)
     if "relu" in i.parts and _is_float(value.type):
         value = e.intrinsic(f"relu.{_word(value.type)}", [value], value.type)
-    e.write(i.operands[0], value, is_signed)
+    e.write(i.operands[0], value)
 
 
 def _is_float(ir_type: Attribute) -> bool:
@@ -108,7 +110,7 @@ _FLOAT = {"add": llvm.FAddOp, "sub": llvm.FSubOp, "mul": llvm.FMulOp}
 _ROUNDINGS = "rn rz rm rp"
 
 
-@row("add", "sub", types=INTEGERS | WITH_PAIRS | PACKED.keys(), modifiers=f"{_ROUNDINGS} ftz sat cc")
+@row("add", "sub", form="ttt", types=INTEGERS | WITH_PAIRS | PACKED.keys(), modifiers=f"{_ROUNDINGS} ftz sat cc")
 def add(e: Emitter, i: Instruction) -> None:
     if i.parts[-1] in PACKED:
         pair = VectorType(i16, [2])
@@ -143,7 +145,7 @@ def float_sum(e: Emitter, i: Instruction, name: str, word: str, a: SSAValue, b: 
     return e.add(_FLOAT[name](a, b))
 
 
-@row("addc", "subc", types=INTEGERS, modifiers="cc", carries=True)
+@row("addc", "subc", form="ttt", types=INTEGERS, modifiers="cc", carries=True)
 def add_carry(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)
@@ -158,7 +160,7 @@ def add_carry(e: Emitter, i: Instruction) -> None:
     result(e, i, total)
 
 
-@row("mul", types=WITH_PAIRS, modifiers=f"{_ROUNDINGS} ftz sat")
+@row("mul", form="ttt", types=WITH_PAIRS, modifiers=f"{_ROUNDINGS} ftz sat")
 def mul(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)
@@ -169,20 +171,22 @@ def product(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, word: str) -> 
     """The part of a product of integers that `.lo`, `.hi` or `.wide` names."""
     if "wide" in i.parts:
         bits = 2 * bits_of(a.type)
-        return e.add(llvm.MulOp(e.extend(a, bits, word in SIGNED), e.extend(b, bits, word in SIGNED)))
+        return e.add(llvm.MulOp(e.extend(a, bits, word[0] == "s"), e.extend(b, bits, word[0] == "s")))
     if "hi" in i.parts:
         return e.intrinsic(f"mul.hi.{word}", [a, b], a.type)
     return e.add(llvm.MulOp(a, b))
 
 
-@row("mul.lo", "mul.hi", "mul.wide", types=INTEGERS)
+@row("mul.lo", "mul.hi", form="ttt", types=INTEGERS)
+@row("mul.wide", form="wtt", types=INTEGERS)
 def mul_integers(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)
-    result(e, i, product(e, i, a, b, word), word in SIGNED)
+    result(e, i, product(e, i, a, b, word))
 
 
-@row("mad.lo", "mad.hi", "mad.wide", types=INTEGERS, modifiers="cc sat")
+@row("mad.lo", "mad.hi", form="tttt", types=INTEGERS, modifiers="cc sat")
+@row("mad.wide", form="wttw", types=INTEGERS)
 def mad(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     _, a, b, c = operands(e, i, 4)
@@ -197,7 +201,7 @@ def mad(e: Emitter, i: Instruction) -> None:
     result(e, i, total)
 
 
-@row("madc.lo", "madc.hi", types=INTEGERS, modifiers="cc", carries=True)
+@row("madc.lo", "madc.hi", form="tttt", types=INTEGERS, modifiers="cc", carries=True)
 def mad_carry(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b, c = inputs(e, i, word, 3)
@@ -210,8 +214,8 @@ def mad_carry(e: Emitter, i: Instruction) -> None:
     result(e, i, total)
 
 
-@row("fma", types=WITH_PAIRS, modifiers=f"{_ROUNDINGS} ftz sat relu")
-@row("mad", types={"f32", "f64"}, modifiers=f"{_ROUNDINGS} ftz sat")
+@row("fma", form="tttt", needs=_ROUNDINGS.split(), types=WITH_PAIRS, modifiers=f"{_ROUNDINGS} ftz sat relu")
+@row("mad", form="tttt", needs=_ROUNDINGS.split(), types={"f32", "f64"}, modifiers=f"{_ROUNDINGS} ftz sat")
 def fma(e: Emitter, i: Instruction) -> None:
     if mixed := types_of(i)[1:]:
         narrow, *last = operands(e, i, 4)[1:3], operands(e, i, 4)[3]
@@ -226,9 +230,13 @@ def fma(e: Emitter, i: Instruction) -> None:
         result(e, i, float_function(e, "fma", *values))
 
 
-@row("mul24.lo", "mul24.hi", "mad24.lo", "mad24.hi", "sad", types=INTEGERS, modifiers="sat")
-@row("div", "rem", types=INTEGERS)
-@row("bfi", "bfind", "fns", types=INTEGERS | BITS, modifiers="shiftamt")
+@row("mul24.lo", "mul24.hi", form="ttt", types={"s32", "u32"})
+@row("mad24.lo", "mad24.hi", form="tttt", types={"s32", "u32"}, modifiers="sat")
+@row("sad", form="tttt", types=INTEGERS)
+@row("div", "rem", form="ttt", types=INTEGERS)
+@row("bfi", form="tttuu", types={"b32", "b64"})
+@row("bfind", form="ut", types=INTEGERS - {"s16", "u16"}, modifiers="shiftamt")
+@row("fns", form="ttuu", types={"b32"})
 def by_intrinsic(e: Emitter, i: Instruction) -> None:
     """Operands and result of one type, but for counts and positions, which are u32."""
     word, kind = one_type(e, i), i.parts[0]
@@ -239,19 +247,19 @@ def by_intrinsic(e: Emitter, i: Instruction) -> None:
         ]
     else:
         read = inputs(e, i, word, {"sad": 3, "mad24": 3, "bfind": 1, "fns": 3}.get(kind, 2))
-    result(e, i, e.intrinsic(i.name, read, i32 if kind == "bfind" else ir_type), word in SIGNED)
+    result(e, i, e.intrinsic(i.name, read, i32 if kind == "bfind" else ir_type))
 
 
-@row("bfe", types=INTEGERS)
+@row("bfe", form="ttuu", types=INTEGERS - {"s16", "u16"})
 def bfe(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     _, a, position, length = operands(e, i, 4)
     values = [e.read(a, TYPES[word]), e.read(position, i32), e.read(length, i32)]
-    result(e, i, e.intrinsic(i.name, values, TYPES[word]), word in SIGNED)
+    result(e, i, e.intrinsic(i.name, values, TYPES[word]))
 
 
-@row("szext", "bmsk", types=INTEGERS | BITS, modifiers="clamp wrap")
-@row("dp4a", "dp2a", types={"s32", "u32"}, modifiers="lo hi")
+@row("szext", "bmsk", form="tuu", needs=("clamp", "wrap"), types={"s32", "u32", "b32"}, modifiers="clamp wrap")
+@row("dp4a", "dp2a.lo", "dp2a.hi", form="tuuu", types={"s32", "u32"})
 def of_words(e: Emitter, i: Instruction) -> None:
     """Operands and result have 32 bits."""
     result(e, i, e.intrinsic(i.name, [e.read(operand, i32) for operand in i.operands[1:]], i32))
@@ -262,21 +270,21 @@ def of_words(e: Emitter, i: Instruction) -> None:
 _LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
 
 
-@row("and", "or", "xor", types=BITS | {"pred"})
+@row("and", "or", "xor", form="ttt", types=BITS | {"pred"})
 def logic(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)
     result(e, i, e.add(_LOGIC[i.parts[0]](a, b)))
 
 
-@row("not", types=BITS | {"pred"})
+@row("not", form="tt", types=BITS | {"pred"})
 def complement(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     (a,) = inputs(e, i, word, 1)
     result(e, i, e.add(llvm.XOrOp(a, e.constant(a.type, -1))))
 
 
-@row("cnot", types=BITS)
+@row("cnot", form="tt", types=BITS)
 def is_zero(e: Emitter, i: Instruction) -> None:
     (a,) = inputs(e, i, one_type(e, i), 1)
     result(e, i, e.extend(e.add(llvm.ICmpOp(a, e.constant(a.type, 0), "eq")), bits_of(a.type)))
@@ -290,7 +298,8 @@ _SHIFTS: dict[str, Any] = {
 }
 
 
-@row("shl", "shr", types=INTEGERS | BITS)
+@row("shl", form="ttu", types=BITS)
+@row("shr", form="ttu", types=INTEGERS | BITS)
 def shift(e: Emitter, i: Instruction) -> None:
     """An amount beyond the width shifts everything out; LLVM's op leaves that open, so only a constant amount becomes one."""
     word = one_type(e, i)
@@ -299,13 +308,13 @@ def shift(e: Emitter, i: Instruction) -> None:
     held = e.held(amount) if isinstance(amount, Register) else amount
     if isinstance(held, Number) and 0 <= held.value < bits_of(value.type):
         op: Operation = _SHIFTS[name](value, e.constant(value.type, held.value))
-        result(e, i, e.add(op), word in SIGNED)
+        result(e, i, e.add(op))
     else:
-        result(e, i, e.intrinsic(i.name, [value, e.read(amount, i32)], value.type), word in SIGNED)
+        result(e, i, e.intrinsic(i.name, [value, e.read(amount, i32)], value.type))
 
 
-@row("shf.l", "shf.r", types={"b32"}, modifiers="clamp wrap")
-@row("prmt", types={"b32"}, modifiers="f4e b4e rc8 ecl ecr rc16")
+@row("shf.l", "shf.r", form="tttt", needs=("clamp", "wrap"), types={"b32"}, modifiers="clamp wrap")
+@row("prmt", form="tttt", types={"b32"}, modifiers="f4e b4e rc8 ecl ecr rc16")
 def three_words(e: Emitter, i: Instruction) -> None:
     result(e, i, e.intrinsic(i.name, inputs(e, i, "b32", 3), i32))
 
@@ -322,8 +331,8 @@ def lop3(e: Emitter, i: Instruction) -> None:
         e.write(i.operands[0], found)
 
 
-@row("popc", "clz", types=BITS)
-@row("brev", types=BITS)
+@row("popc", "clz", form="ut", types={"b32", "b64"})
+@row("brev", form="tt", types={"b32", "b64"})
 def count(e: Emitter, i: Instruction) -> None:
     (a,) = inputs(e, i, one_type(e, i), 1)
     name = {"popc": "ctpop", "clz": "ctlz", "brev": "bitreverse"}[i.parts[0]]
@@ -335,7 +344,7 @@ def count(e: Emitter, i: Instruction) -> None:
 # ---------------------------------------------------------------------------------------------- signs, extrema, functions
 
 
-@row("neg", "abs", types=SIGNED | FLOATS, modifiers="ftz")
+@row("neg", "abs", form="tt", types=SIGNED | FLOATS, modifiers="ftz")
 def sign(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     (a,) = inputs(e, i, word, 1)
@@ -348,14 +357,14 @@ def sign(e: Emitter, i: Instruction) -> None:
         result(e, i, e.add(INTR["abs"].create(operands=[a], result_types=[a.type], properties=flag)))
 
 
-@row("copysign", types=SCALAR_FLOATS)
+@row("copysign", form="ttt", types={"f32", "f64"})
 def copysign(e: Emitter, i: Instruction) -> None:
     """PTX's first operand has the sign, LLVM's second."""
     sign_, magnitude = inputs(e, i, one_type(e, i), 2)
     result(e, i, float_function(e, "copysign", magnitude, sign_))
 
 
-@row("min", "max", types=INTEGERS | FLOATS | PACKED.keys(), modifiers="ftz NaN xorsign abs relu")
+@row("min", "max", form="ttt?t", types=INTEGERS | FLOATS | PACKED.keys(), modifiers="ftz NaN xorsign abs relu")
 def extremum(e: Emitter, i: Instruction) -> None:
     if i.parts[-1] in PACKED:
         word, ir_type = PACKED[i.parts[-1]], VectorType(i16, [2])
@@ -366,7 +375,7 @@ def extremum(e: Emitter, i: Instruction) -> None:
     if len(values) not in ((2, 3) if word == "f32" else (2,)):
         raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
     if word in INTEGERS:
-        found = saturating(e, i, f"{'s' if word in SIGNED else 'u'}{i.parts[0]}", values)
+        found = saturating(e, i, f"{word[0]}{i.parts[0]}", values)
         if "relu" in i.parts:
             found = saturating(e, i, "smax", (found, e.constant(found.type, 0)))
     else:
@@ -374,13 +383,13 @@ def extremum(e: Emitter, i: Instruction) -> None:
         found = values[0]
         for value in values[1:]:
             found = e.intrinsic(f"{name}.{_word(value.type)}", [found, value], value.type)
-    result(e, i, found, word in SIGNED)
+    result(e, i, found)
 
 
-@row("rcp", "sqrt", types={"f32", "f64"}, modifiers=f"{_ROUNDINGS} ftz approx")
-@row("rsqrt", types={"f32", "f64"}, modifiers="ftz approx")
-@row("sin", "cos", "lg2", types={"f32"}, modifiers="ftz approx")
-@row("ex2", "tanh", types=FLOATS - {"f64"}, modifiers="ftz approx")
+@row("rcp", "sqrt", form="tt", needs=(*_ROUNDINGS.split(), "approx"), types={"f32", "f64"}, modifiers=f"{_ROUNDINGS} ftz approx")
+@row("rsqrt", form="tt", needs=("approx",), types={"f32", "f64"}, modifiers="ftz approx")
+@row("sin", "cos", "lg2", form="tt", needs=("approx",), types={"f32"}, modifiers="ftz approx")
+@row("ex2", "tanh", form="tt", needs=("approx",), types=FLOATS - {"f64"}, modifiers="ftz approx")
 def function(e: Emitter, i: Instruction) -> None:
     """Approximations are computed right; how far hardware may be off is in `docs/ptx.md`."""
     word, name = one_type(e, i), i.parts[0]
@@ -396,7 +405,7 @@ def function(e: Emitter, i: Instruction) -> None:
     result(e, i, e.intrinsic(f"{name}.{kind}.{_word(a.type)}", [a], a.type))
 
 
-@row("div.rn", "div.rz", "div.rm", "div.rp", "div.full", "div.approx", types={"f32", "f64"}, modifiers="ftz")
+@row("div.rn", "div.rz", "div.rm", "div.rp", "div.full", "div.approx", form="ttt", types={"f32", "f64"}, modifiers="ftz")
 def divide(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)
@@ -417,7 +426,7 @@ _CLASSES = {
 """The classes of `testp` in LLVM's bits."""
 
 
-@row("testp", types={"f32", "f64"}, modifiers=" ".join(_CLASSES))
+@row("testp", form="pt", needs=_CLASSES, types={"f32", "f64"}, modifiers=" ".join(_CLASSES))
 def testp(e: Emitter, i: Instruction) -> None:
     (a,) = inputs(e, i, one_type(e, i), 1)
     wanted = next(_CLASSES[part] for part in i.parts if part in _CLASSES)
@@ -459,7 +468,7 @@ def comparison(e: Emitter, i: Instruction, word: str) -> SSAValue:
         raise e.error(f"integers are not compared by '{order}'")
     if word in BITS and order not in ("eq", "ne"):
         raise e.error(f"bits are not compared by '{order}'")
-    is_signed = word in SIGNED and order not in ("lo", "ls", "hi", "hs")
+    is_signed = word[0] == "s" and order not in ("lo", "ls", "hi", "hs")
     name = order if order in ("eq", "ne") else f"{'s' if is_signed else 'u'}{_ORDERS[order]}"
     return e.add(llvm.ICmpOp(a, b, name))
 
@@ -472,7 +481,7 @@ def _combined(e: Emitter, i: Instruction, truth: SSAValue) -> SSAValue:
     return e.add(_LOGIC[combine](truth, e.read(i.operands[3], i1)))
 
 
-@row("setp", types=INTEGERS | BITS | FLOATS, modifiers=_COMPARISONS)
+@row("setp", form="ptt?p", types=INTEGERS | BITS | FLOATS, modifiers=_COMPARISONS)
 def setp(e: Emitter, i: Instruction) -> None:
     word, target = one_type(e, i), i.operands[0]
     truth = comparison(e, i, word)
@@ -489,7 +498,7 @@ def setp(e: Emitter, i: Instruction) -> None:
         e.write(target, _combined(e, i, truth))
 
 
-@row("set", types=INTEGERS | BITS | FLOATS, modifiers=_COMPARISONS)
+@row("set", form="tss?p", types=INTEGERS | BITS | FLOATS, modifiers=_COMPARISONS)
 def set_(e: Emitter, i: Instruction) -> None:
     if len(types := types_of(i)) != 2:
         raise e.error("'set' needs two types")
@@ -502,14 +511,14 @@ def set_(e: Emitter, i: Instruction) -> None:
     result(e, i, e.add(llvm.SelectOp(truth, e.constant(target, yes), e.constant(target, 0))))
 
 
-@row("selp", types=ANY)
+@row("selp", form="tttp", types=ANY)
 def selp(e: Emitter, i: Instruction) -> None:
     target, a, b, chooser = operands(e, i, 4)
     ir_type = e.type_for(target, TYPES[one_type(e, i)])
     result(e, i, e.add(llvm.SelectOp(e.read(chooser, i1), e.read(a, ir_type), e.read(b, ir_type))))
 
 
-@row("slct", types=ANY, modifiers="ftz")
+@row("slct", form="ttts", types=ANY, modifiers="ftz")
 def slct(e: Emitter, i: Instruction) -> None:
     """`a` where `c` is at least 0."""
     _, a, b, c = operands(e, i, 4)
@@ -527,17 +536,31 @@ def slct(e: Emitter, i: Instruction) -> None:
 def mov(e: Emitter, i: Instruction) -> None:
     target, source = operands(e, i, 2)
     word = one_type(e, i)
+    for operand, is_result in ((target, True), (source, False)):
+        if not isinstance(operand, Group):
+            check_operand(e, i, operand, word, is_result=is_result)
+            continue
+        if word[0] != "b" or len(operand.elements) not in (2, 4):
+            raise e.error("a 'mov' of .b16 to .b128 takes two or four parts")
+        if (part := f"b{bits_of(TYPES[word]) // len(operand.elements)}") not in TYPES:
+            raise e.error(f"'{i.name}' has too many parts")
+        for element in operand.elements:
+            if element is not None or not is_result:
+                check_operand(e, i, element, part, is_result=is_result)
     if isinstance(source, Group):
-        parts = [e.read(part, IntegerType(bits_of(TYPES[word]) // len(source.elements))) for part in source.elements]
+        parts = [e.read(each, IntegerType(bits_of(TYPES[word]) // len(source.elements))) for each in source.elements]
         vector = _vector(e, parts)
-        e.write(target, e.cast(vector, TYPES[word]) if word != "b128" else e.add(llvm.BitcastOp(vector, TYPES[word])))
+        whole = e.cast(vector, TYPES[word]) if word != "b128" else e.add(llvm.BitcastOp(vector, TYPES[word]))
+        if isinstance(target, Group):
+            raise e.error("one side of a 'mov' has one register")
+        e.write(target, whole)
     elif isinstance(target, Group):
         width = bits_of(TYPES[word]) // len(target.elements)
         vector = e.cast(e.read(source, TYPES[word]), VectorType(IntegerType(width), [len(target.elements)]))
-        for number, part in enumerate(target.elements):
-            if part is not None:
-                e.write(part, e.add(llvm.ExtractElementOp(vector, e.constant(i32, number))))
-    elif isinstance(source, Register) and isinstance(target, Register) and source.type[-2:] == target.type[-2:]:
+        for number, each in enumerate(target.elements):
+            if each is not None:
+                e.write(each, e.add(llvm.ExtractElementOp(vector, e.constant(i32, number))))
+    elif isinstance(source, Register):
         e.write(target, e.held(source))
     elif isinstance(source, Number):
         e.write(target, Number(e.number(source, TYPES[word])))
@@ -576,12 +599,13 @@ def cvta(e: Emitter, i: Instruction) -> None:
 
 
 _WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+_WHOLES = INTEGERS | BYTES
 _EIGHT = frozenset({"e4m3x2", "e5m2x2"})
 
 
 @row(
     "cvt",
-    types=INTEGERS | FLOATS | _EIGHT | {"tf32"},
+    types=INTEGERS | BYTES | FLOATS | _EIGHT | {"tf32"},
     modifiers="rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu",
 )
 def cvt(e: Emitter, i: Instruction) -> None:
@@ -592,19 +616,21 @@ def cvt(e: Emitter, i: Instruction) -> None:
         packed(e, i, to, of)
         return
     _, source = operands(e, i, 2)
+    check_operand(e, i, i.operands[0], to, is_result=True, may_be_wider=True)
+    check_operand(e, i, source, of, may_be_wider=True)
     value = flushed(e, i, e.read(source, TYPES[of]))
     mode = next((part for part in i.parts if part in ("rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi")), "")
-    if of in INTEGERS and to in INTEGERS:
+    if of in _WHOLES and to in _WHOLES:
         if "sat" in i.parts:
             value = e.intrinsic(f"cvt.sat.{to}.{of}", [value], TYPES[to])
-        e.write(i.operands[0], e.resize(value, bits_of(TYPES[to]), of in SIGNED), to in SIGNED)
-    elif to in INTEGERS:
+        e.write(i.operands[0], e.resize(value, bits_of(TYPES[to]), of[0] == "s"), to[0] == "s")
+    elif to in _WHOLES:
         if mode not in _WHOLE:
             raise e.error("a float becomes an integer by .rni, .rzi, .rmi or .rpi")
-        e.write(i.operands[0], e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to]), to in SIGNED)
-    elif of in INTEGERS:
+        e.write(i.operands[0], e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to]), to[0] == "s")
+    elif of in _WHOLES:
         if mode in ("", "rn"):
-            result(e, i, e.add((llvm.SIToFPOp if of in SIGNED else llvm.UIToFPOp)(value, TYPES[to])))
+            result(e, i, e.add((llvm.SIToFPOp if of[0] == "s" else llvm.UIToFPOp)(value, TYPES[to])))
         else:
             result(e, i, e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to]))
     elif mode in _WHOLE:

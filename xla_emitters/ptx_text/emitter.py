@@ -15,6 +15,7 @@ import struct
 from collections.abc import Sequence
 from math import isnan
 
+import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     FileLineColLoc,
@@ -289,10 +290,9 @@ class Emitter:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
         if number.kind == "f64" and scalar == f32:
-            try:
-                return int.from_bytes(struct.pack("<f", _float_of(f64, number.value)), "little")
-            except OverflowError:
-                raise self.error("the number does not fit into f32") from None
+            return int(np.array(_float_of(f64, number.value)).astype(np.float32).view(np.uint32))
+        if number.kind == "f32" and scalar == f64:
+            return int.from_bytes(struct.pack("<d", _float_of(f32, number.value)), "little")
         wanted = {"f32": 32, "f64": 64}.get(number.kind)
         if wanted is not None and wanted != bits_of(ir_type):
             raise self.error(f"a literal of {number.kind} is read as {bits_of(ir_type)} bits")
@@ -403,6 +403,8 @@ class Emitter:
         else:
             pointer = self.cast(self.read(operand.base, i64), POINTER)
         if operand.offset:
+            if not -(1 << 31) < operand.offset < 1 << 31:
+                raise self.error(f"the offset {operand.offset} does not fit into 32 bits")
             pointer = self.add(llvm.GEPOp(pointer, [operand.offset], i8, result_type=pointer.type))
         return pointer
 

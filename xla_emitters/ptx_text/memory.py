@@ -32,7 +32,8 @@ from xla_emitters.dialects.mlir.nvvm_async import (
 from xla_emitters.dialects.mlir.ptx_atomics import ADDITIONS, add_floats
 from xla_emitters.ptx_text.arithmetic import one_type, operands
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of
-from xla_emitters.ptx_text.rows import ANY, SIGNED, row
+from xla_emitters.ptx_text.forms import check_operand
+from xla_emitters.ptx_text.rows import ANY, BYTES, row
 from xla_emitters.ptx_text.syntax import Address, Group, Instruction, Number, Operand, Register, Symbol
 
 _HINTS = (
@@ -67,19 +68,22 @@ def slot_of(e: Emitter, i: Instruction, operand: Operand | None) -> Register | N
     return None
 
 
-@row("ld", "ldu", types=ANY | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", pure=False)
+@row("ld", "ldu", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", pure=False)
 def ld(e: Emitter, i: Instruction) -> None:
     word, address, width, space = one_type(e, i), i.operands[1], width_of(i), space_of(i)
     targets = i.operands[0].elements if isinstance(i.operands[0], Group) else (i.operands[0],)
     if len(targets) != width:
         raise e.error(f"'{i.name}' loads {width} values into {len(targets)} registers")
+    for target in targets:
+        if target is not None or width == 1:
+            check_operand(e, i, target, word, is_result=True, may_be_wider=True)
     ir_type = TYPES[word]
     if (slot := slot_of(e, i, address)) is not None:
-        e.write(targets[0], e.read(slot, ir_type), word in SIGNED)
+        e.write(targets[0], e.read(slot, ir_type), word[0] == "s")
         return
     if isinstance(address, Address) and isinstance(address.base, Symbol) and width == 1:
         if (found := e.parameters.get(address.base.name)) is not None and found[0].count is None:
-            e.write(targets[0], part_of(e, found[1], ir_type, address.offset), word in SIGNED)
+            e.write(targets[0], part_of(e, found[1], ir_type, address.offset), word[0] == "s")
             return
     naturals = {e.type_for(target, ir_type) for target in targets}
     if len(naturals) == 1:
@@ -107,7 +111,7 @@ def ld(e: Emitter, i: Instruction) -> None:
                 part = e.add(llvm.ExtractElementOp(value, e.constant(i32, number)))
             else:
                 part = e.add(llvm.PoisonOp(ir_type))
-            e.write(target, part, word in SIGNED)
+            e.write(target, part, word[0] == "s")
 
 
 def part_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> SSAValue:
@@ -120,12 +124,14 @@ def part_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> SSA
     return e.cast(value, ir_type)
 
 
-@row("st", types=ANY | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", results=0, pure=False)
+@row("st", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", results=0, pure=False)
 def st(e: Emitter, i: Instruction) -> None:
     word, address, width = one_type(e, i), i.operands[0], width_of(i)
     sources = i.operands[1].elements if isinstance(i.operands[1], Group) else (i.operands[1],)
     if len(sources) != width:
         raise e.error(f"'{i.name}' stores {width} values from {len(sources)} registers")
+    for source in sources:
+        check_operand(e, i, source, word, may_be_wider=True)
     ir_type = TYPES[word]
     if (slot := slot_of(e, i, address)) is not None:
         if bits_of(TYPES[slot.type]) != bits_of(ir_type):
@@ -163,7 +169,7 @@ _UPDATES = {
     **{"add.f": "fadd", "add": "add", "min.s": "min", "max.s": "max", "min.u": "umin", "max.u": "umax"},
     **{"min.f": "fmin", "max.f": "fmax", "min.b": "fmin", "max.b": "fmax"},
 }
-_UPDATE_TYPES = ANY | {"f16x2", "bf16x2"}
+_UPDATE_TYPES = ANY - {"s16", "u16"} | {"f16", "bf16", "f16x2", "bf16x2"}
 _UPDATE_HINTS = f"exch add inc dec min max and or xor cas noftz acq_rel v2 v4 v8 {_HINTS} {_SPACES}"
 
 
@@ -191,6 +197,10 @@ def update(e: Emitter, i: Instruction, target: Operand | None, given: tuple[Oper
         additions(e, i, word, kind, pointer, target, given[1])
         return
     ir_type = TYPES[word]
+    for operand in given[1 : 3 if kind == "cas" else 2]:
+        check_operand(e, i, operand, word)
+    if target is not None:
+        check_operand(e, i, target, word, is_result=True)
     if kind == "cas":
         expected, new = (e.read(operand, ir_type) for operand in given[1:3])
         pair = e.add(llvm.AtomicCmpXchgOp(pointer, expected, new))
@@ -201,7 +211,7 @@ def update(e: Emitter, i: Instruction, target: Operand | None, given: tuple[Oper
     operation = _UPDATES.get(family) or _UPDATES.get(kind)
     if operation is None:
         raise e.error(f"'{i.name}' is no atomic update")
-    e.write(target, e.add(llvm.AtomicRMWOp(operation, pointer, e.read(given[1], ir_type))), word in SIGNED)
+    e.write(target, e.add(llvm.AtomicRMWOp(operation, pointer, e.read(given[1], ir_type))), word[0] == "s")
 
 
 def additions(

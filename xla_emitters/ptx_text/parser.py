@@ -59,7 +59,7 @@ _SPECIAL = re.compile(
 )
 _MOST_DIGITS = 80
 _USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
-_RANGE = re.compile(r"(.*?)(0|[1-9]\d*)$")
+_RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
 
 
 class PtxCursor(TokenCursor[Token]):
@@ -297,7 +297,10 @@ class Parser:
     def number(self, token: Token) -> Number:
         if len(token.text) > _MOST_DIGITS:
             raise self.cursor.error("the number has too many digits", token)
-        return number_of(token.text)
+        found = number_of(token.text)
+        if found.value >> 64:
+            raise self.cursor.error("the number does not fit into 64 bits", token)
+        return found
 
     def constant(self) -> Number | Symbol:
         """A number with its sign, `(cast) number`, or an address `symbol+4`, `generic(symbol)`."""
@@ -467,6 +470,8 @@ class Parser:
                 self.scopes[-1].ranges[name] = kind, self.integer("the number of registers")
                 cursor.expect(">", "after the number of registers")
             else:
+                if name in self.scopes[-1].registers:
+                    raise cursor.error(f"register '{name}' is declared twice", cursor.previous)
                 self.scopes[-1].registers[name] = Register(name, kind)
             if not cursor.accept(","):
                 break

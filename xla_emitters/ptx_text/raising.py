@@ -33,6 +33,7 @@ from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.ptx_text import arithmetic, memory, threads
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, natural_types
 from xla_emitters.ptx_text.flow import Flow, Node
+from xla_emitters.ptx_text.forms import check_form
 from xla_emitters.ptx_text.rows import CARRY, STAGE, registers_in, row_of
 from xla_emitters.ptx_text.syntax import (
     Address,
@@ -210,9 +211,10 @@ class Raised:
             if not wanted:
                 e.guard = e.add(llvm.XOrOp(e.guard, e.constant(i1, 1)))
         try:
+            check_form(e, instruction, row)
             row.emit(e, instruction)
-        except IndexError:
-            raise e.error(f"'{instruction.name}' has too few operands") from None
+        except (IndexError, StopIteration):
+            raise e.error(f"'{instruction.name}' has too few operands or modifiers") from None
         finally:
             e.guard = None
 
