@@ -45,6 +45,14 @@ def one_type(e: Emitter, i: Instruction) -> str:
     return types[0]
 
 
+def mixed_types(e: Emitter, i: Instruction) -> str:
+    """The second type of a sum of two types; "" for one type. raises ParseError for other types"""
+    first, *others = types_of(i) or [""]
+    if others and (first != "f32" or others not in (["f16"], ["bf16"])):
+        raise e.error(f"'{i.name}' has types that are not added")
+    return others[0] if others else ""
+
+
 def operands(e: Emitter, i: Instruction, count: int) -> Sequence[Operand | None]:
     """The operands. raises ParseError for another number of them"""
     if len(i.operands) != count:
@@ -117,10 +125,10 @@ def add(e: Emitter, i: Instruction) -> None:
         a, b = (e.read(operand, pair) for operand in operands(e, i, 3)[1:])
         result(e, i, e.add(_INTEGER[i.parts[0]](a, b)))
         return
-    if mixed := types_of(i)[1:]:
+    if mixed := mixed_types(e, i):
         # `add.f32.bf16`: the first operand is extended.
         first, second = operands(e, i, 3)[1:]
-        a, b = e.add(llvm.FPExtOp(e.read(first, TYPES[mixed[0]]), f32)), e.read(second, f32)
+        a, b = e.add(llvm.FPExtOp(e.read(first, TYPES[mixed]), f32)), e.read(second, f32)
         result(e, i, float_sum(e, i, i.parts[0], "f32", a, b))
         return
     word = one_type(e, i)
@@ -217,9 +225,9 @@ def mad_carry(e: Emitter, i: Instruction) -> None:
 @row("fma", form="tttt", needs=_ROUNDINGS.split(), types=WITH_PAIRS, modifiers=f"{_ROUNDINGS} ftz sat relu")
 @row("mad", form="tttt", needs=_ROUNDINGS.split(), types={"f32", "f64"}, modifiers=f"{_ROUNDINGS} ftz sat")
 def fma(e: Emitter, i: Instruction) -> None:
-    if mixed := types_of(i)[1:]:
+    if mixed := mixed_types(e, i):
         narrow, *last = operands(e, i, 4)[1:3], operands(e, i, 4)[3]
-        values = [e.add(llvm.FPExtOp(e.read(operand, TYPES[mixed[0]]), f32)) for operand in narrow]
+        values = [e.add(llvm.FPExtOp(e.read(operand, TYPES[mixed]), f32)) for operand in narrow]
         word, values = "f32", [*values, e.read(last[0], f32)]
     else:
         word = one_type(e, i)

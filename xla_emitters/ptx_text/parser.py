@@ -57,6 +57,7 @@ _SPECIAL = re.compile(
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
     r"|pm\d+(?:_64)?|envreg\d+|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
 )
+_INFINITY = 0x7FF0 << 48
 _MOST_DIGITS = 80
 _USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
@@ -224,7 +225,7 @@ class Parser:
                     pass
                 case ".attribute":
                     self.skip_to(")")
-                case _ if word.text[1:] in SIZES and word.text != ".pred":
+                case _ if word.text[1:] in SIZES and word.text != ".pred" and not element:
                     element = word.text[1:]
                 case _:
                     raise cursor.error(f"'{word.text}' is no type and no property of a variable", word)
@@ -298,7 +299,9 @@ class Parser:
         if len(token.text) > _MOST_DIGITS:
             raise self.cursor.error("the number has too many digits", token)
         found = number_of(token.text)
-        if found.value >> 64:
+        if found is None:
+            raise self.cursor.error("an octal number has no 8 and no 9", token)
+        if found.value >> 64 or (found.kind == "f64" and "e" in token.text.lower() and found.value == _INFINITY):
             raise self.cursor.error("the number does not fit into 64 bits", token)
         return found
 
@@ -458,7 +461,7 @@ class Parser:
             word = cursor.advance().text[1:]
             if word in ("v2", "v4"):
                 width = int(word[1:])
-            elif word in SIZES:
+            elif word in SIZES and not kind:
                 kind = word
             else:
                 raise cursor.error(f"'.{word}' is no type of a register", cursor.previous)
@@ -623,8 +626,8 @@ def _renamed(variable: Variable, name: str) -> Variable:
     return variable if variable.name == name else replace(variable, name=name)
 
 
-def number_of(text: str) -> Number:
-    """The value of a literal.
+def number_of(text: str) -> Number | None:
+    """The value of a literal; None for an octal one with other digits.
 
     >>> number_of("0x10U"), number_of("0f3F800000").kind, number_of("1.5").kind
     (Number(value=16, kind='int'), 'f32', 'f64')
@@ -638,6 +641,6 @@ def number_of(text: str) -> Number:
     for prefix, base in (("0x", 16), ("0b", 2)):
         if digits.startswith(prefix):
             return Number(int(digits[2:], base))
-    if len(digits) > 1 and digits.startswith("0") and all(digit in "01234567" for digit in digits):
-        return Number(int(digits, 8))
+    if len(digits) > 1 and digits.startswith("0"):
+        return Number(int(digits, 8)) if set(digits) <= set("01234567") else None
     return Number(int(digits))

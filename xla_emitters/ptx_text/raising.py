@@ -48,7 +48,7 @@ from xla_emitters.ptx_text.syntax import (
 
 TABLES = (arithmetic, memory, threads)
 """The modules that fill the table of rows when they are imported."""
-MOST_SHARED = 1 << 20
+MOST_SHARED = 48 << 10
 """Limit of a block's shared memory, in bytes: beyond any GPU's."""
 
 
@@ -95,7 +95,12 @@ def raise_kernel(
                 seen.add(name)
                 pending.append(module.functions[name])
     owned = {variable.name: variable for function in module.functions.values() for variable in function.variables}
-    globals_ = [global_of(module, name, module.variables.get(name) or owned[name]) for name in variables]
+    used = {name: module.variables.get(name) or owned[name] for name in variables}
+    shared = [variable for variable in used.values() if variable.space == "shared"]
+    if sum(variable.size for variable in shared) > MOST_SHARED:
+        place = module.source.place(shared[0].start, shared[0].start + len(shared[0].name))
+        raise Unsupported(f"a block with more than {MOST_SHARED} bytes of static shared memory", stage=STAGE, place=place)
+    globals_ = [global_of(module, name, variable) for name, variable in used.items()]
     return ModuleOp([*globals_, *functions])
 
 
@@ -133,7 +138,6 @@ class Raised:
         self.result = Register(scalars[0].name, scalars[0].type) if scalars else None
         if self.result is not None:
             e.slots[self.result.name] = self.result
-        self._refuse_large_shared()
         e.natural = natural_types(module, function)
         flow = Flow(module.source, function, self.touched, [self.result] if self.result else [])
         self.blocks = {node: entry if not node.number else Block(arg_types=self._types(node)) for node in flow.nodes}
@@ -145,11 +149,6 @@ class Raised:
 
     def unsupported(self, message: str, start: int) -> Unsupported:
         return Unsupported(message, stage=STAGE, place=self.module.source.place(start, start + 1))
-
-    def _refuse_large_shared(self) -> None:
-        variables = [v for v in (*self.module.variables.values(), *self.function.variables) if v.space == "shared"]
-        if sum(variable.size for variable in variables) > MOST_SHARED:
-            raise self.unsupported(f"a block with more than {MOST_SHARED} bytes of shared memory", variables[0].start)
 
     def _types(self, node: Node) -> list[Attribute]:
         return [self.emitter.natural.get(register, TYPES[register.type]) for register in node.arguments]
