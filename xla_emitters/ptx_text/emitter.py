@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import isnan
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -101,6 +102,7 @@ class Emitter:
 
     block      where ops are inserted
     current    the value of each register here
+    undo       what the current node and those that dominate it have set: (dictionary, key, value before)
     slots      scalar `.param` variables of the body, which are registers in all but name
     variables  name -> the variable, of the function and the module
     natural    the type in which a register is mostly computed and read; by default its bits
@@ -109,7 +111,7 @@ class Emitter:
     def __init__(self, module: PtxModule, function: Function, entry: Block) -> None:
         self.module, self.function, self.entry, self.block = module, function, entry, entry
         self.current: dict[Register, SSAValue | Number] = {}
-        self.undo: list[tuple[Register, SSAValue | Number | None]] = []
+        self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
         self.variables = {**module.variables, **{each.name: each for each in function.variables}}
         self.slots: dict[str, Register] = {}
         self.parameters: dict[str, tuple[Variable, SSAValue]] = {}
@@ -122,7 +124,7 @@ class Emitter:
         self._last_of_entry: Operation | None = None
         self._constants: dict[tuple[Attribute, int], SSAValue] = {}
         self._addresses: dict[str, SSAValue] = {}
-        self._casts: dict[tuple[SSAValue, Attribute, Block], SSAValue] = {}
+        self._made: dict[tuple[SSAValue, Attribute, int], SSAValue] = {}
 
     # ------------------------------------------------------------------------------------------ messages
 
@@ -203,8 +205,8 @@ class Emitter:
         have, want = bits_of(value.type), bits_of(ir_type)
         if have < want or i1 in (value.type, ir_type):
             raise self.error(f"an operand of {have} bits is read as {want} bits")
-        key = value, ir_type, self.block
-        if (found := self._casts.get(key)) is not None:
+        key = value, ir_type, 0
+        if (found := self._made.get(key)) is not None:
             return found
         if have > want:
             narrow = self.add(llvm.TruncOp(self.cast(value, IntegerType(have)), IntegerType(want)))
@@ -217,7 +219,7 @@ class Emitter:
             made = value.owner.arg
         else:
             made = self.add(llvm.BitcastOp(value, ir_type))
-        self._casts[key] = made
+        self._keep(self._made, key, made)
         return made
 
     def extend(self, value: SSAValue, bits: int, is_signed: bool = False) -> SSAValue:
@@ -321,17 +323,21 @@ class Emitter:
         self.set(operand, value)
 
     def set(self, register: Register, value: SSAValue | Number) -> None:
-        self.undo.append((register, self.current.get(register)))
-        self.current[register] = value
+        self._keep(self.current, register, value)
+
+    def _keep(self, where: dict[Any, Any], key: Any, value: object) -> None:
+        """Sets an entry until the nodes that this one dominates are done."""
+        self.undo.append((where, key, where.get(key)))
+        where[key] = value
 
     def back_to(self, mark: int) -> None:
         """Undoes all writes since there were `mark` of them."""
         while len(self.undo) > mark:
-            register, before = self.undo.pop()
+            where, key, before = self.undo.pop()
             if before is None:
-                self.current.pop(register, None)
+                where.pop(key, None)
             else:
-                self.current[register] = before
+                where[key] = before
 
     def type_for(self, operand: Operand | None, ir_type: Attribute) -> Attribute:
         """The natural type of a register if it has the width of `ir_type`, else `ir_type`."""
@@ -384,7 +390,12 @@ class Emitter:
 
     def to_window(self, value: SSAValue, space: str) -> SSAValue:
         """The pointer for an integer address in a space's window."""
-        return self.add(llvm.IntToPtrOp.create(operands=[self.resize(value, 32)], result_types=[pointer_type(space)]))
+        key = value, pointer_type(space), 0
+        if (found := self._made.get(key)) is None:
+            op = llvm.IntToPtrOp.create(operands=[self.resize(value, 32)], result_types=[pointer_type(space)])
+            found = self.add(op)
+            self._keep(self._made, key, found)
+        return found
 
     def pointer(self, operand: Operand | None, space: str) -> SSAValue:
         """The pointer that `[...]` means in a space (`generic` where the mnemonic names none)."""
@@ -405,7 +416,11 @@ class Emitter:
         if operand.offset:
             if not -(1 << 31) < operand.offset < 1 << 31:
                 raise self.error(f"the offset {operand.offset} does not fit into 32 bits")
-            pointer = self.add(llvm.GEPOp(pointer, [operand.offset], i8, result_type=pointer.type))
+            key = pointer, pointer.type, operand.offset
+            if (found := self._made.get(key)) is None:
+                found = self.add(llvm.GEPOp(pointer, [operand.offset], i8, result_type=pointer.type))
+                self._keep(self._made, key, found)
+            pointer = found
         return pointer
 
 
