@@ -51,7 +51,9 @@ def main() -> int:
             wrong += not row.ok
             if row.text:
                 print(row.text, flush=True)
-        print(f"{time.perf_counter() - start:.0f} s: {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}\n")
+        print(
+            f"{time.perf_counter() - start:.0f} s: {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}\n"
+        )
     return 1 if wrong else 0
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from lab.ptx.rows import Row
 from runtime.corpus import CORPUS, files
+
+from lab.ptx.rows import Row
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import check

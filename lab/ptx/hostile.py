@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+from runtime.corpus import CORPUS, files
+from unit.ptx_text.damaged_ptx import damaged, how_it_ends
 
 from lab.ptx.rows import Row
 from lab.ptx.xla_kernels import CODES
-from runtime.corpus import CORPUS, files
-from unit.ptx_text.damaged_ptx import damaged, how_it_ends
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.machine_code import assemble
@@ -74,7 +74,9 @@ def row(seed: int, dice: random.Random, text: str, arrays: tuple[Array, ...], la
         found = how_it_ends(text, arrays, launch)
     except Exception as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
-        return Row(f"{seed:6} {done:40} {type(error).__name__}: {error} at {at.filename}:{at.lineno}", False, ("failed",))
+        return Row(
+            f"{seed:6} {done:40} {type(error).__name__}: {error} at {at.filename}:{at.lineno}", False, ("failed",)
+        )
     wrong = list[str]()
     if not found.is_located:
         wrong.append("no place")

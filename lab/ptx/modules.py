@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lab.ptx.rows import Row
 from runtime.modules import SETTINGS, recipes
 from unit.runtime.fake_gpu import fake_cupy
+
+from lab.ptx.rows import Row
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.compiler import compile
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-
-from lab.ptx.rows import Row
 from runtime.programs_table import KnownProgram, difference, programs
 from unit.runtime.fake_gpu import fake_cupy
+
+from lab.ptx.rows import Row
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_gpu import GpuProgram
@@ -33,7 +33,7 @@ def rows_of(known: KnownProgram) -> Iterator[Row]:
                 results = compiled.run(known.inputs(sizes))
                 worst = max(difference(a, expected[f"{number}/r{i}"]) for i, a in enumerate(results))
                 ok = worst <= known.case.tolerance
-                text = f"{known.name:28} {str(dict(sizes)):28} differs by {worst:.1e} of the largest magnitude"
+                text = f"{known.name:28} {dict(sizes)!s:28} differs by {worst:.1e} of the largest magnitude"
                 yield Row(text, ok, ("right" if ok else "wrong",))
         except XlaEmittersError as error:
             yield Row(f"{known.name:28} {error.message}", False, ("refused",))

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from runtime.corpus import CORPUS
+
 from lab.ptx.corpus import blocks_of
 from lab.ptx.rows import Row
-from runtime.corpus import CORPUS
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.run_beside import OtherCode, ResultRow, run_beside
 from xla_emitters.pipelines.compiler import plan_module, read_module

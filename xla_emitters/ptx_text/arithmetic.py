@@ -25,7 +25,6 @@ from xla_emitters.ptx_text.rows import (
     CARRY,
     FLOATS,
     INTEGERS,
-    SCALAR_FLOATS,
     SIGNED,
     WITH_PAIRS,
     row,
@@ -394,7 +393,14 @@ def extremum(e: Emitter, i: Instruction) -> None:
     result(e, i, found)
 
 
-@row("rcp", "sqrt", form="tt", needs=(*_ROUNDINGS.split(), "approx"), types={"f32", "f64"}, modifiers=f"{_ROUNDINGS} ftz approx")
+@row(
+    "rcp",
+    "sqrt",
+    form="tt",
+    needs=(*_ROUNDINGS.split(), "approx"),
+    types={"f32", "f64"},
+    modifiers=f"{_ROUNDINGS} ftz approx",
+)
 @row("rsqrt", form="tt", needs=("approx",), types={"f32", "f64"}, modifiers="ftz approx")
 @row("sin", "cos", "lg2", form="tt", needs=("approx",), types={"f32"}, modifiers="ftz approx")
 @row("ex2", "tanh", form="tt", needs=("approx",), types=FLOATS - {"f64"}, modifiers="ftz approx")
@@ -413,7 +419,9 @@ def function(e: Emitter, i: Instruction) -> None:
     result(e, i, e.intrinsic(f"{name}.{kind}.{_word(a.type)}", [a], a.type))
 
 
-@row("div.rn", "div.rz", "div.rm", "div.rp", "div.full", "div.approx", form="ttt", types={"f32", "f64"}, modifiers="ftz")
+@row(
+    "div.rn", "div.rz", "div.rm", "div.rp", "div.full", "div.approx", form="ttt", types={"f32", "f64"}, modifiers="ftz"
+)
 def divide(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)

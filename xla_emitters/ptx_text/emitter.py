@@ -133,7 +133,7 @@ class Emitter:
         return ParseError(message, stage=STAGE, place=self._place(), help=help)
 
     def unsupported(self, message: str) -> Unsupported:
-        return Unsupported(message, stage=STAGE, place=self._place())
+        return Unsupported(f"{message} is not supported", stage=STAGE, place=self._place())
 
     def _place(self):
         at = self.instruction

@@ -33,7 +33,7 @@ def kind_of(word: str) -> str:
     """`pred`, `float`, `integer`, or `bits`, which agree with all but `pred`; packed types are bits."""
     if word == "pred":
         return word
-    if word[0] == "b" and word != "bf16" or "x" in word or word[0] == "e":
+    if (word[0] == "b" and word != "bf16") or "x" in word or word[0] == "e":
         return "bits"
     return "integer" if word[0] in "su" else "float"
 
@@ -66,7 +66,13 @@ def check_form(e: Emitter, i: Instruction, row: Row) -> None:
 
 
 def check_operand(
-    e: Emitter, i: Instruction, operand: Operand | None, word: str, *, is_result: bool = False, may_be_wider: bool = False
+    e: Emitter,
+    i: Instruction,
+    operand: Operand | None,
+    word: str,
+    *,
+    is_result: bool = False,
+    may_be_wider: bool = False,
 ) -> None:
     """raises ParseError for an operand that cannot be read, or written, as the type `word`"""
     what = "writes" if is_result else "reads"

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import DataError, ParseError, Unsupported
-from xla_emitters.ptx_text import arithmetic, memory, threads
+from xla_emitters.ptx_text import arithmetic, matrices, memory, threads
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, natural_types
 from xla_emitters.ptx_text.flow import Flow, Node
 from xla_emitters.ptx_text.forms import check_form
@@ -46,10 +46,10 @@ from xla_emitters.ptx_text.syntax import (
     Variable,
 )
 
-TABLES = (arithmetic, memory, threads)
+TABLES = (arithmetic, matrices, memory, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
-"""Limit of a block's shared memory, in bytes: beyond any GPU's."""
+"""Limit of static shared memory of a block, in bytes."""
 
 
 def entry_named(module: PtxModule, name: str | None) -> Function:
@@ -99,7 +99,9 @@ def raise_kernel(
     shared = [variable for variable in used.values() if variable.space == "shared"]
     if sum(variable.size for variable in shared) > MOST_SHARED:
         place = module.source.place(shared[0].start, shared[0].start + len(shared[0].name))
-        raise Unsupported(f"a block with more than {MOST_SHARED} bytes of static shared memory", stage=STAGE, place=place)
+        raise Unsupported(
+            f"a block with more than {MOST_SHARED} bytes of static shared memory", stage=STAGE, place=place
+        )
     globals_ = [global_of(module, name, variable) for name, variable in used.items()]
     return ModuleOp([*globals_, *functions])
 

@@ -1,7 +1,7 @@
 """Damages PTX as people, disks and wrong compilers do: a seed determines everything.
 
-    damaged(random.Random(3), text)   ->  (what was done, the text)
-    how_it_ends(text, arrays, launch) ->  Ending("ran"), or the class of the message that refuses it or names its fault
+damaged(random.Random(3), text)   ->  (what was done, the text)
+how_it_ends(text, arrays, launch) ->  Ending("ran"), or the class of the message that refuses it or names its fault
 """
 
 from __future__ import annotations
@@ -32,7 +32,23 @@ WORDS = (
     *("bra", "ret", "exit", "bar.sync", "ld.shared.v4.b32", "st.global.b8", "call", "trap", "add.s32", "é", "\0", '"', "/*", "//", "\\"),
     *(".reg", ".shared", ".func", ".entry", ".v4", ".f32", ".b8", ".pred", ".loc", ".pragma", ".align", ".param", ".const"),
 )  # fmt: skip
-TYPES = (".b8", ".b16", ".b32", ".b64", ".s32", ".u32", ".s64", ".u64", ".f16", ".bf16", ".f32", ".f64", ".pred", ".f16x2", ".b128")
+TYPES = (
+    ".b8",
+    ".b16",
+    ".b32",
+    ".b64",
+    ".s32",
+    ".u32",
+    ".s64",
+    ".u64",
+    ".f16",
+    ".bf16",
+    ".f32",
+    ".f64",
+    ".pred",
+    ".f16x2",
+    ".b128",
+)
 STATEMENTS = (
     "$again: bra $again;",
     "bar.sync 0;",

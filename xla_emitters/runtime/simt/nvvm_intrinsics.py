@@ -23,6 +23,7 @@ from xla_emitters.runtime.simt.code import Kernel, Rules, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space
 from xla_emitters.runtime.simt.nvvm import active_lanes
+from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
 from xla_emitters.runtime.simt.nvvm_values import value_of
 from xla_emitters.runtime.simt.vector import Elements
 
@@ -85,6 +86,8 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
     name = op.intrin.data
     if (with_machine := OF_MACHINE.get(name)) is not None:
         return with_machine
+    if (of_matrices := matrix_intrinsic(name.removeprefix("llvm.nvvm."))) is not None:
+        return of_matrices(op)
     if (function := INTRINSICS.get(name)) is None:
         value = value_of(name.removeprefix("llvm.nvvm.")) if name.startswith("llvm.nvvm.") else None
         if value is None:
