@@ -1,4 +1,4 @@
-"""Rows of instructions that access memory: loads, stores, atomic updates, copies, hints.
+"""Rows of instructions that access memory: loads, stores, atomic updates, hints.
 
 An address in a space's window becomes a pointer of that space; the executor knows which buffer it belongs to. Cache hints and eviction
 priorities are accepted and mean nothing here. Source: PTX ISA 8.8, 9.7.9 and 9.7.13.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
-    IntegerAttr,
     IntegerType,
     VectorType,
     bf16,
@@ -22,13 +21,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.nvvm_async import (
-    CpAsyncCommitGroupOp,
-    CpAsyncOp,
-    CpAsyncWaitGroupOp,
-    LoadCacheModifier,
-    LoadCacheModifierAttr,
-)
 from xla_emitters.dialects.mlir.ptx_atomics import ADDITIONS, add_floats
 from xla_emitters.ptx_text.arithmetic import one_type, operands
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of
@@ -36,12 +28,12 @@ from xla_emitters.ptx_text.forms import check_operand
 from xla_emitters.ptx_text.rows import ANY, BYTES, row
 from xla_emitters.ptx_text.syntax import Address, Group, Instruction, Number, Operand, Register, Symbol
 
-_HINTS = (
+HINTS = (
     "ca cg cs lu cv wb wt nc weak volatile relaxed acquire release mmio cta cluster gpu sys L1::evict_normal L1::evict_unchanged "
     "L1::evict_first L1::evict_last L1::no_allocate L2::evict_first L2::evict_last L2::evict_normal L2::cache_hint "
     "L2::64B L2::128B L2::256B unified"
 )
-_SPACES = "global shared local const param shared::cta shared::cluster param::entry param::func"
+SPACES_OF_NAMES = "global shared local const param shared::cta shared::cluster param::entry param::func"
 _MONOTONIC, _ACQUIRE, _RELEASE = 2, 4, 5
 
 
@@ -68,7 +60,7 @@ def slot_of(e: Emitter, i: Instruction, operand: Operand | None) -> Register | N
     return None
 
 
-@row("ld", "ldu", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", pure=False)
+@row("ld", "ldu", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {HINTS} {SPACES_OF_NAMES}", pure=False)
 def ld(e: Emitter, i: Instruction) -> None:
     word, address, width, space = one_type(e, i), i.operands[1], width_of(i), space_of(i)
     targets = i.operands[0].elements if isinstance(i.operands[0], Group) else (i.operands[0],)
@@ -124,7 +116,7 @@ def part_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> SSA
     return e.cast(value, ir_type)
 
 
-@row("st", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", results=0, pure=False)
+@row("st", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {HINTS} {SPACES_OF_NAMES}", results=0, pure=False)
 def st(e: Emitter, i: Instruction) -> None:
     word, address, width = one_type(e, i), i.operands[0], width_of(i)
     sources = i.operands[1].elements if isinstance(i.operands[1], Group) else (i.operands[1],)
@@ -170,7 +162,7 @@ _UPDATES = {
     **{"min.f": "fmin", "max.f": "fmax", "min.b": "fmin", "max.b": "fmax"},
 }
 _UPDATE_TYPES = ANY - {"s16", "u16"} | {"f16", "bf16", "f16x2", "bf16x2"}
-_UPDATE_HINTS = f"exch add inc dec min max and or xor cas noftz acq_rel v2 v4 v8 {_HINTS} {_SPACES}"
+_UPDATE_HINTS = f"exch add inc dec min max and or xor cas noftz acq_rel v2 v4 v8 {HINTS} {SPACES_OF_NAMES}"
 
 
 @row("atom", types=_UPDATE_TYPES, modifiers=_UPDATE_HINTS, pure=False)
@@ -235,54 +227,28 @@ def additions(
         e.write(register, value)
 
 
-# ---------------------------------------------------------------------------------------------- copies
+# ---------------------------------------------------------------------------------------------- hints
 
 
-@row("cp.async.ca", "cp.async.cg", modifiers=f"{_HINTS} {_SPACES}", results=0, pure=False)
-def cp_async(e: Emitter, i: Instruction) -> None:
-    """The copy is done at once: a kernel that waits for it too late is not found."""
-    given: list[Operand | None] = [*i.operands, None, None, None]
-    if not isinstance(size := given[2], Number):
-        raise e.error("'cp.async' needs a number of bytes")
-    to, of = e.pointer(given[0], "shared"), e.pointer(given[1], "global")
-    count = e.read(i.operands[3], i32) if len(i.operands) > 3 and not _is_predicate(i.operands[3]) else None
-    if len(i.operands) > 3 and _is_predicate(i.operands[3]):
-        count = e.add(llvm.SelectOp(e.read(i.operands[3], i1), e.constant(i32, 0), e.constant(i32, size.value)))
-    modifier = LoadCacheModifierAttr(LoadCacheModifier(i.parts[2]))
-    e.do(
-        CpAsyncOp.create(
-            operands=[to, of, *([] if count is None else [count])],
-            properties={"size": IntegerAttr(size.value, i32), "modifier": modifier},
-        )
-    )
-
-
-def _is_predicate(operand: Operand | None) -> bool:
-    return isinstance(operand, Register) and operand.type == "pred"
-
-
-@row("cp.async.commit_group", results=0, pure=False)
-def commit_group(e: Emitter, i: Instruction) -> None:
-    e.do(CpAsyncCommitGroupOp.create())
-
-
-@row("cp.async.wait_group", "cp.async.wait_all", results=0, pure=False)
-def wait_group(e: Emitter, i: Instruction) -> None:
-    count = i.operands[0].value if i.operands and isinstance(i.operands[0], Number) else 0
-    e.do(CpAsyncWaitGroupOp.create(properties={"n": IntegerAttr(count, i32)}))
-
-
-@row("prefetch", "prefetchu", "applypriority", "discard", modifiers=f"L1 L2 {_HINTS} {_SPACES}", results=0, pure=False)
+@row(
+    "prefetch",
+    "prefetchu",
+    "applypriority",
+    "discard",
+    modifiers=f"L1 L2 {HINTS} {SPACES_OF_NAMES}",
+    results=0,
+    pure=False,
+)
 def hint(e: Emitter, i: Instruction) -> None:
     """Means nothing for the numbers."""
 
 
-@row("createpolicy", types={"b64"}, modifiers=f"fractional range {_HINTS} {_SPACES}")
+@row("createpolicy", types={"b64"}, modifiers=f"fractional range {HINTS} {SPACES_OF_NAMES}")
 def createpolicy(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], Number(0))
 
 
-@row("isspacep", modifiers=_SPACES)
+@row("isspacep", modifiers=SPACES_OF_NAMES)
 def isspacep(e: Emitter, i: Instruction) -> None:
     pointer = e.cast(e.read(operands(e, i, 2)[1], i64), POINTER)
     e.write(i.operands[0], e.intrinsic(f"isspacep.{space_of(i)}", [pointer], i1))

@@ -14,13 +14,26 @@ from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.ptx_text.arithmetic import one_type, operands
 from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
+from xla_emitters.ptx_text.forms import check_operand
 from xla_emitters.ptx_text.rows import row
 from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol, Variable
 
 # ---------------------------------------------------------------------------------------------- barriers
 
 
-@row("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync", modifiers="aligned", results=0, pure=False)
+_NAMES = ("bar", "barrier", "barrier.cta", "bar.cta")
+
+
+def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
+    """The barrier's number, and of how many threads it is. raises ParseError for numbers that no barrier has"""
+    for operand, most, what in zip(given, (15, 1024), ("a barrier", "threads"), strict=False):
+        check_operand(e, i, operand, "u32")
+        if isinstance(operand, Number) and not 0 <= operand.value <= most:
+            raise e.error(f"{operand.value} is no number of {what}")
+    return [e.read(operand, i32) for operand in given]
+
+
+@row(*(f"{name}.sync" for name in _NAMES), modifiers="aligned", results=0, pure=False)
 def barrier(e: Emitter, i: Instruction) -> None:
     given = i.operands
     if not 1 <= len(given) <= 2:
@@ -28,26 +41,47 @@ def barrier(e: Emitter, i: Instruction) -> None:
     if given == (Number(0),):
         e.do(nvvm.Barrier0Op.create())
     else:
-        e.do(nvvm.BarrierOp(e.read(given[0], i32), e.read(given[1], i32) if len(given) > 1 else None))
+        e.do(nvvm.BarrierOp(*_numbers(e, i, given)))
 
 
-@row(
-    "bar.red",
-    "barrier.red",
-    "barrier.cta.red",
-    "bar.cta.red",
-    types={"u32", "pred"},
-    modifiers="popc and or aligned",
-    pure=False,
-)
+@row(*(f"{name}.arrive" for name in _NAMES), modifiers="aligned", results=0, pure=False)
+def barrier_arrive(e: Emitter, i: Instruction) -> None:
+    values = _numbers(e, i, tuple(operands(e, i, 2)))
+    e.do(llvm.CallIntrinsicOp("llvm.nvvm.barrier.cta.arrive", values, []))
+
+
+@row(*(f"{name}.red" for name in _NAMES), types={"u32", "pred"}, modifiers="popc and or aligned", pure=False)
 def barrier_reduction(e: Emitter, i: Instruction) -> None:
-    if len(i.operands) != 3 or i.operands[1] != Number(0):
-        raise e.unsupported(f"'{i.name}' of some threads of the block")
+    if not 3 <= len(i.operands) <= 4:
+        raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
+    target, *given, source = i.operands
     kind = next(part for part in ("popc", "and", "or") if part in i.parts)
-    predicate = e.extend(e.read(i.operands[2], i1), 32)
-    found = e.add(nvvm.BarrierOp(None, None, nvvm.BarrierReductionAttr.of(kind), predicate))
-    is_truth = kind != "popc"
-    e.write(i.operands[0], e.add(llvm.ICmpOp(found, e.constant(i32, 0), "ne")) if is_truth else found)
+    check_operand(e, i, target, "u32" if kind == "popc" else "pred", is_result=True)
+    check_operand(e, i, source, "pred")
+    numbers: list[SSAValue | None] = [*_numbers(e, i, tuple(given)), None]
+    if given == [Number(0)]:
+        numbers = [None, None]
+    predicate = e.extend(e.read(source, i1), 32)
+    found = e.add(nvvm.BarrierOp(numbers[0], numbers[1], nvvm.BarrierReductionAttr.of(kind), predicate))
+    e.write(target, found if kind == "popc" else e.add(llvm.ICmpOp(found, e.constant(i32, 0), "ne")))
+
+
+@row("barrier.cluster.wait", modifiers="acquire aligned", results=0, pure=False)
+def cluster_wait(e: Emitter, i: Instruction) -> None:
+    """A block is its own cluster."""
+    e.do(nvvm.Barrier0Op.create())
+
+
+@row("mapa", types={"u32", "u64"}, modifiers="shared::cluster", pure=False)
+def mapa(e: Emitter, i: Instruction) -> None:
+    """The address in the block of that rank, which is 0."""
+    target, address, _ = operands(e, i, 3)
+    e.write(target, e.read(address, TYPES[one_type(e, i)]))
+
+
+@row("getctarank", types={"u32", "u64"}, modifiers="shared::cluster")
+def getctarank(e: Emitter, i: Instruction) -> None:
+    e.write(operands(e, i, 2)[0], Number(0))
 
 
 @row("bar.warp.sync", results=0, pure=False)
@@ -74,6 +108,7 @@ def nanosleep(e: Emitter, i: Instruction) -> None:
     e.do(NanosleepOp.create(operands=[e.read(operands(e, i, 1)[0], i32)]))
 
 
+@row("barrier.cluster.arrive", modifiers="release relaxed aligned", results=0, pure=False)
 @row("setmaxnreg", types={"u32"}, modifiers="inc dec sync aligned", results=0, pure=False)
 @row("pmevent", modifiers="mask", results=0, pure=False)
 def nothing(e: Emitter, i: Instruction) -> None:

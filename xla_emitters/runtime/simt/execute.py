@@ -48,6 +48,7 @@ from xla_emitters.runtime.simt import (
     math,
     memref,
     nvvm,
+    nvvm_barriers,
     nvvm_intrinsics,
     scalars,
     scf,
@@ -70,7 +71,7 @@ RULES = Rules(
     *(affine.RULES, arith.RULES, atomics.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
     *(index.RULES, memref.RULES),
     *(llvm.RULES, llvm_atomics.RULES, llvm_intrinsics.RULES, llvm_memory_intrinsics.RULES),
-    *(math.RULES, nvvm.RULES, nvvm_intrinsics.RULES, scf.RULES, tensor.RULES, vector.RULES),
+    *(math.RULES, nvvm.RULES, nvvm_barriers.RULES, nvvm_intrinsics.RULES, scf.RULES, tensor.RULES, vector.RULES),
     *(xla_gpu.RULES, xla_gpu_tensors.RULES, xla_gpu_tiles.RULES),
 )
 """The rules of all ops."""

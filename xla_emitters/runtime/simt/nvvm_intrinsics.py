@@ -23,6 +23,7 @@ from xla_emitters.runtime.simt.code import Kernel, Rules, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space
 from xla_emitters.runtime.simt.nvvm import active_lanes
+from xla_emitters.runtime.simt.nvvm_barriers import OF_OP
 from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
 from xla_emitters.runtime.simt.nvvm_values import value_of
 from xla_emitters.runtime.simt.vector import Elements
@@ -86,10 +87,11 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
     name = op.intrin.data
     if (with_machine := OF_MACHINE.get(name)) is not None:
         return with_machine
-    if (of_matrices := matrix_intrinsic(name.removeprefix("llvm.nvvm."))) is not None:
-        return of_matrices(op)
+    stem = name.removeprefix("llvm.nvvm.")
+    if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem)) is not None:
+        return of_op(op)
     if (function := INTRINSICS.get(name)) is None:
-        value = value_of(name.removeprefix("llvm.nvvm.")) if name.startswith("llvm.nvvm.") else None
+        value = value_of(stem) if name.startswith("llvm.nvvm.") else None
         if value is None:
             place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
             raise Unsupported(f"call of the intrinsic '{name}'", stage="simt", details=place)

@@ -307,6 +307,9 @@ def _join(stamps: Array, lanes: Lanes) -> None:
 def _is_atomic(op: Operation) -> bool:
     if op.name in UPDATES:
         return True
+    if isinstance(op, llvm.CallIntrinsicOp):
+        name = op.intrin.data
+        return name.startswith("llvm.nvvm.mbarrier.") and name != "llvm.nvvm.mbarrier.init"
     if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
         return False
     # In PTX a volatile access means a relaxed one.
