@@ -168,3 +168,32 @@ def test_a_block_is_its_own_cluster() -> None:
     with pytest.raises(Unsupported, match="a cluster of several blocks") as caught:
         PtxKernel.read(HEAD + ".entry k() .reqnctapercluster 2 { ret; }", "c.ptx").run([], launch_of("2x32")[0])
     assert caught.value.place is not None
+
+
+EXCHANGE = """
+  st.shared.u32 [%r4], %r1; {sync}
+  xor.b32 %r8, %r1, {mask}; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;
+"""
+ALL_READ = """
+  setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], %r1; bar.sync 0; {who} bra NOT;
+  ld.shared.u32 %r10, [%r2]; NOT: bar.warp.sync -1; @%p1 st.shared.u32 [%r2], 7;
+"""
+
+
+def test_a_barrier_of_a_warp_orders_its_threads() -> None:
+    np.testing.assert_array_equal(executed(EXCHANGE.format(sync="bar.warp.sync -1;", mask=31)), np.arange(128) ^ 31)
+    for sync, mask in (("", 31), ("bar.warp.sync -1;", 32)):
+        with pytest.raises(ExecutionError, match="a race"):
+            executed(EXCHANGE.format(sync=sync, mask=mask))
+    # A word that many threads of a warp have read may be written after the barrier, but not if another warp has read it too.
+    executed(ALL_READ.format(who="setp.ge.u32 %p3, %r1, 32; @%p3"))
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(ALL_READ.format(who="setp.ge.u32 %p3, %r1, 33; @%p3"))
+
+
+def test_a_barrier_of_the_block_orders_what_barriers_of_warps_do_not() -> None:
+    body = "bar.warp.sync -1; st.shared.u32 [%r4], %r1; bar.warp.sync -1; bar.sync 0; bar.warp.sync -1;"
+    body += "xor.b32 %r8, %r1, 96; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;"
+    np.testing.assert_array_equal(executed(body, blocks=1), np.arange(128) ^ 96)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body.replace("bar.sync 0;", ""))

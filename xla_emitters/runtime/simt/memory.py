@@ -105,6 +105,9 @@ class Watcher:
     def barrier(self, memory: Memory, active: Array | None) -> None:
         """Whole blocks have reached a barrier."""
 
+    def warp_barrier(self, memory: Memory, active: Array | None) -> None:
+        """The active threads of each warp have met."""
+
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
 

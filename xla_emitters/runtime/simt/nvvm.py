@@ -121,7 +121,13 @@ def nothing(op: Operation) -> Kernel:
 
 @RULES.op(nvvm.SyncWarpOp)
 def sync_warp(op: Operation) -> Callable[[Machine, Array], None]:
-    return lambda machine, members: check_warps(machine, op, _is_member(machine, members))
+    def run(machine: Machine, members: Array) -> None:
+        check_warps(machine, op, _is_member(machine, members))
+        machine.memory.changes += 1
+        for watcher in machine.memory.watchers:
+            watcher.warp_barrier(machine.memory, machine.active)
+
+    return run
 
 
 # ---------------------------------------------------------------------------------------------- exchange
