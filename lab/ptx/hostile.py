@@ -1,6 +1,6 @@
-"""Damaged PTX of ours and of the real XLA: each text gives a message with a place, a located fault, or numbers, and soon. Only wrong rows are printed.
+"""Damaged PTX of ours and of the real XLA: each text gives a message with a place, a located fault, or numbers, and soon.
 
-Where ptxas is installed, what runs here must be PTX for it too: else something wrong was taken without a word.
+Where ptxas is installed, what runs here must be PTX for it too: else something wrong was taken without a word. Only wrong rows are printed.
 """
 
 from __future__ import annotations

@@ -265,6 +265,25 @@ def bfe(e: Emitter, i: Instruction) -> None:
     result(e, i, e.intrinsic(i.name, values, TYPES[word]))
 
 
+@row("cvt.pack.sat", types=INTEGERS | BYTES | {"b32"}, modifiers="u4 s4 u2 s2")
+def cvt_pack(e: Emitter, i: Instruction) -> None:
+    """The first operand saturated, above the second; of less than 16 bits, the third operand's lowest bits above both."""
+    to = i.parts[3]
+    bits = int(to[1:])
+    if i.parts[4] != "s32" or bits > 16 or i.parts[5:] != (("b32",) if bits < 16 else ()):
+        raise e.unsupported(f"'{i.name}'")
+    given = operands(e, i, 3 + (bits < 16))
+    check_operand(e, i, given[0], "u32", is_result=True)
+    for operand in given[1:]:
+        check_operand(e, i, operand, "u32")
+    values = [e.read(operand, i32) for operand in given[1:]]
+    parts = [e.extend(e.intrinsic(f"cvt.sat.{to}.s32", [value], IntegerType(bits)), 32) for value in values[:2]]
+    word = e.add(llvm.OrOp(e.add(llvm.ShlOp(parts[0], e.constant(i32, bits))), parts[1]))
+    if bits < 16:
+        word = e.add(llvm.OrOp(word, e.add(llvm.ShlOp(values[2], e.constant(i32, 2 * bits)))))
+    e.write(given[0], word)
+
+
 @row("szext", "bmsk", form="tuu", needs=("clamp", "wrap"), types={"s32", "u32", "b32"}, modifiers="clamp wrap")
 @row("dp4a", "dp2a.lo", "dp2a.hi", form="tuuu", types={"s32", "u32"})
 def of_words(e: Emitter, i: Instruction) -> None:
@@ -565,8 +584,8 @@ def mov(e: Emitter, i: Instruction) -> None:
                 check_operand(e, i, element, part, is_result=is_result)
     if isinstance(source, Group):
         parts = [e.read(each, IntegerType(bits_of(TYPES[word]) // len(source.elements))) for each in source.elements]
-        vector = _vector(e, parts)
-        whole = e.cast(vector, TYPES[word]) if word != "b128" else e.add(llvm.BitcastOp(vector, TYPES[word]))
+        vector = vector_of(e, parts)
+        whole = e.cast(vector, TYPES[word])
         if isinstance(target, Group):
             raise e.error("one side of a 'mov' has one register")
         e.write(target, whole)
@@ -587,7 +606,8 @@ def mov(e: Emitter, i: Instruction) -> None:
         e.write(target, e.read(source, TYPES[word]))
 
 
-def _vector(e: Emitter, parts: Sequence[SSAValue]) -> SSAValue:
+def vector_of(e: Emitter, parts: Sequence[SSAValue]) -> SSAValue:
+    """A vector of values of one type."""
     vector = e.add(llvm.PoisonOp(VectorType(parts[0].type, [len(parts)])))
     for number, part in enumerate(parts):
         vector = e.add(llvm.InsertElementOp(vector, part, e.constant(i32, number)))
@@ -616,7 +636,7 @@ def cvta(e: Emitter, i: Instruction) -> None:
 
 _WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 _WHOLES = INTEGERS | BYTES
-_EIGHT = frozenset({"e4m3x2", "e5m2x2"})
+_EIGHT = frozenset({"e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2"})
 
 
 @row(
@@ -672,16 +692,21 @@ def float_of_float(e: Emitter, value: SSAValue, to: str, of: str, mode: str) -> 
 def packed(e: Emitter, i: Instruction, to: str, of: str) -> None:
     """Two numbers of one word: the first operand is the upper one."""
     relu = ".relu" if "relu" in i.parts else ""
-    if of in _EIGHT:
-        pair = e.intrinsic(f"{of}.to.f16x2.rn{relu}", [e.read(operands(e, i, 2)[1], i16)], VectorType(f16, [2]))
+    count = 3 if of == "f32" else 2
+    check_operand(e, i, i.operands[0], to, is_result=True)
+    for operand in operands(e, i, count)[1:]:
+        check_operand(e, i, operand, of)
+    if of in _EIGHT and to == "f16x2":
+        pair = e.intrinsic(f"{of}.to.f16x2.rn{relu}", [e.read(i.operands[1], TYPES[of])], VectorType(f16, [2]))
         e.write(i.operands[0], pair)
     elif to in _EIGHT and of == "f16x2":
-        found = e.intrinsic(f"f16x2.to.{to}.rn{relu}", [e.read(operands(e, i, 2)[1], TYPES[of])], i16)
-        e.write(i.operands[0], found)
-    elif to in _EIGHT:
-        upper, lower = (e.read(operand, f32) for operand in operands(e, i, 3)[1:])
-        e.write(i.operands[0], e.intrinsic(f"ff.to.{to}.rn{relu}", [upper, lower], i16))
+        e.write(i.operands[0], e.intrinsic(f"f16x2.to.{to}.rn{relu}", [e.read(i.operands[1], TYPES[of])], TYPES[to]))
+    elif to in _EIGHT and of == "f32":
+        upper, lower = (e.read(operand, f32) for operand in i.operands[1:])
+        e.write(i.operands[0], e.intrinsic(f"ff.to.{to}.rn{relu}", [upper, lower], TYPES[to]))
+    elif of != "f32" or to not in PAIRS:
+        raise e.unsupported(f"'{i.name}'")
     else:
         element, mode = to.removesuffix("x2"), _rounding(i)
         upper, lower = (e.read(operand, f32) for operand in operands(e, i, 3)[1:])
-        result(e, i, _vector(e, [float_of_float(e, value, element, "f32", mode) for value in (lower, upper)]))
+        result(e, i, vector_of(e, [float_of_float(e, value, element, "f32", mode) for value in (lower, upper)]))

@@ -59,13 +59,13 @@ from xla_emitters.ptx_text.syntax import (
 )
 from xla_emitters.rewrite.locations import fuse_locations
 
-i128 = IntegerType(128)
 TYPES: dict[str, Attribute] = {
     "pred": i1,
     **{f"{kind}{bits}": IntegerType(bits) for kind in "bsu" for bits in (8, 16, 32, 64)},
-    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": i128},
+    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": VectorType(i64, [2])},
+    **dict.fromkeys(("s16x2", "u16x2"), VectorType(i16, [2])),
     **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2]), "f32x2": VectorType(f32, [2])},
-    **{"e4m3x2": i16, "e5m2x2": i16, "e4m3": i8, "e5m2": i8},
+    **{"e4m3x2": i16, "e5m2x2": i16, "e2m3x2": i16, "e3m2x2": i16, "e2m1x2": i8, "e4m3": i8, "e5m2": i8},
 }
 """PTX's type -> IR's."""
 
@@ -78,7 +78,7 @@ _CLOCKS = {
     **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
     **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
 }
-_ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "is_explicit_cluster": 0, "smid": 0, "nsmid": 1}
+_ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "globaltimer_hi": 0, "smid": 0, "nsmid": 1}
 POINTER = llvm.LLVMPointerType()
 
 
@@ -273,6 +273,8 @@ class Emitter:
         if name in _CLOCKS:
             word, ir_type = _CLOCKS[name]
             return self.intrinsic(f"read.{word}", [], ir_type)
+        if name == "is_explicit_cluster":
+            return self.constant(i1, 0)
         if name in _ONE_BLOCK:
             return self.constant(i32, _ONE_BLOCK[name])
         if family in ("cluster_ctaid", "cluster_nctaid"):
@@ -286,6 +288,8 @@ class Emitter:
         raise self.unsupported(f"special register '%{name}'")
 
     def resize_to(self, value: SSAValue, ir_type: Attribute) -> SSAValue:
+        if value.type == ir_type:
+            return value
         return self.cast(self.resize(value, bits_of(ir_type)), ir_type)
 
     def number(self, number: Number, ir_type: Attribute) -> int:

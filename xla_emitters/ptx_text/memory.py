@@ -7,12 +7,10 @@ priorities are accepted and mean nothing here. Source: PTX ISA 8.8, 9.7.9 and 9.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     IntegerType,
     VectorType,
-    bf16,
-    f16,
-    f32,
     i1,
     i32,
     i64,
@@ -21,8 +19,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.ptx_atomics import ADDITIONS, add_floats
-from xla_emitters.ptx_text.arithmetic import one_type, operands
+from xla_emitters.ptx_text.arithmetic import one_type, operands, vector_of
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of
 from xla_emitters.ptx_text.forms import check_operand
 from xla_emitters.ptx_text.rows import ANY, BYTES, row
@@ -30,7 +27,7 @@ from xla_emitters.ptx_text.syntax import Address, Group, Instruction, Number, Op
 
 HINTS = (
     "ca cg cs lu cv wb wt nc weak volatile relaxed acquire release mmio cta cluster gpu sys L1::evict_normal L1::evict_unchanged "
-    "L1::evict_first L1::evict_last L1::no_allocate L2::evict_first L2::evict_last L2::evict_normal L2::cache_hint "
+    "L1::evict_first L1::evict_last L1::no_allocate L2::evict_first L2::evict_last L2::evict_normal L2::evict_unchanged L2::cache_hint "
     "L2::64B L2::128B L2::256B unified"
 )
 SPACES_OF_NAMES = "global shared local const param shared::cta shared::cluster param::entry param::func"
@@ -138,9 +135,7 @@ def st(e: Emitter, i: Instruction) -> None:
     parts = [e.read(source, ir_type) for source in sources]
     value = parts[0]
     if width > 1:
-        value = e.add(llvm.PoisonOp(VectorType(ir_type, [width])))
-        for number, part in enumerate(parts):
-            value = e.add(llvm.InsertElementOp(value, part, e.constant(i32, number)))
+        value = vector_of(e, parts)
     pointer = e.pointer(address, space_of(i))
     ordering = ordering_of(i, _RELEASE) if width == 1 else 0
     e.do(llvm.StoreOp(value, pointer, bits_of(value.type) // 8, ordering=ordering, volatile="volatile" in i.parts))
@@ -186,7 +181,7 @@ def update(e: Emitter, i: Instruction, target: Operand | None, given: tuple[Oper
         raise e.error(f"'{i.name}' has no operation or too few operands")
     pointer = e.pointer(given[0], space_of(i))
     if width_of(i) > 1 or word.endswith("x2"):
-        additions(e, i, word, kind, pointer, target, given[1])
+        update_neighbours(e, i, word, kind, pointer, target, given[1])
         return
     ir_type = TYPES[word]
     for operand in given[1 : 3 if kind == "cas" else 2]:
@@ -199,6 +194,8 @@ def update(e: Emitter, i: Instruction, target: Operand | None, given: tuple[Oper
         e.write(target, e.add(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [0]), pair, ir_type)))
         return
     is_float = word in ("f16", "bf16", "f32", "f64")
+    if word in ("f16", "bf16") and kind != "add":
+        raise e.unsupported(f"'{i.name}'")
     family = f"{kind}.{'f' if is_float else word[0]}"
     operation = _UPDATES.get(family) or _UPDATES.get(kind)
     if operation is None:
@@ -206,25 +203,31 @@ def update(e: Emitter, i: Instruction, target: Operand | None, given: tuple[Oper
     e.write(target, e.add(llvm.AtomicRMWOp(operation, pointer, e.read(given[1], ir_type))), word[0] == "s")
 
 
-def additions(
+_OF_NEIGHBOURS = {"add": "fadd", "min": "fmin", "max": "fmax"}
+
+
+def update_neighbours(
     e: Emitter, i: Instruction, word: str, kind: str, pointer: SSAValue, target: Operand | None, given: Operand | None
 ) -> None:
     """Updates of neighbouring floats, each atomic by itself: `v4.f32`, `f16x2`, `v2.bf16x2`."""
-    width = width_of(i)
-    element = {"f32": f32, "f16x2": f16, "bf16x2": bf16, "f16": f16, "bf16": bf16}[word] if word != "b32" else None
-    count = width * (2 if word.endswith("x2") else 1)
-    found = next((each for each in ADDITIONS if each.element == element and each.elements == count), None)
     sources = given.elements if isinstance(given, Group) else (given,)
-    if found is None or kind != "add" or len(sources) != width or not (word == "f32" or word.endswith("x2")):
+    targets = target.elements if isinstance(target, Group) else (target,) * len(sources)
+    element = TYPES[word.removesuffix("x2")]
+    if kind not in _OF_NEIGHBOURS or not isinstance(element, AnyFloat) or (word == "f32" and kind != "add"):
         raise e.unsupported(f"'{i.name}'")
-    part = i32 if found.is_packed else f32
-    old = e.add(add_floats(found, pointer, [e.read(source, part) for source in sources]))
-    targets = target.elements if isinstance(target, Group) else (target,)
+    if not len(sources) == len(targets) == width_of(i):
+        raise e.error(f"'{i.name}' takes {width_of(i)} registers, not {len(sources)}")
+    bits = bits_of(TYPES[word])
+    part = IntegerType(bits)
+    for operand in sources:
+        check_operand(e, i, operand, word)
+    value = vector_of(e, [e.read(source, part) for source in sources])
+    floats = e.cast(value, VectorType(element, [len(sources) * bits // element.bitwidth]))
+    old = e.cast(e.add(llvm.AtomicRMWOp(_OF_NEIGHBOURS[kind], pointer, floats)), VectorType(part, [len(sources)]))
     for number, register in enumerate(targets):
-        value = (
-            old if found.words == 1 else e.add(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), old, part))
-        )
-        e.write(register, value)
+        if register is not None:
+            check_operand(e, i, register, word, is_result=True)
+            e.write(register, e.add(llvm.ExtractElementOp(old, e.constant(i32, number))))
 
 
 # ---------------------------------------------------------------------------------------------- hints

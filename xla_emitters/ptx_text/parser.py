@@ -551,6 +551,8 @@ class Parser:
         match token.text:
             case "_":
                 cursor.advance()
+                if cursor.accept("|"):
+                    return Pair(None, self.register(cursor.expect_kind(TokenKind.NAME, "a register")))
                 return None
             case "!":
                 cursor.advance()

@@ -157,7 +157,7 @@ def damaged(dice: random.Random, text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Ending:
-    """outcome: "ran" or the class of the error; message: its text; is_located: whether it has a place or names what is wrong outside the text"""
+    """outcome: "ran" or the class of the error. is_located: whether the message has a place, or names what is wrong outside the text"""
 
     outcome: str
     message: str

@@ -82,28 +82,38 @@ def test_faults(body: str, message: str) -> None:
 
 def test_a_barrier_in_memory() -> None:
     """Everybody arrives, and waits for the phase: what others wrote before is there. Two phases, by parity and by token."""
-    body = INIT.format(count=128) + """
+    body = (
+        INIT.format(count=128)
+        + """
       ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; mbarrier.arrive.release.cta.shared::cta.b64 %rd5, [%r3];
-    """ + WAIT.format(parity=0) + """
-      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; 
+    """
+        + WAIT.format(parity=0)
+        + """
+      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9];
       mbarrier.arrive.shared.b64 %rd6, [%r3];
       V: mbarrier.test_wait.shared.b64 %p2, [%r3], %rd6; @!%p2 bra V;
       st.shared.u32 [%r4], %r10; st.global.u32 [%rd4], %r10;
     """
+    )
     np.testing.assert_array_equal(executed(body, blocks=1), np.arange(128) ^ 127)
 
 
 def test_without_the_wait_it_is_a_race() -> None:
-    body = INIT.format(count=128) + """
+    body = (
+        INIT.format(count=128)
+        + """
       st.shared.u32 [%r4], %r1; mbarrier.arrive.shared.b64 %rd5, [%r3];
       xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9];
     """
+    )
     with pytest.raises(ExecutionError, match="a race"):
         executed(body)
 
 
 def test_counts_of_arrivals_and_tokens() -> None:
-    body = INIT.format(count=300) + """
+    body = (
+        INIT.format(count=300)
+        + """
       setp.eq.u32 %p1, %r1, 0; @!%p1 bra END; mbarrier.arrive.shared.b64 %rd5, [%r3], 100;
       mbarrier.arrive.shared.b64 %rd6, [%r3], 100; mbarrier.pending_count.b64 %r5, %rd5; mbarrier.pending_count.b64 %r6, %rd6;
       st.global.u32 [%rd2], %r5; st.global.u32 [%rd2+4], %r6;
@@ -113,29 +123,39 @@ def test_counts_of_arrivals_and_tokens() -> None:
       mbarrier.arrive.shared.b64 %rd6, [%r3]; mbarrier.pending_count.b64 %r6, %rd6; st.global.u32 [%rd2+16], %r6;
       mbarrier.inval.shared.b64 [%r3]; END:
     """
+    )
     assert executed(body)[:5].tolist() == [300, 200, 2, 1, 200]
 
 
 def test_a_bulk_copy_completes_a_barrier() -> None:
     """One thread expects 512 bytes and copies them; all wait, then one writes them back, mirrored by words."""
-    body = INIT.format(count=1) + """
+    body = (
+        INIT.format(count=1)
+        + """
       @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
       @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 512, [%r3];
-    """ + WAIT.format(parity=0) + """
+    """
+        + WAIT.format(parity=0)
+        + """
       xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; add.u32 %r11, %r4, 1024;
       st.shared.u32 [%r11], %r10; bar.sync 0; add.u32 %r12, %r2, 1024;
       @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r12], 512;
       @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group.read 0;
     """
+    )
     np.testing.assert_array_equal(executed(body), np.arange(128) ^ 127)
 
 
 def test_a_copy_of_other_bytes_than_expected_is_waited_for_in_vain() -> None:
-    body = INIT.format(count=1) + """
+    body = (
+        INIT.format(count=1)
+        + """
       @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
       @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 256, [%r3];
-    """ + WAIT.format(parity=0)
-    with pytest.raises(ExecutionError, match="never ends|more than 1000 rounds"):
+    """
+        + WAIT.format(parity=0)
+    )
+    with pytest.raises(ExecutionError, match=r"never ends|more than 1000 rounds"):
         executed(body)
     with pytest.raises(ExecutionError, match="no multiple of 16"):
         executed(body.replace("256", "250"))
@@ -143,18 +163,28 @@ def test_a_copy_of_other_bytes_than_expected_is_waited_for_in_vain() -> None:
 
 def test_threads_that_wait_for_another_branch_are_refused() -> None:
     """Lanes run in lockstep: one warp that waits for what another one does later cannot be run."""
-    body = INIT.format(count=64) + """
+    body = (
+        INIT.format(count=64)
+        + """
       setp.lt.u32 %p4, %r1, 64; @%p4 bra CONSUMER; mbarrier.arrive.shared.b64 %rd5, [%r3]; bra END; CONSUMER:
-    """ + WAIT.format(parity=0) + "END:"
+    """
+        + WAIT.format(parity=0)
+        + "END:"
+    )
     with pytest.raises((Unsupported, ExecutionError), match="another branch") as caught:
         executed(body)
     assert "another branch" in str(caught.value)
 
 
 def test_asynchronous_copies_arrive() -> None:
-    body = INIT.format(count=128) + """
+    body = (
+        INIT.format(count=128)
+        + """
       cp.async.ca.shared.global [%r4], [%rd3], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];
-    """ + WAIT.format(parity=0) + "ld.shared.u32 %r10, [%r4]; st.global.u32 [%rd4], %r10;"
+    """
+        + WAIT.format(parity=0)
+        + "ld.shared.u32 %r10, [%r4]; st.global.u32 [%rd4], %r10;"
+    )
     np.testing.assert_array_equal(executed(body), np.arange(128))
 
 

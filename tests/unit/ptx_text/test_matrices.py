@@ -179,7 +179,7 @@ def test_a_product_of_matrices_in_shared_memory() -> None:
           ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%r20, %r21, %r22, %r23}}, [%r12];
           mad.lo.u32 %r13, %r10, 16, %r8;
           ldmatrix.sync.aligned.m8n8.x2{".trans" if transposed else ""}.shared.b16 {{%r24, %r25}}, [%r13];
-          mov.b32 %r30, 0; 
+          mov.b32 %r30, 0;
           mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {{%r26, %r27}}, {{%r20, %r21, %r22, %r23}}, {{%r24, %r25}}, {{%r30, %r30}};
           mov.u32 %r14, sd; mad.lo.u32 %r15, %r10, 16, %r14;
           stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r15], {{%r26, %r27}};
