@@ -614,7 +614,7 @@ def vector_of(e: Emitter, parts: Sequence[SSAValue]) -> SSAValue:
     return vector
 
 
-@row("cvta", types={"u32", "u64"}, modifiers="to global shared local const param shared::cta")
+@row("cvta", form="tt", types={"u32", "u64"}, modifiers="to global shared local const param shared::cta")
 def cvta(e: Emitter, i: Instruction) -> None:
     """Between a space's window and generic addresses."""
     target, source = operands(e, i, 2)

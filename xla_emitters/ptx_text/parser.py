@@ -58,6 +58,7 @@ _SPECIAL = re.compile(
     r"|pm\d+(?:_64)?|envreg\d+|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
 )
 _INFINITY = 0x7FF0 << 48
+_ZERO = re.compile(r"[0.]*([eE]|$)")
 _MOST_DIGITS = 80
 _USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
@@ -182,6 +183,8 @@ class Parser:
     def linked(self) -> None:
         """A function or a variable of the module."""
         cursor, words = self.cursor, set[str]()
+        if not self.found.target:
+            raise cursor.unexpected("'.target'", help="PTX begins with .version, .target and .address_size")
         while cursor.at(*_LINKING):
             words.add(cursor.advance().text)
         token = cursor.token
@@ -301,7 +304,9 @@ class Parser:
         found = number_of(token.text)
         if found is None:
             raise self.cursor.error("an octal number has no 8 and no 9", token)
-        if found.value >> 64 or (found.kind == "f64" and "e" in token.text.lower() and found.value == _INFINITY):
+        is_text = found.kind == "f64" and token.text[:2].lower() != "0d"
+        is_lost = is_text and (found.value == _INFINITY or not (found.value or _ZERO.match(token.text)))
+        if found.value >> 64 or is_lost:
             raise self.cursor.error("the number does not fit into 64 bits", token)
         return found
 
@@ -470,6 +475,8 @@ class Parser:
         while True:
             name = cursor.expect_kind(TokenKind.NAME, "the register's name").text
             if cursor.accept("<"):
+                if name in self.scopes[-1].ranges:
+                    raise cursor.error(f"registers '{name}' are declared twice", cursor.previous)
                 self.scopes[-1].ranges[name] = kind, self.integer("the number of registers")
                 cursor.expect(">", "after the number of registers")
             else:

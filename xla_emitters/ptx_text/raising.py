@@ -99,7 +99,8 @@ def raise_kernel(
                 pending.append(module.functions[name])
     owned = {variable.name: variable for function in module.functions.values() for variable in function.variables}
     used = {name: module.variables.get(name) or owned[name] for name in variables}
-    shared = [variable for variable in used.values() if variable.space == "shared"]
+    declared = [variable for name in seen for variable in module.functions[name].variables]
+    shared = [variable for variable in {*used.values(), *declared} if variable.space == "shared"]
     if sum(variable.size for variable in shared) > MOST_SHARED:
         place = module.source.place(shared[0].start, shared[0].start + len(shared[0].name))
         raise Unsupported(

@@ -112,6 +112,9 @@ def _fault_of(row: Row, parts: tuple[str, ...]) -> str:
         return f"'{name}' has several roundings"
     if "xorsign" in given and "abs" not in given:
         return f"'.xorsign' of '{name}' needs '.abs'"
+    spaces = sum(part.partition("::")[0] in ("global", "shared", "local", "const", "param") for part in given)
+    if spaces > 1 and parts[0] in ("ld", "ldu", "st", "atom", "red"):
+        return f"'{name}' has several state spaces"
     if parts[0] not in _ARITHMETIC or not types:
         return ""
     if types[0] in INTEGERS:
