@@ -9,19 +9,14 @@ Source: PTX ISA 8.8, 9.7.1 to 9.7.8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, BoolAttr, IntegerAttr, IntegerType, VectorType, f16, f32, i1, i16, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import AnyFloat, BoolAttr, IntegerAttr, VectorType, f32, i1, i16, i32
+from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.ptx_text.emitter import POINTER, TYPES, WINDOWED, Emitter, bits_of, pointer_type
-from xla_emitters.ptx_text.forms import check_operand
+from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
 from xla_emitters.ptx_text.rows import (
-    ANY,
-    BITS,
-    BYTES,
     CARRY,
     FLOATS,
     INTEGERS,
@@ -30,7 +25,7 @@ from xla_emitters.ptx_text.rows import (
     row,
     types_of,
 )
-from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol
+from xla_emitters.ptx_text.syntax import Instruction, Operand
 
 INTR = llvm.INTRINSICS
 PAIRS = frozenset({"f16x2", "bf16x2"})
@@ -73,16 +68,16 @@ def flushed(e: Emitter, i: Instruction, value: SSAValue) -> SSAValue:
         or value.type in (TYPES["f64"], TYPES["bf16"], TYPES["bf16x2"])
     ):
         return value
-    return e.intrinsic(f"ftz.{_word(value.type)}", [value], value.type)
+    return e.intrinsic(f"ftz.{word_of(value.type)}", [value], value.type)
 
 
 def result(e: Emitter, i: Instruction, value: SSAValue) -> None:
     """Writes the result, flushed and saturated as the mnemonic says."""
     value = flushed(e, i, value)
     if "sat" in i.parts and _is_float(value.type):
-        value = e.intrinsic(f"saturate.{_word(value.type)}", [value], value.type)
+        value = e.intrinsic(f"saturate.{word_of(value.type)}", [value], value.type)
     if "relu" in i.parts and _is_float(value.type):
-        value = e.intrinsic(f"relu.{_word(value.type)}", [value], value.type)
+        value = e.intrinsic(f"relu.{word_of(value.type)}", [value], value.type)
     e.write(i.operands[0], value)
 
 
@@ -90,12 +85,12 @@ def _is_float(ir_type: Attribute) -> bool:
     return isinstance(ir_type.element_type if isa(ir_type, VectorType) else ir_type, AnyFloat)
 
 
-def _word(ir_type: Attribute) -> str:
+def word_of(ir_type: Attribute) -> str:
     scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
     return str(scalar)
 
 
-def _rounding(i: Instruction) -> str:
+def rounding(i: Instruction) -> str:
     """`rz`, `rm` or `rp` where the mnemonic names one; else ""."""
     return next((part for part in i.parts if part in ("rz", "rm", "rp", "rna")), "")
 
@@ -108,6 +103,17 @@ def float_function(e: Emitter, name: str, *values: SSAValue) -> SSAValue:
 
 def saturating(e: Emitter, i: Instruction, name: str, values: Sequence[SSAValue]) -> SSAValue:
     return e.add(INTR[name].create(operands=list(values), result_types=[values[0].type]))
+
+
+LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
+
+
+def vector_of(e: Emitter, parts: Sequence[SSAValue]) -> SSAValue:
+    """A vector of values of one type."""
+    vector = e.add(llvm.PoisonOp(VectorType(parts[0].type, [len(parts)])))
+    for number, part in enumerate(parts):
+        vector = e.add(llvm.InsertElementOp(vector, part, e.constant(i32, number)))
+    return vector
 
 
 # ---------------------------------------------------------------------------------------------- sums, products
@@ -147,8 +153,8 @@ def add(e: Emitter, i: Instruction) -> None:
 
 
 def float_sum(e: Emitter, i: Instruction, name: str, word: str, a: SSAValue, b: SSAValue) -> SSAValue:
-    if rounding := _rounding(i):
-        return e.intrinsic(f"{name}.{rounding}.{word.removesuffix('x2')}", [a, b], a.type)
+    if direction := rounding(i):
+        return e.intrinsic(f"{name}.{direction}.{word.removesuffix('x2')}", [a, b], a.type)
     return e.add(_FLOAT[name](a, b))
 
 
@@ -231,140 +237,10 @@ def fma(e: Emitter, i: Instruction) -> None:
     else:
         word = one_type(e, i)
         values = inputs(e, i, word, 3)
-    if rounding := _rounding(i):
-        result(e, i, e.intrinsic(f"fma.{rounding}.{word.removesuffix('x2')}", values, values[0].type))
+    if direction := rounding(i):
+        result(e, i, e.intrinsic(f"fma.{direction}.{word.removesuffix('x2')}", values, values[0].type))
     else:
         result(e, i, float_function(e, "fma", *values))
-
-
-@row("mul24.lo", "mul24.hi", form="ttt", types={"s32", "u32"})
-@row("mad24.lo", "mad24.hi", form="tttt", types={"s32", "u32"}, modifiers="sat")
-@row("sad", form="tttt", types=INTEGERS)
-@row("div", "rem", form="ttt", types=INTEGERS)
-@row("bfi", form="tttuu", types={"b32", "b64"})
-@row("bfind", form="ut", types=INTEGERS - {"s16", "u16"}, modifiers="shiftamt")
-@row("fns", form="ttuu", types={"b32"})
-def by_intrinsic(e: Emitter, i: Instruction) -> None:
-    """Operands and result of one type, but for counts and positions, which are u32."""
-    word, kind = one_type(e, i), i.parts[0]
-    ir_type = TYPES[word]
-    if kind == "bfi":
-        read = [
-            e.read(operand, t) for operand, t in zip(operands(e, i, 5)[1:], (ir_type, ir_type, i32, i32), strict=True)
-        ]
-    else:
-        read = inputs(e, i, word, {"sad": 3, "mad24": 3, "bfind": 1, "fns": 3}.get(kind, 2))
-    result(e, i, e.intrinsic(i.name, read, i32 if kind == "bfind" else ir_type))
-
-
-@row("bfe", form="ttuu", types=INTEGERS - {"s16", "u16"})
-def bfe(e: Emitter, i: Instruction) -> None:
-    word = one_type(e, i)
-    _, a, position, length = operands(e, i, 4)
-    values = [e.read(a, TYPES[word]), e.read(position, i32), e.read(length, i32)]
-    result(e, i, e.intrinsic(i.name, values, TYPES[word]))
-
-
-@row("cvt.pack.sat", types=INTEGERS | BYTES | {"b32"}, modifiers="u4 s4 u2 s2")
-def cvt_pack(e: Emitter, i: Instruction) -> None:
-    """The first operand saturated, above the second; of less than 16 bits, the third operand's lowest bits above both."""
-    to = i.parts[3]
-    bits = int(to[1:])
-    if i.parts[4] != "s32" or bits > 16 or i.parts[5:] != (("b32",) if bits < 16 else ()):
-        raise e.unsupported(f"'{i.name}'")
-    given = operands(e, i, 3 + (bits < 16))
-    check_operand(e, i, given[0], "u32", is_result=True)
-    for operand in given[1:]:
-        check_operand(e, i, operand, "u32")
-    values = [e.read(operand, i32) for operand in given[1:]]
-    parts = [e.extend(e.intrinsic(f"cvt.sat.{to}.s32", [value], IntegerType(bits)), 32) for value in values[:2]]
-    word = e.add(llvm.OrOp(e.add(llvm.ShlOp(parts[0], e.constant(i32, bits))), parts[1]))
-    if bits < 16:
-        word = e.add(llvm.OrOp(word, e.add(llvm.ShlOp(values[2], e.constant(i32, 2 * bits)))))
-    e.write(given[0], word)
-
-
-@row("szext", "bmsk", form="tuu", needs=("clamp", "wrap"), types={"s32", "u32", "b32"}, modifiers="clamp wrap")
-@row("dp4a", "dp2a.lo", "dp2a.hi", form="tuuu", types={"s32", "u32"})
-def of_words(e: Emitter, i: Instruction) -> None:
-    """Operands and result have 32 bits."""
-    result(e, i, e.intrinsic(i.name, [e.read(operand, i32) for operand in i.operands[1:]], i32))
-
-
-# ---------------------------------------------------------------------------------------------- bits
-
-_LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
-
-
-@row("and", "or", "xor", form="ttt", types=BITS | {"pred"})
-def logic(e: Emitter, i: Instruction) -> None:
-    word = one_type(e, i)
-    a, b = inputs(e, i, word, 2)
-    result(e, i, e.add(_LOGIC[i.parts[0]](a, b)))
-
-
-@row("not", form="tt", types=BITS | {"pred"})
-def complement(e: Emitter, i: Instruction) -> None:
-    word = one_type(e, i)
-    (a,) = inputs(e, i, word, 1)
-    result(e, i, e.add(llvm.XOrOp(a, e.constant(a.type, -1))))
-
-
-@row("cnot", form="tt", types=BITS)
-def is_zero(e: Emitter, i: Instruction) -> None:
-    (a,) = inputs(e, i, one_type(e, i), 1)
-    result(e, i, e.extend(e.add(llvm.ICmpOp(a, e.constant(a.type, 0), "eq")), bits_of(a.type)))
-
-
-_SHIFTS: dict[str, Any] = {
-    "shl": llvm.ShlOp,
-    "shr.u": llvm.LShrOp,
-    "shr.b": llvm.LShrOp,
-    "shr.s": llvm.AShrOp,
-}
-
-
-@row("shl", form="ttu", types=BITS)
-@row("shr", form="ttu", types=INTEGERS | BITS)
-def shift(e: Emitter, i: Instruction) -> None:
-    """An amount beyond the width shifts everything out; LLVM's op leaves that open, so only a constant amount becomes one."""
-    word = one_type(e, i)
-    _, a, amount = operands(e, i, 3)
-    value, name = e.read(a, TYPES[word]), i.parts[0] if i.parts[0] == "shl" else f"shr.{word[0]}"
-    held = e.held(amount) if isinstance(amount, Register) else amount
-    if isinstance(held, Number) and 0 <= held.value < bits_of(value.type):
-        op: Operation = _SHIFTS[name](value, e.constant(value.type, held.value))
-        result(e, i, e.add(op))
-    else:
-        result(e, i, e.intrinsic(i.name, [value, e.read(amount, i32)], value.type))
-
-
-@row("shf.l", "shf.r", form="tttt", needs=("clamp", "wrap"), types={"b32"}, modifiers="clamp wrap")
-@row("prmt", form="tttt", types={"b32"}, modifiers="f4e b4e rc8 ecl ecr rc16")
-def three_words(e: Emitter, i: Instruction) -> None:
-    result(e, i, e.intrinsic(i.name, inputs(e, i, "b32", 3), i32))
-
-
-@row("lop3", types={"b32"}, modifiers="or and")
-def lop3(e: Emitter, i: Instruction) -> None:
-    found = e.intrinsic("lop3.b32", [e.read(operand, i32) for operand in i.operands[1:5]], i32)
-    if isinstance(i.operands[0], Pair):
-        is_set = e.add(llvm.ICmpOp(found, e.constant(i32, 0), "ne"))
-        e.write(i.operands[0].first, found)
-        e.write(i.operands[0].second, e.add(_LOGIC[i.parts[1]](is_set, e.read(i.operands[5], i1))))
-    else:
-        operands(e, i, 5)
-        e.write(i.operands[0], found)
-
-
-@row("popc", "clz", form="ut", types={"b32", "b64"})
-@row("brev", form="tt", types={"b32", "b64"})
-def count(e: Emitter, i: Instruction) -> None:
-    (a,) = inputs(e, i, one_type(e, i), 1)
-    name = {"popc": "ctpop", "clz": "ctlz", "brev": "bitreverse"}[i.parts[0]]
-    flag = {"is_zero_poison": BoolAttr.from_bool(False)} if name == "ctlz" else {}
-    found = e.add(INTR[name].create(operands=[a], result_types=[a.type], properties=flag))
-    result(e, i, found if name == "bitreverse" else e.resize(found, 32))
 
 
 # ---------------------------------------------------------------------------------------------- signs, extrema, functions
@@ -408,7 +284,7 @@ def extremum(e: Emitter, i: Instruction) -> None:
         name = ".".join([i.parts[0], *(part for part in i.parts[1:] if part in ("NaN", "xorsign", "abs"))])
         found = values[0]
         for value in values[1:]:
-            found = e.intrinsic(f"{name}.{_word(value.type)}", [found, value], value.type)
+            found = e.intrinsic(f"{name}.{word_of(value.type)}", [found, value], value.type)
     result(e, i, found)
 
 
@@ -427,15 +303,15 @@ def function(e: Emitter, i: Instruction) -> None:
     """Approximations are computed right; how far hardware may be off is in `docs/ptx.md`."""
     word, name = one_type(e, i), i.parts[0]
     (a,) = inputs(e, i, word, 1)
-    if "approx" not in i.parts and not _rounding(i):
+    if "approx" not in i.parts and not rounding(i):
         if name == "sqrt":
             result(e, i, float_function(e, "sqrt", a))
         else:
             one = e.constant(a.type, {"f32": 0x3F800000, "f64": 0x3FF0 << 48}[word])
             result(e, i, e.add(llvm.FDivOp(one, a)))
         return
-    kind = "approx" if "approx" in i.parts else _rounding(i)
-    result(e, i, e.intrinsic(f"{name}.{kind}.{_word(a.type)}", [a], a.type))
+    kind = "approx" if "approx" in i.parts else rounding(i)
+    result(e, i, e.intrinsic(f"{name}.{kind}.{word_of(a.type)}", [a], a.type))
 
 
 @row(
@@ -467,246 +343,3 @@ def testp(e: Emitter, i: Instruction) -> None:
     wanted = next(_CLASSES[part] for part in i.parts if part in _CLASSES)
     test = INTR["is.fpclass"].create(operands=[a], result_types=[i1], properties={"bit": IntegerAttr(wanted, i32)})
     result(e, i, e.add(test))
-
-
-# ---------------------------------------------------------------------------------------------- comparisons, choices
-
-_ORDERS = {
-    "eq": "eq",
-    "ne": "ne",
-    "lt": "lt",
-    "le": "le",
-    "gt": "gt",
-    "ge": "ge",
-    "lo": "lt",
-    "ls": "le",
-    "hi": "gt",
-    "hs": "ge",
-}
-_FLOAT_ORDERS = {
-    **{name: f"o{name}" for name in ("eq", "lt", "le", "gt", "ge")},
-    **{"ne": "one", "equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge"},
-    **{"num": "ord", "nan": "uno"},
-}
-_COMPARISONS = " ".join((*_ORDERS, *_FLOAT_ORDERS, "ftz", "and", "or", "xor"))
-
-
-def comparison(e: Emitter, i: Instruction, word: str) -> SSAValue:
-    """Operand 1 compared with operand 2, then combined with operand 3 if there is one."""
-    a, b = (flushed(e, i, e.read(operand, TYPES[word])) for operand in i.operands[1:3])
-    order = i.parts[1]
-    if word in FLOATS:
-        if order not in _FLOAT_ORDERS:
-            raise e.error(f"floats are not compared by '{order}'")
-        return e.add(llvm.FCmpOp(a, b, _FLOAT_ORDERS[order]))
-    if order not in _ORDERS:
-        raise e.error(f"integers are not compared by '{order}'")
-    if word in BITS and order not in ("eq", "ne"):
-        raise e.error(f"bits are not compared by '{order}'")
-    is_signed = word[0] == "s" and order not in ("lo", "ls", "hi", "hs")
-    name = order if order in ("eq", "ne") else f"{'s' if is_signed else 'u'}{_ORDERS[order]}"
-    return e.add(llvm.ICmpOp(a, b, name))
-
-
-def _combined(e: Emitter, i: Instruction, truth: SSAValue) -> SSAValue:
-    if (combine := next((part for part in i.parts[2:] if part in _LOGIC), None)) is None:
-        operands(e, i, 3)
-        return truth
-    operands(e, i, 4)
-    return e.add(_LOGIC[combine](truth, e.read(i.operands[3], i1)))
-
-
-@row("setp", form="ptt?p", types=INTEGERS | BITS | FLOATS, modifiers=_COMPARISONS)
-def setp(e: Emitter, i: Instruction) -> None:
-    word, target = one_type(e, i), i.operands[0]
-    truth = comparison(e, i, word)
-    if word in PAIRS:
-        if not isinstance(target, Pair):
-            raise e.error("a comparison of pairs gives two predicates")
-        for number, register in enumerate((target.first, target.second)):
-            half = e.add(llvm.ExtractElementOp(truth, e.constant(i32, number)))
-            e.write(register, _combined(e, i, half))
-    elif isinstance(target, Pair):
-        e.write(target.first, _combined(e, i, truth))
-        e.write(target.second, _combined(e, i, e.add(llvm.XOrOp(truth, e.constant(i1, 1)))))
-    else:
-        e.write(target, _combined(e, i, truth))
-
-
-@row("set", form="tss?p", types=INTEGERS | BITS | FLOATS, modifiers=_COMPARISONS)
-def set_(e: Emitter, i: Instruction) -> None:
-    if len(types := types_of(i)) != 2:
-        raise e.error("'set' needs two types")
-    truth, target = _combined(e, i, comparison(e, i, types[1])), TYPES[types[0]]
-    yes = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C003C00, "bf16x2": 0x3F803F80}.get(
-        types[0], -1
-    )
-    if isa(truth.type, VectorType):
-        target = VectorType(TYPES[types[0].removesuffix("x2")], [2]) if types[0] in PAIRS else VectorType(i16, [2])
-    result(e, i, e.add(llvm.SelectOp(truth, e.constant(target, yes), e.constant(target, 0))))
-
-
-@row("selp", form="tttp", types=ANY)
-def selp(e: Emitter, i: Instruction) -> None:
-    target, a, b, chooser = operands(e, i, 4)
-    ir_type = e.type_for(target, TYPES[one_type(e, i)])
-    result(e, i, e.add(llvm.SelectOp(e.read(chooser, i1), e.read(a, ir_type), e.read(b, ir_type))))
-
-
-@row("slct", form="ttts", types=ANY, modifiers="ftz")
-def slct(e: Emitter, i: Instruction) -> None:
-    """`a` where `c` is at least 0."""
-    _, a, b, c = operands(e, i, 4)
-    value, chosen = types_of(i)
-    test = flushed(e, i, e.read(c, TYPES[chosen]))
-    zero = e.constant(test.type, 0)
-    op = llvm.FCmpOp(test, zero, "oge") if chosen == "f32" else llvm.ICmpOp(test, zero, "sge")
-    e.write(i.operands[0], e.add(llvm.SelectOp(e.add(op), e.read(a, TYPES[value]), e.read(b, TYPES[value]))))
-
-
-# ---------------------------------------------------------------------------------------------- moves
-
-
-@row("mov", types=ANY | {"pred", "b128"})
-def mov(e: Emitter, i: Instruction) -> None:
-    target, source = operands(e, i, 2)
-    word = one_type(e, i)
-    for operand, is_result in ((target, True), (source, False)):
-        if not isinstance(operand, Group):
-            check_operand(e, i, operand, word, is_result=is_result)
-            continue
-        if word[0] != "b" or len(operand.elements) not in (2, 4):
-            raise e.error("a 'mov' of .b16 to .b128 takes two or four parts")
-        if (part := f"b{bits_of(TYPES[word]) // len(operand.elements)}") not in TYPES:
-            raise e.error(f"'{i.name}' has too many parts")
-        for element in operand.elements:
-            if element is not None or not is_result:
-                check_operand(e, i, element, part, is_result=is_result)
-    if isinstance(source, Group):
-        parts = [e.read(each, IntegerType(bits_of(TYPES[word]) // len(source.elements))) for each in source.elements]
-        vector = vector_of(e, parts)
-        whole = e.cast(vector, TYPES[word])
-        if isinstance(target, Group):
-            raise e.error("one side of a 'mov' has one register")
-        e.write(target, whole)
-    elif isinstance(target, Group):
-        width = bits_of(TYPES[word]) // len(target.elements)
-        vector = e.cast(e.read(source, TYPES[word]), VectorType(IntegerType(width), [len(target.elements)]))
-        for number, each in enumerate(target.elements):
-            if each is not None:
-                e.write(each, e.add(llvm.ExtractElementOp(vector, e.constant(i32, number))))
-    elif isinstance(source, Register):
-        e.write(target, e.held(source))
-    elif isinstance(source, Number):
-        e.write(target, Number(e.number(source, TYPES[word])))
-    else:
-        is_function = isinstance(source, Symbol) and source.name in e.module.functions
-        if is_function:
-            raise e.unsupported("the address of a function")
-        e.write(target, e.read(source, TYPES[word]))
-
-
-def vector_of(e: Emitter, parts: Sequence[SSAValue]) -> SSAValue:
-    """A vector of values of one type."""
-    vector = e.add(llvm.PoisonOp(VectorType(parts[0].type, [len(parts)])))
-    for number, part in enumerate(parts):
-        vector = e.add(llvm.InsertElementOp(vector, part, e.constant(i32, number)))
-    return vector
-
-
-@row("cvta", form="tt", types={"u32", "u64"}, modifiers="to global shared local const param shared::cta")
-def cvta(e: Emitter, i: Instruction) -> None:
-    """Between a space's window and generic addresses."""
-    target, source = operands(e, i, 2)
-    space = next((part.partition("::")[0] for part in i.parts[1:] if part not in ("to", "u64", "u32")), "generic")
-    if isinstance(source, Symbol):
-        value = e.address_of(source)
-    else:
-        value = e.read(source, TYPES[source.type if isinstance(source, Register) else "b64"])
-    if space not in WINDOWED:
-        e.write(target, value)
-    elif "to" in i.parts:
-        pointer = e.cast(value, POINTER)
-        there = e.add(llvm.AddrSpaceCastOp(pointer, pointer_type(space)))
-        e.write(target, e.add(llvm.PtrToIntOp(there, i32)))
-    else:
-        here = e.add(llvm.AddrSpaceCastOp(e.to_window(value, space), POINTER))
-        e.write(target, e.add(llvm.PtrToIntOp(here, i64)))
-
-
-_WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
-_WHOLES = INTEGERS | BYTES
-_EIGHT = frozenset({"e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2"})
-
-
-@row(
-    "cvt",
-    types=INTEGERS | BYTES | FLOATS | _EIGHT | {"tf32"},
-    modifiers="rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu",
-)
-def cvt(e: Emitter, i: Instruction) -> None:
-    if len(types := types_of(i)) != 2:
-        raise e.error("'cvt' needs two types")
-    to, of = types
-    if to in PAIRS | _EIGHT or of in _EIGHT:
-        packed(e, i, to, of)
-        return
-    _, source = operands(e, i, 2)
-    check_operand(e, i, i.operands[0], to, is_result=True, may_be_wider=True)
-    check_operand(e, i, source, of, may_be_wider=True)
-    value = flushed(e, i, e.read(source, TYPES[of]))
-    mode = next((part for part in i.parts if part in ("rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi")), "")
-    if of in _WHOLES and to in _WHOLES:
-        if "sat" in i.parts:
-            value = e.intrinsic(f"cvt.sat.{to}.{of}", [value], TYPES[to])
-        e.write(i.operands[0], e.resize(value, bits_of(TYPES[to]), of[0] == "s"), to[0] == "s")
-    elif to in _WHOLES:
-        if mode not in _WHOLE:
-            raise e.error("a float becomes an integer by .rni, .rzi, .rmi or .rpi")
-        e.write(i.operands[0], e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to]), to[0] == "s")
-    elif of in _WHOLES:
-        if mode in ("", "rn"):
-            result(e, i, e.add((llvm.SIToFPOp if of[0] == "s" else llvm.UIToFPOp)(value, TYPES[to])))
-        else:
-            result(e, i, e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to]))
-    elif mode in _WHOLE:
-        if to != of:
-            raise e.error(".rni, .rzi, .rmi and .rpi keep the type")
-        result(e, i, float_function(e, _WHOLE[mode], value))
-    else:
-        result(e, i, float_of_float(e, value, to, of, mode))
-
-
-def float_of_float(e: Emitter, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
-    if to == of:
-        return value
-    if to == "tf32" or mode not in ("", "rn"):
-        return e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to])
-    if bits_of(TYPES[to]) > bits_of(TYPES[of]):
-        return e.add(llvm.FPExtOp(value, TYPES[to]))
-    if bits_of(TYPES[to]) == bits_of(TYPES[of]):
-        return e.add(llvm.FPTruncOp(e.add(llvm.FPExtOp(value, f32)), TYPES[to]))
-    return e.add(llvm.FPTruncOp(value, TYPES[to]))
-
-
-def packed(e: Emitter, i: Instruction, to: str, of: str) -> None:
-    """Two numbers of one word: the first operand is the upper one."""
-    relu = ".relu" if "relu" in i.parts else ""
-    count = 3 if of == "f32" else 2
-    check_operand(e, i, i.operands[0], to, is_result=True)
-    for operand in operands(e, i, count)[1:]:
-        check_operand(e, i, operand, of)
-    if of in _EIGHT and to == "f16x2":
-        pair = e.intrinsic(f"{of}.to.f16x2.rn{relu}", [e.read(i.operands[1], TYPES[of])], VectorType(f16, [2]))
-        e.write(i.operands[0], pair)
-    elif to in _EIGHT and of == "f16x2":
-        e.write(i.operands[0], e.intrinsic(f"f16x2.to.{to}.rn{relu}", [e.read(i.operands[1], TYPES[of])], TYPES[to]))
-    elif to in _EIGHT and of == "f32":
-        upper, lower = (e.read(operand, f32) for operand in i.operands[1:])
-        e.write(i.operands[0], e.intrinsic(f"ff.to.{to}.rn{relu}", [upper, lower], TYPES[to]))
-    elif of != "f32" or to not in PAIRS:
-        raise e.unsupported(f"'{i.name}'")
-    else:
-        element, mode = to.removesuffix("x2"), _rounding(i)
-        upper, lower = (e.read(operand, f32) for operand in operands(e, i, 3)[1:])
-        result(e, i, vector_of(e, [float_of_float(e, value, element, "f32", mode) for value in (lower, upper)]))

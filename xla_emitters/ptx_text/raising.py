@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import DataError, ParseError, Unsupported
-from xla_emitters.ptx_text import arithmetic, asynchronous, matrices, memory, threads
+from xla_emitters.ptx_text import arithmetic, asynchronous, bits, conversions, matrices, memory, threads
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, natural_types
 from xla_emitters.ptx_text.flow import Flow, Node
 from xla_emitters.ptx_text.forms import check_form
@@ -46,7 +46,7 @@ from xla_emitters.ptx_text.syntax import (
     Variable,
 )
 
-TABLES = (arithmetic, asynchronous, matrices, memory, threads)
+TABLES = (arithmetic, asynchronous, bits, conversions, matrices, memory, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
