@@ -209,8 +209,8 @@ def cvt(e: Emitter, i: Instruction) -> None:
         packed(e, i, to, of)
         return
     _, source = operands(e, i, 2)
-    check_operand(e, i, i.operands[0], to, is_result=True, may_be_wider=True)
-    check_operand(e, i, source, of, may_be_wider=True)
+    check_operand(e, i, i.operands[0], to, is_result=True, may_be_wider=to != "bf16")
+    check_operand(e, i, source, of, may_be_wider=of != "bf16")
     value = flushed(e, i, e.read(source, TYPES[of]))
     mode = next((part for part in i.parts if part in ("rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi")), "")
     if of in _WHOLES and to in _WHOLES:

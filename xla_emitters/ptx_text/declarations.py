@@ -157,6 +157,8 @@ class Declarations:
                 cursor.expect("]", "after the number of elements")
                 if not 0 <= count * SIZES[element] <= MOST_BYTES:
                     raise cursor.error(f"'{name.text}' has more than {MOST_BYTES} bytes", name)
+            if is_array and not count and not (is_extern or cursor.at("=")) and space in ("shared", "global", "const"):
+                raise cursor.error(f"'{name.text}' without a number of elements must be .extern", name)
             values = self.initial_values(name, count) if cursor.accept("=") else None
             for each in names:
                 yield Variable(
@@ -233,7 +235,7 @@ class Declarations:
             if not isinstance(value, Number):
                 raise cursor.error("expected a number", cursor.previous)
             if value.kind != "int":
-                if token.text != "-":
+                if token.text != "-" or cursor.previous.text[:2].lower() in ("0f", "0d"):
                     raise cursor.error("expected an integer", cursor.previous)
                 return Number(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
             return Number(

@@ -99,6 +99,8 @@ class Flow:
                 continue
             target = Node(0)
             if stem in ("ret", "exit"):
+                if item.operands:
+                    raise self._error(f"'{item.name}' has no operands", item.start, item.end)
                 if stem == "exit" and not self.function.is_entry:
                     place = self.source.place(item.start, item.end)
                     raise Unsupported("'exit' in a function that is called", stage=STAGE, place=place)

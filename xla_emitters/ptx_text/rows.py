@@ -118,9 +118,9 @@ def _fault_of(row: Row, parts: tuple[str, ...]) -> str:
     if parts[0] not in _ARITHMETIC or not types:
         return ""
     if types[0] in INTEGERS:
-        refused = _OF_FLOATS | (set() if types[0] == "s32" else {"sat"})
+        refused = _OF_FLOATS | (set[str]() if types[0] == "s32" else {"sat"})
     else:
-        refused = {"cc"} | ({"ftz", "sat"} if types[0] == "f64" and "approx" not in given else set())
+        refused = {"cc"} | ({"ftz", "sat"} if types[0] == "f64" and "approx" not in given else set[str]())
     wrong = next((part for part in given if part in refused), None)
     return f"'.{wrong}' of '{name}' is not of type .{types[0]}" if wrong else ""
 

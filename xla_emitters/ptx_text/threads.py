@@ -21,6 +21,12 @@ from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand, Pa
 # ---------------------------------------------------------------------------------------------- barriers
 
 
+def word(e: Emitter, i: Instruction, operand: Operand | None) -> SSAValue:
+    """An operand of 32 bits that is no float: a mask, a lane, a count."""
+    check_operand(e, i, operand, "u32")
+    return e.read(operand, i32)
+
+
 _NAMES = ("bar", "barrier", "barrier.cta", "bar.cta")
 
 
@@ -41,7 +47,8 @@ def barrier(e: Emitter, i: Instruction) -> None:
     if given == (Number(0),):
         e.do(nvvm.Barrier0Op.create())
     else:
-        e.do(nvvm.BarrierOp(*_numbers(e, i, given)))
+        number, *count = _numbers(e, i, given)
+        e.do(nvvm.BarrierOp(number, count[0] if count else None))
 
 
 @row(*(f"{name}.arrive" for name in _NAMES), modifiers="aligned", results=0, pure=False)
@@ -86,7 +93,7 @@ def getctarank(e: Emitter, i: Instruction) -> None:
 
 @row("bar.warp.sync", results=0, pure=False)
 def sync_warp(e: Emitter, i: Instruction) -> None:
-    e.do(nvvm.SyncWarpOp.create(operands=[e.read(operands(e, i, 1)[0], i32)]))
+    e.do(nvvm.SyncWarpOp.create(operands=[word(e, i, operands(e, i, 1)[0])]))
 
 
 _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async global shared::cta tensormap::generic mbarrier_init"
@@ -94,6 +101,7 @@ _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async g
 
 @row("membar", "fence", modifiers=f"{_SCOPES} async::generic sync_restrict::shared::cta", results=0, pure=False)
 def fence(e: Emitter, i: Instruction) -> None:
+    operands(e, i, 0)
     e.do(llvm.FenceOp("seq_cst"))
 
 
@@ -105,7 +113,7 @@ def griddepcontrol(e: Emitter, i: Instruction) -> None:
 
 @row("nanosleep", types={"u32"}, results=0, pure=False)
 def nanosleep(e: Emitter, i: Instruction) -> None:
-    e.do(NanosleepOp.create(operands=[e.read(operands(e, i, 1)[0], i32)]))
+    e.do(NanosleepOp.create(operands=[word(e, i, operands(e, i, 1)[0])]))
 
 
 @row("barrier.cluster.arrive", modifiers="release relaxed aligned", results=0, pure=False)
@@ -123,11 +131,13 @@ def shfl(e: Emitter, i: Instruction) -> None:
     is_sync = i.parts[1] == "sync"
     target, value, offset, clamp, *rest = operands(e, i, 5 if is_sync else 4)
     kind = nvvm.ShflKind(next(part for part in i.parts if part in ("up", "down", "bfly", "idx")))
-    mask = e.read(rest[0], i32) if rest else e.constant(i32, -1)
+    mask = word(e, i, rest[0]) if rest else e.constant(i32, -1)
     first = target.first if isinstance(target, Pair) else target
+    check_operand(e, i, first, "b32", is_result=True)
+    check_operand(e, i, value, "b32")
     ir_type = e.type_for(first, i32)
     is_pair = isinstance(target, Pair)
-    found = e.add(nvvm.ShflOp(kind, mask, e.read(value, ir_type), e.read(offset, i32), e.read(clamp, i32), is_pair))
+    found = e.add(nvvm.ShflOp(kind, mask, e.read(value, ir_type), word(e, i, offset), word(e, i, clamp), is_pair))
     if isinstance(target, Pair):
         parts = [_field(e, found, number, part) for number, part in enumerate((ir_type, i1))]
         e.write(target.first, parts[0])
@@ -144,7 +154,7 @@ def _field(e: Emitter, value: SSAValue, number: int, ir_type: object) -> SSAValu
 def vote(e: Emitter, i: Instruction) -> None:
     target, predicate, mask = operands(e, i, 3)
     kind = nvvm.VoteKind(i.parts[2])
-    given = [e.read(mask, i32), e.read(predicate, i1)]
+    given = [word(e, i, mask), e.read(predicate, i1)]
     result = i32 if kind is nvvm.VoteKind.BALLOT else i1
     e.write(
         target, e.add(nvvm.VoteOp(operands=given, result_types=[result], properties={"kind": nvvm.VoteKindAttr(kind)}))
@@ -161,7 +171,7 @@ def match(e: Emitter, i: Instruction) -> None:
     target, value, mask = operands(e, i, 3)
     kind = nvvm.MatchKind(i.parts[1])
     result = llvm.LLVMStructType.from_type_list([i32, i1]) if kind is nvvm.MatchKind.ALL else i32
-    given = [e.read(mask, i32), e.read(value, TYPES[one_type(e, i)])]
+    given = [word(e, i, mask), e.read(value, TYPES[one_type(e, i)])]
     found = e.add(nvvm.MatchOp(operands=given, result_types=[result], properties={"kind": nvvm.MatchKindAttr(kind)}))
     if kind is nvvm.MatchKind.ANY:
         e.write(target, found)
@@ -174,12 +184,14 @@ def match(e: Emitter, i: Instruction) -> None:
 @row("redux.sync", types={"s32", "u32", "b32", "f32"}, modifiers="add min max and or xor abs NaN", pure=False)
 def redux(e: Emitter, i: Instruction) -> None:
     target, value, mask = operands(e, i, 3)
-    word = one_type(e, i)
+    of = one_type(e, i)
+    check_operand(e, i, target, of, is_result=True)
+    check_operand(e, i, value, of)
     kind = next(part for part in i.parts if part in ("add", "min", "max", "and", "or", "xor"))
-    prefix = {"f32": "f", "u32": "u"}.get(word, "") if kind in ("min", "max") else ""
-    ir_type = f32 if word == "f32" else i32
+    prefix = {"f32": "f", "u32": "u"}.get(of, "") if kind in ("min", "max") else ""
+    ir_type = f32 if of == "f32" else i32
     op = nvvm.ReduxOp(
-        operands=[e.read(value, ir_type), e.read(mask, i32)],
+        operands=[e.read(value, ir_type), word(e, i, mask)],
         result_types=[ir_type],
         properties={
             "kind": nvvm.ReduxKindAttr(nvvm.ReduxKind(f"{prefix}{kind}")),
@@ -193,7 +205,7 @@ def redux(e: Emitter, i: Instruction) -> None:
 @row("elect.sync", pure=False)
 def elect(e: Emitter, i: Instruction) -> None:
     target, mask = operands(e, i, 2)
-    members = e.read(mask, i32)
+    members = word(e, i, mask)
     chosen = e.add(nvvm.ElectSyncOp(operands=[members], result_types=[i1]))
     if isinstance(target, Pair):
         e.write(target.second, chosen)
@@ -212,6 +224,7 @@ def elect(e: Emitter, i: Instruction) -> None:
 
 @row("trap", "brkpt", results=0, pure=False)
 def trap(e: Emitter, i: Instruction) -> None:
+    operands(e, i, 0)
     if i.parts[0] == "trap":
         e.do(llvm.INTRINSICS["trap"].create())
 

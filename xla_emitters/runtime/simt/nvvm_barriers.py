@@ -45,8 +45,8 @@ def elsewhere(op: Operation, what: str) -> Unsupported:
 # ---------------------------------------------------------------------------------------------- barriers of a block
 
 
-def _arrive(machine: Machine, op: Operation, number: Array | None, count: Array | None) -> tuple[Array, Array]:
-    """Counts the active threads at a barrier. returns how many each block still waits for (0: complete), and which blocks are here"""
+def _arrive(machine: Machine, op: Operation, number: Array | None, count: Array | None) -> Array:
+    """Counts the active threads at a barrier. returns for how many more each block that is here waits; 0: complete"""
     chosen = 0 if number is None else machine.uniform(number)
     wanted = machine.launch.threads if count is None else machine.uniform(count)
     if chosen is None or wanted is None:
@@ -67,7 +67,7 @@ def _arrive(machine: Machine, op: Operation, number: Array | None, count: Array 
         )
     arrived[here & (missing == 0)] = 0
     machine.memory.changes += 1
-    return missing, here
+    return missing
 
 
 @RULES.op(nvvm.BarrierOp)
@@ -83,7 +83,7 @@ def barrier(op: nvvm.BarrierOp) -> Kernel:
         if count is None and not machine.memory.arrived:
             meet(machine, op)
         else:
-            missing, _ = _arrive(machine, op, number, count)
+            missing = _arrive(machine, op, number, count)
             if missing.any():
                 raise elsewhere(op, f"{int(missing.max())} threads")
             for watcher in machine.memory.watchers:
@@ -255,7 +255,10 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool, may_wait: bool) -> Kernel:
 
 
 def _pending(op: Operation) -> Kernel:
-    return lambda machine, token: (token & _COUNT).astype(np.int32)
+    def run(machine: Machine, token: Array) -> Array:
+        return (token & _COUNT).astype(np.int32)
+
+    return run
 
 
 # ---------------------------------------------------------------------------------------------- copies

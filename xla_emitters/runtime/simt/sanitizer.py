@@ -195,15 +195,14 @@ class Sanitizer(Watcher):
         self._stamp_lanes(memory)
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
-        here = np.ones(len(self._epochs), np.bool_)
-        if active is not None:
-            here = np.broadcast_to(active, self._stamps.shape).any(axis=1)
+        lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
+        here = np.logical_or.reduce(lanes, axis=1)
         self._next_epoch(memory, here)
         self._barriers = np.where(here, self._epochs, self._barriers)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
-        self._next_epoch(memory, lanes.any(axis=1))
+        self._next_epoch(memory, np.logical_or.reduce(lanes, axis=1))
         before = np.zeros(lanes.shape, np.int64) if self._of_warps is None else self._of_warps
         self._of_warps = np.where(lanes, self._epochs[:, None], before)
 
