@@ -37,7 +37,7 @@ CARRY = Register("%cc", "pred")
 
 
 @dataclass(frozen=True)
-class Row:
+class PtxRow:
     """One mnemonic.
 
     name      its first parts, such as `mul.wide`
@@ -55,7 +55,7 @@ class Row:
     carries: bool
 
 
-ROWS: dict[str, Row] = {}
+ROWS: dict[str, PtxRow] = {}
 
 
 def row(
@@ -71,14 +71,14 @@ def row(
     def register(emit: Emit) -> Emit:
         for name in names:
             assert name not in ROWS, name
-            ROWS[name] = Row(name, emit, frozenset(types), frozenset(modifiers.split()), results, pure, carries)
+            ROWS[name] = PtxRow(name, emit, frozenset(types), frozenset(modifiers.split()), results, pure, carries)
         return emit
 
     return register
 
 
 @lru_cache(4096)
-def _row_of(parts: tuple[str, ...]) -> Row | str:
+def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
     """The row of a mnemonic, or why there is none."""
     for count in range(len(parts), 0, -1):
         if (found := ROWS.get(".".join(parts[:count]))) is not None:
@@ -89,7 +89,7 @@ def _row_of(parts: tuple[str, ...]) -> Row | str:
     return f"instruction '{'.'.join(parts)}' is not supported{nearest(parts[0], ROWS)}"
 
 
-def row_of(source: Source, instruction: Instruction) -> Row:
+def row_of(source: Source, instruction: Instruction) -> PtxRow:
     """The row of an instruction. raises Unsupported with its place where there is none"""
     found = _row_of(instruction.parts)
     if isinstance(found, str):
