@@ -41,7 +41,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import SIZES, declared_sizes, sizes_attribute
 from xla_emitters.buffers.index_code import IndexCode, Number
@@ -63,6 +62,7 @@ from xla_emitters.dialects.hlo.library_calls import communication
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, buffer_type, tensor_of
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.sizes import SizeNames, sizes_of

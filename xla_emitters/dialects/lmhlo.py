@@ -69,11 +69,11 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS, collectives
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
+from xla_emitters.dialects.isa import isa
 
 SEGMENTS = AttrSizedOperandSegments.attribute_name
 DONATED = "disc.donated"

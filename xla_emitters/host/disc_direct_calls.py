@@ -35,12 +35,12 @@ from xdsl.dialects import arith, cf, func, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr, i1, i8, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import BlockInsertPoint, InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT, integers
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp, rows
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.ranges import constant_of

@@ -42,9 +42,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import ConstantLike
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dialects.ranges import constant_of

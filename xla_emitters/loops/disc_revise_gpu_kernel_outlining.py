@@ -34,11 +34,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.dialects.hlo.placement import HOST
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import IncRefOp, space_of
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp

@@ -24,10 +24,10 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import dtype
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.schedule import FusionLoops

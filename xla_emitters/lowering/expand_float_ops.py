@@ -47,8 +47,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen

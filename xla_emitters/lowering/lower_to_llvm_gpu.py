@@ -54,11 +54,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.context import op_named
+from xla_emitters.dialects.float_bits import values_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
@@ -404,7 +405,7 @@ def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
         and isa(result_type, VectorType[IntegerType])
         and result_type != op.results[0].type
     ):
-        numbers = [number for number in value.get_values() if not isinstance(number, tuple)]
+        numbers = [number for number in values_of(value) if not isinstance(number, tuple)]
         value = DenseIntOrFPElementsAttr.from_list(result_type, _codes(value.get_element_type(), numbers))
     elif result_type != op.results[0].type:
         raise refusal(_STAGE, op, f"a constant of type {op.results[0].type}")

@@ -28,8 +28,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType, i8, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import dtype_of

@@ -13,8 +13,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat, BoolAttr, IntegerAttr, IntegerType, VectorType, f16, f32, i1, i16, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.ptx_text.emitter import POINTER, TYPES, WINDOWED, Emitter, bits_of, pointer_type
 from xla_emitters.ptx_text.rows import (

@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.nvvm_async import (
     CpAsyncCommitGroupOp,

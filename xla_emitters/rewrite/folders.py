@@ -38,8 +38,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, TypeAttribute
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.float_bits import float_attr
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.dialects.xdsl_patches.fast_values import item, operands_of
 from xla_emitters.dtypes import WIDE_FLOATS
@@ -472,15 +473,6 @@ def _fold_index_castui(op: IndexCastUIOp, constants: Constants) -> SSAValue | At
 
 
 # Floats ------------------------------------------------------------------------------------------------------------------
-
-
-def float_attr(value: float, float_type: Attribute) -> FloatAttr:
-    """An attribute of `float_type` with `value` rounded once to nearest, ties to even; infinity beyond the largest value."""
-    kind = cast(Any, float_type)
-    try:
-        return FloatAttr(value, kind)
-    except OverflowError:  # raised by struct.pack for f16 and f32
-        return FloatAttr(math.copysign(math.inf, value), kind)
 
 
 def _float_of(attribute: Attribute | None) -> float | None:

@@ -26,8 +26,8 @@ from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp
 from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, interval_of, range_attr

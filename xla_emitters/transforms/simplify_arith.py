@@ -28,8 +28,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerType, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value

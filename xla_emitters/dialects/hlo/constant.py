@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     IntegerAttr,
     IntegerType,
     TensorType,
@@ -34,11 +33,12 @@ from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 
@@ -222,7 +222,7 @@ def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
         assert isa(element.ir_type, ComplexType[AnyFloat])
         part = element.ir_type.element_type
         number = complex(value)
-        parts = ArrayAttr([FloatAttr(number.real, part), FloatAttr(number.imag, part)])
+        parts = ArrayAttr([float_attr(number.real, part), float_attr(number.imag, part)])
         return e.insert(complex_dialect.ConstantOp(parts, element.ir_type)).complex
     if element.kind is Kind.FLOAT and _loses_bits(value):
         bits = constant(e, _bits(value), IntegerType(element.bits))

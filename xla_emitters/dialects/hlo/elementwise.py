@@ -31,7 +31,6 @@ from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerTyp
 from xdsl.dialects.math import CountLeadingZerosOp, CtPopOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.context import op_named
@@ -63,6 +62,7 @@ from xla_emitters.dialects.hlo.types import (
     same_dims,
     type_text,
 )
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_op_definition
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import Call, HloOp
+from xla_emitters.dialects.isa import isa
 
 DEVICE = "disc.device"
 HOST, GPU = "cpu", "gpu"

@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, TupleType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import Call, RuleBroken, integer, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
@@ -35,6 +34,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_types,
     type_text,
 )
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Kind, dtype
 
 

@@ -53,9 +53,9 @@ from xdsl.traits import (
     SingleBlockImplicitTerminator,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.scf import InParallelOp
 
 

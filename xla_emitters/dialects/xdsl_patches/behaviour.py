@@ -1,4 +1,4 @@
-"""Corrected behaviour of xDSL's ops and parser: traits, verifiers, and the reading of text.
+"""Corrected behaviour of xDSL's ops and parser: traits, verifiers, and the text of functions.
 
 An op without a memory effect counts as "anything may happen": it is never dropped, merged or hoisted. An op without speculatability
 is never hoisted. xDSL leaves one or the other off many ops that compute and do nothing else. A `verify_` of ours calls xDSL's first.
@@ -7,26 +7,22 @@ Source: docs/reference/3 section 0, trap 5 (enumerated by experiment); MLIR's op
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache, partial
-from typing import Any, get_origin
+from functools import partial
+from typing import Any
 
-from xdsl import irdl
 from xdsl.dialects import affine, arith, func, gpu, llvm, memref, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
-    ComplexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
     TensorType,
 )
 from xdsl.dialects.dlti import DataLayoutEntryAttr, DLTIEntryMap
-from xdsl.ir import Attribute, Block, Operation
-from xdsl.irdl import AttrConstraint
+from xdsl.ir import Attribute, Operation
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import (
@@ -45,12 +41,9 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
-from xdsl.utils.lexer import Span
-from xdsl.utils.mlir_lexer import MLIRLexer
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.xdsl_patches import function_syntax
-from xla_emitters.dialects.xdsl_patches.distinct import DistinctAttr
 from xla_emitters.dialects.xdsl_patches.patch import Member, Trait
 from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
 
@@ -316,74 +309,13 @@ VERIFIERS: tuple[Member, ...] = (
 
 # ---- text ----------------------------------------------------------------------------------------------------------------------------
 
-# Private to xDSL's parser, which has no hook here: the class of one number in `dense<[...]>`, before the type is known.
-_Number: Any = getattr(AttrParser, "_TensorLiteralElement")  # noqa: B009
-
-
-def _reading_bits(own: Callable[[Any, AttrParser, Attribute], Any]) -> Callable[[Any, AttrParser, Attribute], Any]:
-    """The number as one of a type. A hexadecimal one stands for a float's bits, as in `dense<0xFF800000> : vector<4xf32>` (-inf)."""
-
-    def to_type(self: Any, parser: AttrParser, target: Attribute) -> Any:
-        words = self.span.text.strip("()").split(",")
-        if not any(word.strip().lower().startswith("0x") for word in words):
-            return own(self, parser, target)
-        if isinstance(target, AnyFloat):
-            return _float_of(words[0].strip(), target)
-        if isa(target, ComplexType) and isinstance(part := target.element_type, AnyFloat):
-            return tuple(_float_of(word.strip(), part) for word in words)
-        return own(self, parser, target)
-
-    return to_type
-
-
-def _float_of(word: str, target: AnyFloat) -> float:
-    if not word.lower().startswith("0x"):
-        return float(word)
-    return target.unpack(int(word, 16).to_bytes(target.compile_time_size, "little"), 1)[0]
-
-
-def _parse_optional_complex(self: Any) -> tuple[tuple[float, float], Span[str]] | None:
-    """`(real, imaginary)`, if it comes next; one part may be hexadecimal and the other not, which xDSL refuses."""
-    start: int = self.pos
-    if self.parse_optional_punctuation("(") is None:
-        return None
-    real, _ = self._parse_bool_int_or_float()
-    self.parse_punctuation(",")
-    imaginary, last = self._parse_bool_int_or_float()
-    self.parse_punctuation(")")
-    return (real, imaginary), Span(start, last.end, self.lexer.input)
-
-
-def _reading_distinct(own: Callable[[AttrParser], Attribute | None]) -> Callable[[AttrParser], Attribute | None]:
-    """`distinct[0]<>`, or an attribute that xDSL knows."""
-
-    def parse_optional_builtin_attribute(self: AttrParser) -> Attribute | None:
-        return DistinctAttr.parse_body(self) if self.parse_optional_keyword("distinct") is not None else own(self)
-
-    return parse_optional_builtin_attribute
-
-
-def _without_numbers(own: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Whether a block of that name is printed by its place: `bb1`, and `1`, which is no name for xDSL."""
-
-    def is_default_block_name(name: str) -> bool:
-        return name.isdigit() or own(name)
-
-    return staticmethod(is_default_block_name)
+CALLING_CONVENTIONS = frozenset(("ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11"))
+"""MLIR's words for calling conventions that xDSL does not know, except those of other processors."""
 
 
 def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
     """`#llvm.linkage<internal>`, as MLIR prints it; xDSL puts the word in quotes."""
     printer.print_string(f"<{self.linkage.data}>")
-
-
-CALLING_CONVENTIONS = frozenset(("ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11"))
-"""MLIR's words for calling conventions that xDSL does not know, except those of other processors."""
-
-
-# A string literal as in xDSL's lexer, except for the possessive `++` and `*+`: without them the time to notice a missing closing quote
-# doubles with every character.
-STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 def _parse_entries(parser: AttrParser) -> tuple[ArrayAttr[DataLayoutEntryAttr]]:
@@ -399,25 +331,7 @@ def _parse_entries(parser: AttrParser) -> tuple[ArrayAttr[DataLayoutEntryAttr]]:
     return (ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)),)
 
 
-def _remembering(own: Callable[..., AttrConstraint[Any]]) -> Callable[..., AttrConstraint[Any]]:
-    """xDSL's, remembering the constraint of each generic class."""
-    remembered = lru_cache(maxsize=None)(own)
-
-    def irdl_to_attr_constraint(hint: Any, *, allow_type_var: bool = False) -> AttrConstraint[Any]:
-        if get_origin(hint) is None or allow_type_var:
-            return own(hint, allow_type_var=allow_type_var)
-        return remembered(hint)
-
-    return irdl_to_attr_constraint
-
-
 CONSTANTS: tuple[Member, ...] = (
-    Member(
-        MLIRLexer,
-        "_unescaped_characters_regex",
-        "takes 2^n steps for a string without its end",
-        lambda _: STRING_LITERAL,
-    ),
     Member(llvm, "LLVM_CALLING_CONVS", "lacks MLIR's words for kernels", lambda own: own | CALLING_CONVENTIONS),
 )
 
@@ -434,21 +348,6 @@ FUNCTIONS: tuple[Member, ...] = (
         "drops the dictionaries of a declaration",
         lambda _: function_syntax.print_func_op_like,
     ),
-    Member(Block, "is_default_block_name", "reads no ^0, though it reads a branch to it", _without_numbers),
     Member(llvm.LinkageAttr, "print_parameters", "writes the word in quotes", lambda _: _print_linkage),
-    Member(
-        _Number,
-        "to_type",
-        "reads dense<0xFF800000> as 4286578688.0, though it writes infinities and NaN so itself",
-        _reading_bits,
-    ),
-    Member(
-        AttrParser,
-        "_parse_optional_complex",
-        "refuses a number with one hexadecimal part",
-        lambda _: _parse_optional_complex,
-    ),
-    Member(AttrParser, "_parse_optional_builtin_parametrized_attr", "knows no distinct attribute", _reading_distinct),
     Member(DLTIEntryMap, "parse_parameters", "reads one of MLIR's two spellings of an entry", lambda _: _parse_entries),
-    Member(irdl, "irdl_to_attr_constraint", "makes isa's constraint of a generic class anew each time", _remembering),
 )

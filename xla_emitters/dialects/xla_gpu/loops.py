@@ -57,8 +57,8 @@ from xdsl.traits import (
     ensure_terminator,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.ranges import KnowsRanges
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dialects.xla_gpu.canonicalization import (

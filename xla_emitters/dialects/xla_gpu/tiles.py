@@ -33,9 +33,9 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 from xdsl.utils.str_enum import StrEnum
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_map_text
 from xla_emitters.dialects.xla_gpu.loops import INDEX, parse_map, print_values
 from xla_emitters.indexing import IndexingMap

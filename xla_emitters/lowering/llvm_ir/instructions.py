@@ -31,8 +31,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.llvm import TailCallKind
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp
 from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS

@@ -24,7 +24,6 @@ import numpy as np
 from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import (
@@ -38,6 +37,7 @@ from xla_emitters.dialects.disc_ral import (
     ral_name,
 )
 from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import DataError, ExecutionError, InternalError, UsageError

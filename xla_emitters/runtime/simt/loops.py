@@ -26,8 +26,8 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, Unsupported

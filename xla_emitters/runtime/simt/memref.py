@@ -25,8 +25,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported

@@ -15,8 +15,8 @@ import numpy as np
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.index_lists import DYNAMIC
 from xla_emitters.dialects.mlir.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp
 from xla_emitters.dtypes import Array

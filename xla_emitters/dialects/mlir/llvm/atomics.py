@@ -28,8 +28,8 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.llvm.memory import (
     METADATA,
     ORDERINGS,

@@ -41,8 +41,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.llvm.memory import move_properties
 from xla_emitters.dialects.mlir.llvm.metadata import LoopAnnotationAttr, NamedParametersAttr
 

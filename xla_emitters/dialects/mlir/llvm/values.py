@@ -51,9 +51,9 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.op_rows import op_of_family
 
 FLOAT = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
