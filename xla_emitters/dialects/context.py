@@ -51,7 +51,21 @@ ADDED_DIALECTS: Mapping[str, DialectFactory] = {
 # Dialects that xDSL has: ours are xDSL's, completed.
 REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
     name: _factory(f"mlir.{name}", name.upper())
-    for name in ("affine", "arith", "complex", "func", "gpu", "llvm", "math", "scf", "tensor", "vector")
+    for name in (
+        "affine",
+        "arith",
+        "cf",
+        "complex",
+        "dlti",
+        "func",
+        "gpu",
+        "llvm",
+        "math",
+        "memref",
+        "scf",
+        "tensor",
+        "vector",
+    )
 }
 
 DIALECTS: Mapping[str, DialectFactory] = {**get_all_dialects(), **ADDED_DIALECTS, **REPLACED_DIALECTS}

@@ -12,6 +12,8 @@ and the printer here, and all that reads or makes constants which may hold NaN, 
 Source: IEEE 754-2019 3.4 and 6.2.1; the formats' own NaN in MLIR's builtin types.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import math
@@ -34,9 +36,11 @@ from xdsl.dialects.builtin import (
     ReducedPrecisionFloatType,
 )
 from xdsl.ir import Attribute
+from xdsl.printer import Printer
 
 from xla_emitters.dtypes import dtype
 
+_LISTED = 100
 _F64_FRACTION_BITS = dtype("f64").float_format.fraction_bits
 _IEEE: dict[type[Any], FloatSemantics] = {
     float_type: FloatSemantics(form.exponent_bits, form.fraction_bits, form.bias)
@@ -154,3 +158,16 @@ def is_splat(attribute: DenseIntOrFPElementsAttr[Any]) -> bool:
     """Whether all elements have the same bits; xDSL compares values, for which NaN != NaN and 0.0 == -0.0."""
     data, size = attribute.data.data, attribute.get_element_type().compile_time_size
     return data == data[:size] * (len(data) // size)
+
+
+def print_dense(printer: Printer, attribute: DenseIntOrFPElementsAttr[Any]) -> None:
+    """`dense<...>` without its type, as xDSL prints it but for the bits of NaN: the bytes of more than a hundred elements, else a list."""
+    values, shape = values_of(attribute), attribute.get_shape()
+    printer.print_string("dense<")
+    if values and is_splat(attribute):
+        attribute._print_one_elem(values[0], printer)
+    elif len(values) > _LISTED:
+        printer.print_string(f'"0x{attribute.data.data.hex().upper()}"')
+    elif values:
+        attribute._print_dense_list(values, shape if attribute.shape_is_complete else (len(values),), printer)
+    printer.print_string(">")

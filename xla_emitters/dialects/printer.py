@@ -12,14 +12,12 @@ MLIR does; gives several results one name (`%r:2`, `%r#1`); and caches the text 
 Its output can be read by `context.parse_ir`, and by `mlir-opt` if the ops are MLIR's.
 """
 
-# pyright: reportPrivateUsage=false
-
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -39,7 +37,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator
 
-from xla_emitters.dialects.float_bits import is_splat, pack, values_of
+from xla_emitters.dialects.float_bits import pack, print_dense
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 
@@ -128,8 +126,6 @@ _DEFAULT_NAMES: dict[str, str | Callable[[Operation], str]] = {
 _PLAIN = (IntegerAttr, FloatAttr, DenseArrayBase, IntegerType, VectorType)
 
 
-_LISTED = 100
-"""Elements of a dense attribute up to which they are written as a list; the bytes of more, as xDSL does."""
 _NOT_PLAIN = re.compile(rb'[^ -~]|["\\\\]')
 """A byte that is escaped in a text."""
 
@@ -207,7 +203,7 @@ class KernelPrinter(Printer):
             if isinstance(attribute, IndexingMapAttr):
                 self._print_map(attribute)
             elif isinstance(attribute, DenseIntOrFPElementsAttr):
-                self.print_dense(attribute)
+                print_dense(self, attribute)
                 self._written += [" : ", self._text_of(attribute.get_type())]
             else:
                 super().print_attribute(attribute)
@@ -246,18 +242,6 @@ class KernelPrinter(Printer):
         if len(outputs) != 1 or isinstance(outputs[0], FunctionType):
             results = f"({results})"
         self._written.append(f"({', '.join(map(self._text_of, input_types))}) -> {results}")
-
-    def print_dense(self, attribute: DenseIntOrFPElementsAttr[Any]) -> None:
-        """`dense<...>` without its type."""
-        values, shape = values_of(attribute), attribute.get_shape()
-        self._written.append("dense<")
-        if values and is_splat(attribute):
-            attribute._print_one_elem(values[0], self)
-        elif len(values) > _LISTED:
-            self._written.append(f'"0x{attribute.data.data.hex().upper()}"')
-        elif values:
-            attribute._print_dense_list(values, shape if attribute.shape_is_complete else (len(values),), self)
-        self._written.append(">")
 
     def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002 (xDSL's name)
         if isfinite(value):

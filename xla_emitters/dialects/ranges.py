@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC
 
-from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from xla_emitters.dialects.mlir import arith, func, scf
 from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"

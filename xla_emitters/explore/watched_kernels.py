@@ -21,13 +21,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, WatchOp, tensor_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.explore.check import Verdict
 from xla_emitters.explore.program_cost import RecordedKernels

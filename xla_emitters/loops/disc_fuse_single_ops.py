@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -24,6 +23,7 @@ from xla_emitters.buffers.fusion_rules import SINGLE
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.errors import UsageError
 from xla_emitters.loops.single_op_schedules import has_single_op_schedule
 from xla_emitters.loops.sort_schedule import FIRST, first_read

@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from xdsl.dialects import gpu
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.loops.column_reduction_schedule import Update, emit_columns, emit_starts, is_atomic, update_from_rows
 from xla_emitters.loops.combine import (
     Reducer,

@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass, field, replace
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr, VectorType, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -24,7 +23,7 @@ from xdsl.traits import SymbolOpInterface
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.kernels.accesses import subscript

@@ -31,7 +31,6 @@ from typing import cast
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, gpu, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -60,7 +59,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, cf, func, gpu, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION

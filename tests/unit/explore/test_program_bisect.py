@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from runtime.stablehlo_programs import CORPUS
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
@@ -20,7 +19,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm, memref
 from xla_emitters.explore import wrong_thread
 from xla_emitters.explore.bisect import Culprit, Search
 from xla_emitters.explore.compile import compile_text

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from long_lists import but_long
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.programs import check_passes, reference_of

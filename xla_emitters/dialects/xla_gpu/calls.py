@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
@@ -41,6 +40,7 @@ from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.xla_gpu.loops import comma_separated, print_values
 
 

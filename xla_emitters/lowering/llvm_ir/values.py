@@ -31,12 +31,12 @@ from xdsl.dialects.builtin import (
     StringAttr,
     VectorType,
 )
-from xdsl.dialects.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMVoidType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMVoidType
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
 

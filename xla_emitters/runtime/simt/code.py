@@ -27,12 +27,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import func, llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, Unsupported
 from xla_emitters.kernels.id_functions import declared_by
