@@ -26,6 +26,8 @@ from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, OperandDef, OptPropertyDef, ResultDef
 from xdsl.irdl.operations import OpDef, get_accessors_from_op_def
 
+from xla_emitters.dialects.quick_op import quick_accessors, quick_ops
+
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
 _OWN: dict[type[Operation], type[Operation]] = {}
@@ -62,7 +64,7 @@ def completed(cls: type[OpT]) -> type[OpT]:
     for name in ("get_irdl_definition", "verify_", "parse", "print", *types, *stated.accessor_names):
         if name in made:
             setattr(cls, name, made[name])
-    return cls
+    return quick_accessors(cls)
 
 
 def fields_of(name: str, fields: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
@@ -96,12 +98,20 @@ def dialect_of(
     ops: Sequence[type[Operation]] = (),
     attributes: Sequence[type[Attribute]] = (),
     interfaces: Any = None,
+    *,
+    names: dict[str, Any] | None = None,
 ) -> Dialect:
     """xDSL's dialect, with `ops` and `attributes` added, or in place of those of the same name.
 
     interfaces  in place of xDSL's, which are kept by default
+    names       of the module: xDSL's other ops are replaced by quick subclasses, in the dialect and here
     """
     by_name = {op.name: op for op in ops}
+    if names is not None:
+        made = quick_ops(op for op in xdsls.operations if op.name not in by_name)
+        names.update(made)
+        ops = [*ops, *made.values()]
+        by_name |= {op.name: op for op in made.values()}
     for op in xdsls.operations:
         if (ours := by_name.get(op.name)) is not None and issubclass(ours, op):
             _OWN[op] = ours

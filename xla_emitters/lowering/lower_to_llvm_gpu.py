@@ -64,8 +64,8 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid

@@ -27,7 +27,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.completion import adopt
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
 from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder

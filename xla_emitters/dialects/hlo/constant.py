@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.irdl import opt_prop_def, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -40,6 +40,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, tensor
 from xla_emitters.dialects.mlir import complex as complex_dialect
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 
 Dense = DenseIntOrFPElementsAttr[Any]
@@ -77,7 +78,7 @@ def is_dense(value: Attribute | None) -> TypeGuard[Dense]:
     return isinstance(value, DenseIntOrFPElementsAttr)
 
 
-@irdl_op_definition
+@op_definition
 class ConstantOp(HloOp):
     """A literal: an array, a tuple of them, or an array whose data the text left out."""
 
@@ -239,7 +240,7 @@ def _bits(value: Array) -> int:
     return int(np.asarray(value).view(f"u{value.dtype.itemsize}"))
 
 
-@irdl_op_definition
+@op_definition
 class IotaOp(HloOp):
     """Every element is its own index in one dimension."""
 

@@ -41,7 +41,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     eq,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -63,6 +62,8 @@ from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.completion import completed, dialect_of
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 BOOL_LIKE = container_of(IntegerType(1))
 INTEGER_LIKE = container_of(IntegerType)
@@ -77,7 +78,7 @@ _EXACT = "$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result)"
 
 
 @completed
-class ShRSIOp(upstream.ShRSIOp):
+class ShRSIOp(upstream.ShRSIOp, QuickOp):
     """`exact`: no set bit is shifted out."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -85,7 +86,7 @@ class ShRSIOp(upstream.ShRSIOp):
 
 
 @completed
-class ShRUIOp(upstream.ShRUIOp):
+class ShRUIOp(upstream.ShRUIOp, QuickOp):
     """`exact`: no set bit is shifted out."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -93,7 +94,7 @@ class ShRUIOp(upstream.ShRUIOp):
 
 
 @completed
-class DivSIOp(upstream.DivSIOp):
+class DivSIOp(upstream.DivSIOp, QuickOp):
     """`exact`: there is no remainder."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -101,7 +102,7 @@ class DivSIOp(upstream.DivSIOp):
 
 
 @completed
-class DivUIOp(upstream.DivUIOp):
+class DivUIOp(upstream.DivUIOp, QuickOp):
     """`exact`: there is no remainder."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -132,7 +133,7 @@ def _init_comparison(
     if lhs.type != rhs.type:
         raise TypeError(f"{op.name} of {lhs.type} and {rhs.type}")
     number = words.index(predicate) if isinstance(predicate, str) else predicate
-    IRDLOperation.__init__(
+    QuickOp.__init__(
         op,
         operands=[lhs, rhs],
         result_types=[condition_type(lhs.type)],
@@ -183,7 +184,7 @@ def verify_number(what: str, attribute: IntegerAttr, words: Sequence[str]) -> No
 
 
 @completed
-class CmpiOp(upstream.CmpiOp):
+class CmpiOp(upstream.CmpiOp, QuickOp):
     """`arith.cmpi slt, %a, %b {note} : vector<4xi32>`: the result is vector<4xi1>."""
 
     result = result_def(BOOL_LIKE)
@@ -207,7 +208,7 @@ class CmpiOp(upstream.CmpiOp):
 
 
 @completed
-class CmpfOp(upstream.CmpfOp):
+class CmpfOp(upstream.CmpfOp, QuickOp):
     """`arith.cmpf olt, %a, %b fastmath<nnan> {note} : vector<4xf32>`: the result is vector<4xi1>."""
 
     result = result_def(BOOL_LIKE)
@@ -240,7 +241,7 @@ class CmpfOp(upstream.CmpfOp):
 
 
 @completed
-class SelectOp(upstream.SelectOp):
+class SelectOp(upstream.SelectOp, QuickOp):
     """`arith.select %c, %a, %b : vector<4xi1>, vector<4xf32>`: the condition's type is written where it is not i1."""
 
     cond = operand_def(BOOL_LIKE)
@@ -336,7 +337,7 @@ def _verify_index_cast(op: Any) -> None:
 
 
 @completed
-class ExtSIOp(upstream.ExtSIOp):
+class ExtSIOp(upstream.ExtSIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -346,7 +347,7 @@ class ExtSIOp(upstream.ExtSIOp):
 
 
 @completed
-class ExtUIOp(upstream.ExtUIOp):
+class ExtUIOp(upstream.ExtUIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -356,7 +357,7 @@ class ExtUIOp(upstream.ExtUIOp):
 
 
 @completed
-class TruncIOp(upstream.TruncIOp):
+class TruncIOp(upstream.TruncIOp, QuickOp):
     """`arith.trunci %a overflow<nsw> : vector<4xi32> to vector<4xi8>`"""
 
     input = operand_def(INTEGER_LIKE)
@@ -367,7 +368,7 @@ class TruncIOp(upstream.TruncIOp):
 
 
 @completed
-class ExtFOp(upstream.ExtFOp):
+class ExtFOp(upstream.ExtFOp, QuickOp):
     """`arith.extf %a fastmath<nnan> : bf16 to f32`"""
 
     input = operand_def(FLOAT_LIKE)
@@ -378,7 +379,7 @@ class ExtFOp(upstream.ExtFOp):
 
 
 @completed
-class TruncFOp(upstream.TruncFOp):
+class TruncFOp(upstream.TruncFOp, QuickOp):
     """`arith.truncf %a toward_zero fastmath<nnan> : f32 to bf16`"""
 
     input = operand_def(FLOAT_LIKE)
@@ -391,7 +392,7 @@ class TruncFOp(upstream.TruncFOp):
 
 
 @completed
-class SIToFPOp(upstream.SIToFPOp):
+class SIToFPOp(upstream.SIToFPOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -401,7 +402,7 @@ class SIToFPOp(upstream.SIToFPOp):
 
 
 @completed
-class UIToFPOp(upstream.UIToFPOp):
+class UIToFPOp(upstream.UIToFPOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -411,7 +412,7 @@ class UIToFPOp(upstream.UIToFPOp):
 
 
 @completed
-class FPToSIOp(upstream.FPToSIOp):
+class FPToSIOp(upstream.FPToSIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(FLOAT_LIKE)
@@ -421,7 +422,7 @@ class FPToSIOp(upstream.FPToSIOp):
 
 
 @completed
-class FPToUIOp(upstream.FPToUIOp):
+class FPToUIOp(upstream.FPToUIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(FLOAT_LIKE)
@@ -431,7 +432,7 @@ class FPToUIOp(upstream.FPToUIOp):
 
 
 @completed
-class IndexCastOp(upstream.IndexCastOp):
+class IndexCastOp(upstream.IndexCastOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_OR_INDEX_LIKE)
@@ -440,8 +441,8 @@ class IndexCastOp(upstream.IndexCastOp):
     verify_ = _verify_index_cast
 
 
-@irdl_op_definition
-class IndexCastUIOp(IRDLOperation):
+@op_definition
+class IndexCastUIOp(QuickOp):
     """`arith.index_castui %a : index to i32`, or the other way round."""
 
     name = "arith.index_castui"
@@ -460,8 +461,8 @@ class IndexCastUIOp(IRDLOperation):
         _verify_index_cast(self)
 
 
-@irdl_op_definition
-class RemfOp(upstream.FloatingPointLikeBinaryOperation):
+@op_definition
+class RemfOp(upstream.FloatingPointLikeBinaryOperation, QuickOp):
     """The remainder of a division of floats."""
 
     name = "arith.remf"
@@ -469,7 +470,7 @@ class RemfOp(upstream.FloatingPointLikeBinaryOperation):
     traits = traits_def(Pure())
 
 
-class _Scaling(IRDLOperation):
+class _Scaling(QuickOp):
     """A conversion with a scale, a power of two as f8E8M0FNU or another float."""
 
     input = operand_def(FLOAT_LIKE)
@@ -485,7 +486,7 @@ class _Scaling(IRDLOperation):
                 raise VerifyException(f"{self.input.type} and {other} differ in shape")
 
 
-@irdl_op_definition
+@op_definition
 class ScalingExtFOp(_Scaling):
     """The scaled input in a wider type."""
 
@@ -496,7 +497,7 @@ class ScalingExtFOp(_Scaling):
     )
 
 
-@irdl_op_definition
+@op_definition
 class ScalingTruncFOp(_Scaling):
     """The input divided by the scale, in a narrower type."""
 
@@ -518,4 +519,5 @@ ARITH = dialect_of(
         *(ExtSIOp, ExtUIOp, TruncIOp, ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp),
         *(IndexCastUIOp, RemfOp, ScalingExtFOp, ScalingTruncFOp),
     ),
+    names=globals(),
 )

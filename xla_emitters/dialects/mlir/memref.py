@@ -51,19 +51,20 @@ from xla_emitters.dialects.completion import completed, dialect_of
 from xla_emitters.dialects.float_bits import print_dense
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import verify_number
+from xla_emitters.dialects.quick_op import QuickOp
 
 PRIVATE = StringAttr("private")
 
 
 @completed
-class LoadOp(upstream.LoadOp):
+class LoadOp(upstream.LoadOp, QuickOp):
     """One element of a buffer; `alignment` is in bytes."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
 
 
 @completed
-class StoreOp(upstream.StoreOp):
+class StoreOp(upstream.StoreOp, QuickOp):
     """Writes one element of a buffer; `alignment` is in bytes."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
@@ -96,7 +97,7 @@ class AtomicKind(CustomDirective):
 
 
 @completed
-class AtomicRMWOp(upstream.AtomicRMWOp):
+class AtomicRMWOp(upstream.AtomicRMWOp, QuickOp):
     """Updates one element of a buffer at once; the result is what it was."""
 
     assembly_format = (
@@ -109,7 +110,7 @@ class AtomicRMWOp(upstream.AtomicRMWOp):
         verify_number("kind", self.kind, ATOMIC_KINDS)
 
 
-class DimOp(upstream.DimOp):
+class DimOp(upstream.DimOp, QuickOp):
     """The extent of a dimension that the buffer has. For MLIR another one is undefined behaviour; passes here ask the type."""
 
     def verify_(self) -> None:
@@ -121,7 +122,7 @@ class DimOp(upstream.DimOp):
 
 
 @completed
-class RankOp(upstream.RankOp):
+class RankOp(upstream.RankOp, QuickOp):
     """The number of dimensions of a buffer."""
 
     assembly_format = "$source attr-dict `:` type($source)"
@@ -132,7 +133,7 @@ class RankOp(upstream.RankOp):
 
 
 @completed
-class CastOp(upstream.CastOp):
+class CastOp(upstream.CastOp, QuickOp):
     """The same buffer as another type that describes it."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
@@ -143,7 +144,7 @@ class CastOp(upstream.CastOp):
 
 
 @completed
-class MemorySpaceCastOp(upstream.MemorySpaceCastOp):
+class MemorySpaceCastOp(upstream.MemorySpaceCastOp, QuickOp):
     """The same buffer in another memory space."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
@@ -159,14 +160,14 @@ class MemorySpaceCastOp(upstream.MemorySpaceCastOp):
 
 
 @completed
-class CopyOp(upstream.CopyOp):
+class CopyOp(upstream.CopyOp, QuickOp):
     """Copies all elements of a buffer into another of its shape."""
 
     assembly_format = "$source `,` $destination attr-dict `:` type($source) `to` type($destination)"
 
 
 @completed
-class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp):
+class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp, QuickOp):
     """The address of a buffer."""
 
     assembly_format = "$source attr-dict `:` type($source) `->` type($aligned_pointer)"
@@ -177,7 +178,7 @@ class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp):
 
 
 @completed
-class GlobalOp(upstream.GlobalOp):
+class GlobalOp(upstream.GlobalOp, QuickOp):
     """A buffer of the module; without a value it is declared here and defined elsewhere."""
 
     sym_visibility = opt_prop_def(StringAttr)
@@ -250,4 +251,5 @@ MEMREF = dialect_of(
         *(LoadOp, StoreOp, AtomicRMWOp, DimOp, RankOp, CastOp, MemorySpaceCastOp, CopyOp),
         *(ExtractAlignedPointerAsIndexOp, GlobalOp),
     ),
+    names=globals(),
 )

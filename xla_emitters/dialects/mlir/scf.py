@@ -33,8 +33,6 @@ from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
     lazy_traits_def,
     opt_prop_def,
     prop_def,
@@ -64,6 +62,8 @@ from xla_emitters.dialects.mlir.index_lists import (
     parse_index_list,
     print_index_list,
 )
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 INDEX = IndexType()
 OpT = TypeVar("OpT", bound=Operation)
@@ -107,7 +107,7 @@ def _terminated(op: OpT) -> OpT:
 
 
 @completed
-class ForOp(upstream.ForOp):
+class ForOp(upstream.ForOp, QuickOp):
     """`scf.for unsigned %i = %lb to %ub step %s { }`"""
 
     unsignedCmp = opt_prop_def(UnitAttr)
@@ -168,7 +168,7 @@ class ForOp(upstream.ForOp):
         printer.print_op_attributes(self.attributes)
 
 
-class ParallelOp(upstream.ParallelOp):
+class ParallelOp(upstream.ParallelOp, QuickOp):
     """`scf.parallel (%i, %j) = (%a, %b) to (%c, %d) step (%e, %f) init (%x) -> f32 { ... }`"""
 
     @classmethod
@@ -240,7 +240,7 @@ def _shown(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-class WhileOp(upstream.WhileOp):
+class WhileOp(upstream.WhileOp, QuickOp):
     """`scf.while : () -> () { ... } do { ... }` too: a loop that carries no values."""
 
     @classmethod
@@ -285,7 +285,7 @@ class WhileOp(upstream.WhileOp):
 # ---- branches ---------------------------------------------------------------------------------------------------------------------------
 
 
-class IfOp(upstream.IfOp):
+class IfOp(upstream.IfOp, QuickOp):
     """`scf.if %c -> f32 { ... }` too: the type of one result needs no parentheses, as in xDSL's own scf.for."""
 
     @classmethod
@@ -302,7 +302,7 @@ class IfOp(upstream.IfOp):
         _verify_yields(self)
 
 
-class IndexSwitchOp(upstream.IndexSwitchOp):
+class IndexSwitchOp(upstream.IndexSwitchOp, QuickOp):
     """`scf.index_switch %x case 2 { ... } default { }`"""
 
     @classmethod
@@ -323,7 +323,7 @@ class IndexSwitchOp(upstream.IndexSwitchOp):
 
 
 @completed
-class ExecuteRegionOp(upstream.ExecuteRegionOp):
+class ExecuteRegionOp(upstream.ExecuteRegionOp, QuickOp):
     """`scf.execute_region -> i32 no_inline { ... }`"""
 
     no_inline = opt_prop_def(UnitAttr)
@@ -351,8 +351,8 @@ class ExecuteRegionOp(upstream.ExecuteRegionOp):
 # ---- forall -----------------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class InParallelOp(IRDLOperation):
+@op_definition
+class InParallelOp(QuickOp):
     """`scf.forall.in_parallel { tensor.parallel_insert_slice ... }`: the writes of each iteration of a forall."""
 
     name = "scf.forall.in_parallel"
@@ -376,8 +376,8 @@ class InParallelOp(IRDLOperation):
         printer.print_op_attributes(self.attributes)
 
 
-@irdl_op_definition
-class ForallOp(IRDLOperation):
+@op_definition
+class ForallOp(QuickOp):
     """A loop whose iterations are independent; the body's arguments are the indices, then the shared outs."""
 
     name = "scf.forall"
@@ -497,4 +497,5 @@ class ForallOp(IRDLOperation):
 SCF = dialect_of(
     upstream.Scf,
     (ForOp, ParallelOp, WhileOp, IfOp, IndexSwitchOp, ExecuteRegionOp, ForallOp, InParallelOp),
+    names=globals(),
 )

@@ -120,6 +120,7 @@ LLVM = dialect_of(
     OURS,
     (values.ConstantRangeAttr, functions.CallingConventionAttr, functions.LinkageAttr, *metadata.METADATA_ATTRIBUTES),
     [_Constants()],
+    names=globals(),
 )
 
 INTRINSICS: Mapping[str, type[Operation]] = {

@@ -32,7 +32,6 @@ from xdsl.dialects.utils import print_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -46,6 +45,8 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
 
@@ -64,8 +65,8 @@ ORDERINGS = upstream.ATOMIC_ORDERING_KEYWORDS
 _WRAP_FLAGS = {"inbounds": 3, "nusw": 2, "nuw": 4}
 
 
-@irdl_op_definition
-class GEPOp(IRDLOperation):
+@op_definition
+class GEPOp(QuickOp):
     """`llvm.getelementptr inbounds %p[%i, 1] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<4 x f32>`: an address.
 
     The first index counts whole elements of `elem_type`, the others select a part of one. `noWrapFlags` is 3 for `inbounds` (it implies
@@ -191,8 +192,8 @@ def _parse_index(parser: Parser) -> int | UnresolvedOperand:
     return parser.parse_integer(allow_boolean=False)
 
 
-@irdl_op_definition
-class AllocaOp(IRDLOperation):
+@op_definition
+class AllocaOp(QuickOp):
     """`llvm.alloca %n x f32 {alignment = 4 : i64} : (i32) -> !llvm.ptr`: memory of the thread's own, for `n` elements.
 
     `inalloca`: the memory of an argument, in some hosts' calling conventions.
@@ -377,8 +378,8 @@ def move_properties(
             properties[name] = value
 
 
-@irdl_op_definition
-class LoadOp(IRDLOperation):
+@op_definition
+class LoadOp(QuickOp):
     """`llvm.load volatile %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>`
 
     invariant   the memory is not written while the kernel runs: the load may be moved and merged, and uses the read-only cache
@@ -470,8 +471,8 @@ class LoadOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
-class StoreOp(IRDLOperation):
+@op_definition
+class StoreOp(QuickOp):
     """`llvm.store %v, %p {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr`"""
 
     name = "llvm.store"
