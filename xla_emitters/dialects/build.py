@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 
@@ -169,7 +170,7 @@ def _guarded(
 
 def builder_inside(builder: Builder, block: Block) -> Builder:
     """A builder at the end of `block` that tells `builder`'s listeners."""
-    made = Builder(InsertPoint.at_end(block))
+    made = QuickBuilder(InsertPoint.at_end(block))
     made.extend_from_listener(builder)
     return made
 

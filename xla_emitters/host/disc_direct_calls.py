@@ -42,6 +42,7 @@ from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, Slic
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of
 from xla_emitters.dialects.mlir import arith, cf, func, llvm, memref
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.host.call_context import context_field, word_at
@@ -320,7 +321,7 @@ def _launch(d: _Direct, op: DispatchOp) -> str | None:
 
     if has_scratch:
         # Freed behind the op on both paths.
-        d.call(Builder(InsertPoint.after(op)), "ral_free", scratch)
+        d.call(QuickBuilder(InsertPoint.after(op)), "ral_free", scratch)
     d.where(holds, launch)
     return None
 

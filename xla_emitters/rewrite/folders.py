@@ -130,7 +130,7 @@ def constant_to_the_right(op: Operation) -> bool:
 
 def is_constant_value(value: SSAValue) -> bool:
     """Whether `value` is the result of a constant op."""
-    return type(value) is OpResult and is_constant_type(type(value.op))
+    return isinstance(value, OpResult) and is_constant_type(type(value.op))
 
 
 ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
@@ -203,7 +203,7 @@ def _hint(attribute: Attribute) -> str:
 
 def constant_value(value: SSAValue) -> Attribute | None:
     """The attribute of a value that a constant op defines."""
-    if type(value) is not OpResult:
+    if not isinstance(value, OpResult):
         return None
     op = value.op
     if type(op) is arith.ConstantOp:

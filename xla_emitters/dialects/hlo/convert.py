@@ -174,7 +174,7 @@ def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
     if isa(ir_type, AnyFloat):
         return e.insert(arith.ConstantOp(float_attr(float(value), ir_type))).result
     if isa(ir_type, IntegerType):
-        return e.insert(arith.ConstantOp.from_int_and_width(int(value), ir_type, truncate_bits=True)).result
+        return e.insert(arith.ConstantOp(IntegerAttr(int(value), ir_type, truncate_bits=True))).result
     return e.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(int(value)))).result
 
 
