@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
@@ -36,7 +37,7 @@ NestBody: TypeAlias = Callable[[Builder, Sequence[SSAValue], Sequence[SSAValue]]
 def constant_index(builder: Builder, value: int) -> SSAValue:
     """`arith.constant value : index`; each value occurs once among the constants at the start of its block."""
     at = builder.insertion_point
-    wanted = IntegerAttr(value, INDEX)
+    wanted = integer(value, INDEX)
     op = at.block.first_op
     while isinstance(op, arith.ConstantOp) and op is not at.insert_before:
         if op.value == wanted:
@@ -187,10 +188,10 @@ def clamp_index(builder: Builder, value: SSAValue, high: int, *, is_unsigned: bo
         return constant_index(builder, 0)
     integer = value.type
     if isa(integer, IntegerType) and integer.bitwidth > 32:
-        most = builder.insert(arith.ConstantOp(IntegerAttr(high, integer)))
+        most = builder.insert(arith.ConstantOp(integer(high, integer)))
         clamped = builder.insert((arith.MinUIOp if is_unsigned else arith.MinSIOp)(value, most.result)).result
         if not is_unsigned:
-            least = builder.insert(arith.ConstantOp(IntegerAttr(0, integer)))
+            least = builder.insert(arith.ConstantOp(integer(0, integer)))
             clamped = builder.insert(arith.MaxSIOp(clamped, least.result)).result
         return builder.insert(arith.IndexCastOp(clamped, INDEX)).result
     if not isinstance(value.type, IndexType):

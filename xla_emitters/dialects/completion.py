@@ -29,6 +29,7 @@ from xdsl.irdl.operations import OpDef, get_accessors_from_op_def
 from xla_emitters.dialects.quick_op import quick_accessors, quick_ops
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
+AdoptedT = TypeVar("AdoptedT", bound=Operation)
 
 _OWN: dict[type[Operation], type[Operation]] = {}
 """xDSL's class of an op -> ours, of the dialects that are loaded."""
@@ -129,12 +130,13 @@ def own_class(op_type: type[Operation]) -> type[Operation] | None:
     return _OWN.get(op_type)
 
 
-def adopt(op: Operation) -> None:
+def adopt(op: AdoptedT) -> AdoptedT:
     """Makes an op of xDSL's class one of ours, if there is one. The object stays the same, and so do its results and uses."""
     if (ours := _OWN.get(type(op))) is None:
-        return
+        return op
     op.__class__ = ours
     assert isinstance(op, IRDLOperation)
     for name, found in op.get_irdl_definition().properties.items():
         if found.default_value is not None and not isinstance(found, OptPropertyDef):
             op.properties.setdefault(name, found.default_value)
+    return op

@@ -54,6 +54,7 @@ REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
     for name in (
         "affine",
         "arith",
+        "builtin",
         "cf",
         "complex",
         "dlti",

@@ -30,13 +30,15 @@ def isa(arg: Any, hint: TypeForm[_T]) -> TypeGuard[_T]:
         origin: Any = get_origin(hint)
         if isinstance(origin, type) and issubclass(origin, ParametrizedAttribute):
             # The class itself is asked first: most answers are no.
-            if not isinstance(arg, origin):
+            if origin not in type(arg).__mro__:
                 return False
             return _type_fits(arg, hint) if issubclass(origin, TypeAttribute) else _fits(arg, _constraint_of(hint))
     elif kind is UnionType:
         return any(isa(arg, each) for each in get_args(hint))
     elif issubclass(kind, type) and hint is not Any:
-        return isinstance(arg, hint)  # pyright: ignore[reportArgumentType]
+        # Attributes have no virtual subclasses, which xDSL's metaclass would look for.
+        bases = type(arg).__mro__
+        return hint in bases or (Attribute not in bases and isinstance(arg, hint))  # pyright: ignore[reportArgumentType]
     return hints.isa(arg, hint)
 
 

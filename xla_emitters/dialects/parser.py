@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    ModuleOp,
     TensorType,
     VectorType,
 )
@@ -39,6 +40,7 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRToken, MLIRTokenKind
 
 from xla_emitters.dialects import float_bits
+from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.distinct import DistinctAttr
 from xla_emitters.dialects.lexer import QuickLexer
 from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, Line, RepeatedText, keep, line_at
@@ -214,12 +216,19 @@ class IRParser(Parser):
         self._parse_block_body(block)
         return block
 
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        return adopt(super().parse_module(allow_implicit_module))
+
     def parse_operation(self) -> Operation:
         self.start = start = self.pos
         line = line_at(self._text, start)
         op = self._repeated(line) if line else None
         if op is None:
-            op = super().parse_operation()
+            op = adopt(super().parse_operation())
+            for region in op.regions:
+                # xDSL adds the terminators that a text leaves out.
+                if (last := region.last_block) is not None and last.last_op is not None:
+                    adopt(last.last_op)
             if line and self.pos == line.end:
                 self._read.keep_line(line, op, self.ssa_values)
         self.starts[op] = start

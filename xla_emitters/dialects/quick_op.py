@@ -33,7 +33,6 @@ from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, S
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl import operations as irdl
-from xdsl.traits import IsTerminator
 
 _new: Any = object.__new__
 # Bound here: reading a member of an enum class is a Python call.
@@ -521,15 +520,14 @@ def _backward_regions_first(op: Operation) -> Iterator[Operation]:
 def quick_ops(ops: Iterable[type[Operation]]) -> dict[str, Any]:
     """A subclass of each of xDSL's ops, by the name of the class: `AddiOp` of `arith.addi`, quick and otherwise the same.
 
-    A module of ours puts them in place of xDSL's names, before it defines its own classes. Terminators are left out: xDSL's code makes
-    them itself where a region lacks one.
+    A module of ours puts them in place of xDSL's names.
     """
     return {
         op.__name__: quick_accessors(
             PlainMeta(op.__name__, (op, QuickOp), {"__module__": op.__module__, "__doc__": op.__doc__})
         )
         for op in ops
-        if issubclass(op, IRDLOperation) and not op.has_trait(IsTerminator)
+        if issubclass(op, IRDLOperation)
     }
 
 

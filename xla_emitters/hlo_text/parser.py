@@ -43,6 +43,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.collector import collector_at_rest
+from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
@@ -174,7 +175,7 @@ class _ModuleParser:
         entry = entry or list(self.computations.values())[-1]
         entry.set_entry(is_fusion=is_fusion)
         name = name or f"module_{entry.sym_name.data}"
-        module = ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
+        module = adopt(ModuleOp(list(self.computations.values()), attributes, StringAttr(name)))
         module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))
         if not self.errors:
             try:

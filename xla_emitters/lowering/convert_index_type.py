@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.rewrite.data_layout import index_width
@@ -97,7 +98,7 @@ class _Conversion:
             return known
         owner = value.owner
         if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-            constant = arith.ConstantOp(IntegerAttr(owner.value.value.data, self.integer, truncate_bits=True))
+            constant = arith.ConstantOp(integer(owner.value.value.data, self.integer, True))
             constant.location = owner.location
             QuickBuilder(InsertPoint.after(owner)).insert(constant)
             self.left.append(owner)

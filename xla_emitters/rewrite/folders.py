@@ -38,6 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, TypeAttribu
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
@@ -237,7 +238,7 @@ def integer_attr(value: int, integer_type: Attribute) -> IntegerAttr:
     """An attribute of `integer_type` (integer or index) with `value`, wrapped."""
     bits = width(integer_type)
     assert bits is not None
-    return IntegerAttr(wrap(value, bits), cast("IntegerType | IndexType", integer_type))
+    return integer(wrap(value, bits), cast("IntegerType | IndexType", integer_type))
 
 
 def _signed_of(attribute: Attribute | None) -> int | None:

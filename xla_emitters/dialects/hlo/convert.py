@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex
@@ -174,7 +175,7 @@ def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
     if isa(ir_type, AnyFloat):
         return e.insert(arith.ConstantOp(float_attr(float(value), ir_type))).result
     if isa(ir_type, IntegerType):
-        return e.insert(arith.ConstantOp(IntegerAttr(int(value), ir_type, truncate_bits=True))).result
+        return e.insert(arith.ConstantOp(integer(int(value), ir_type, True))).result
     return e.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(int(value)))).result
 
 

@@ -60,6 +60,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.completion import completed, dialect_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.op_definition import op_definition
@@ -137,7 +138,7 @@ def _init_comparison(
         op,
         operands=[lhs, rhs],
         result_types=[condition_type(lhs.type)],
-        properties={"predicate": IntegerAttr(number, 64), **more},
+        properties={"predicate": integer(number, 64), **more},
     )
 
 
@@ -290,7 +291,7 @@ class RoundingMode(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         for number, word in enumerate(ROUNDING_MODES):
             if parser.parse_optional_keyword(word):
-                self.mode.set(state, IntegerAttr(number, 32))
+                self.mode.set(state, integer(number, 32))
                 return
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -303,7 +304,7 @@ class RoundingMode(CustomDirective):
 def rounds_to_nearest_even(op: Operation) -> bool:
     """Whether a conversion rounds to nearest even, explicitly or by default."""
     mode = op.properties.get("roundingmode")
-    return mode is None or mode == IntegerAttr(ROUNDING_MODES.index("to_nearest_even"), i32)
+    return mode is None or mode == integer(ROUNDING_MODES.index("to_nearest_even"), i32)
 
 
 def _element_bits(value_type: Attribute) -> int:

@@ -44,6 +44,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -78,7 +79,7 @@ class GEPOp(QuickOp):
     ptr = operand_def(LLVMPointerType | VectorType[LLVMPointerType])
     ssa_indices = var_operand_def(IntegerType)
     elem_type = prop_def()
-    noWrapFlags = prop_def(IntegerAttr[I32], default_value=IntegerAttr(0, 32))
+    noWrapFlags = prop_def(IntegerAttr[I32], default_value=integer(0, 32))
     rawConstantIndices = prop_def(DenseArrayBase.constr(i32))
     result = result_def(LLVMPointerType | VectorType[LLVMPointerType])
 
@@ -99,7 +100,7 @@ class GEPOp(QuickOp):
             operands=[ptr, ssa_indices or []],
             properties={
                 "elem_type": pointee_type,
-                "noWrapFlags": IntegerAttr(3 * inbounds + 4 * nuw, 32),
+                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
                 "rawConstantIndices": _raw_indices(tuple(indices)),
             },
             result_types=[result_type or LLVMPointerType()],
@@ -148,7 +149,7 @@ class GEPOp(QuickOp):
         base, *rest = parser.resolve_operands([ptr, *values], function_type.inputs.data, start)
         constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
         op = GEPOp(base, constants, elem_type, rest, function_type.outputs.data[0])
-        op.properties["noWrapFlags"] = IntegerAttr(flags, 32)
+        op.properties["noWrapFlags"] = integer(flags, 32)
         op.attributes |= attributes
         return op
 
@@ -219,7 +220,7 @@ class AllocaOp(QuickOp):
         super().__init__(
             operands=[size],
             properties={
-                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
+                "alignment": None if alignment is None else integer(alignment, i64),
                 "elem_type": elem_type,
                 **_flags(inalloca=inalloca),
             },
@@ -289,7 +290,7 @@ def parse_ordering(parser: Parser) -> IntegerAttr:
 
 def ordering_number(word: str) -> IntegerAttr:
     """The number of an ordering such as `monotonic` in an op's property."""
-    return IntegerAttr(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
+    return integer(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
 
 
 def parse_scope(parser: Parser) -> StringAttr | None:
@@ -398,7 +399,7 @@ class LoadOp(QuickOp):
     alias_scopes = opt_prop_def(ArrayAttr)
     noalias_scopes = opt_prop_def(ArrayAttr)
     tbaa = opt_prop_def(ArrayAttr)
-    ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
     syncscope = opt_prop_def(StringAttr)
     dereferenceable = opt_prop_def(DereferenceableAttr)
     dereferenced_value = result_def()
@@ -419,8 +420,8 @@ class LoadOp(QuickOp):
             operands=[ptr],
             result_types=[result_type],
             properties={
-                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
-                "ordering": IntegerAttr(ordering, i64),
+                "alignment": None if alignment is None else integer(alignment, i64),
+                "ordering": integer(ordering, i64),
                 **_flags(invariant=invariant, volatile_=volatile, nontemporal=nontemporal),
             },
         )
@@ -487,7 +488,7 @@ class StoreOp(QuickOp):
     alias_scopes = opt_prop_def(ArrayAttr)
     noalias_scopes = opt_prop_def(ArrayAttr)
     tbaa = opt_prop_def(ArrayAttr)
-    ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
     syncscope = opt_prop_def(StringAttr)
 
     traits = traits_def(_AccessEffect())
@@ -504,8 +505,8 @@ class StoreOp(QuickOp):
         super().__init__(
             operands=[value, ptr],
             properties={
-                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
-                "ordering": IntegerAttr(ordering, i64),
+                "alignment": None if alignment is None else integer(alignment, i64),
+                "ordering": integer(ordering, i64),
                 **_flags(volatile_=volatile, nontemporal=nontemporal),
             },
         )
