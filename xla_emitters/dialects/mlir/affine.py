@@ -8,15 +8,13 @@ The basis may omit the first extent. Completed: apply and min, which read no att
 Source: MLIR 22, affine dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects import affine as upstream
-from xdsl.dialects.affine import *  # noqa: F403  # all of xDSL's; the classes below replace some
+from xdsl.dialects.affine import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.builtin import AffineMapAttr, BoolAttr, DenseArrayBase, IndexType, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (

@@ -13,15 +13,13 @@ Completed, with the reason:
 Source: MLIR 22, arith dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Self
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.arith import *  # noqa: F403  # all of xDSL's; the classes below replace some
+from xdsl.dialects.arith import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -312,29 +310,29 @@ def _element_bits(value_type: Attribute) -> int:
     return element.bitwidth if isinstance(element, FixedBitwidthType) else 0
 
 
-def _verify_cast(op: Any) -> None:
-    if not have_compatible_shape(op.input.type, op.result.type):
-        raise VerifyException(f"{op.input.type} and {op.result.type} differ in shape")
+def _verify_cast(self: Any) -> None:
+    if not have_compatible_shape(self.input.type, self.result.type):
+        raise VerifyException(f"{self.input.type} and {self.result.type} differ in shape")
 
 
-def _verify_widening(op: Any) -> None:
-    _verify_cast(op)
-    if _element_bits(op.result.type) <= _element_bits(op.input.type):
-        raise VerifyException(f"{op.result.type} is not wider than {op.input.type}")
+def _verify_widening(self: Any) -> None:
+    _verify_cast(self)
+    if _element_bits(self.result.type) <= _element_bits(self.input.type):
+        raise VerifyException(f"{self.result.type} is not wider than {self.input.type}")
 
 
-def _verify_narrowing(op: Any) -> None:
-    _verify_cast(op)
-    if _element_bits(op.result.type) >= _element_bits(op.input.type):
-        raise VerifyException(f"{op.result.type} is not narrower than {op.input.type}")
+def _verify_narrowing(self: Any) -> None:
+    _verify_cast(self)
+    if _element_bits(self.result.type) >= _element_bits(self.input.type):
+        raise VerifyException(f"{self.result.type} is not narrower than {self.input.type}")
 
 
-def _verify_index_cast(op: Any) -> None:
+def _verify_index_cast(self: Any) -> None:
     """One side's elements are indices, the other's integers."""
-    _verify_cast(op)
-    sides = [isinstance(get_element_type_or_self(value.type), IndexType) for value in (op.input, op.result)]
+    _verify_cast(self)
+    sides = [isinstance(get_element_type_or_self(value.type), IndexType) for value in (self.input, self.result)]
     if sides[0] == sides[1]:
-        raise VerifyException(f"casts between index and integers, not {op.input.type} to {op.result.type}")
+        raise VerifyException(f"casts between index and integers, not {self.input.type} to {self.result.type}")
 
 
 @completed
@@ -344,6 +342,10 @@ class ExtSIOp(upstream.ExtSIOp, QuickOp):
     input = operand_def(INTEGER_LIKE)
     result = result_def(INTEGER_LIKE)
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+
     verify_ = _verify_widening
 
 
@@ -354,6 +356,10 @@ class ExtUIOp(upstream.ExtUIOp, QuickOp):
     input = operand_def(INTEGER_LIKE)
     result = result_def(INTEGER_LIKE)
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+
     verify_ = _verify_widening
 
 
@@ -365,6 +371,10 @@ class TruncIOp(upstream.TruncIOp, QuickOp):
     result = result_def(INTEGER_LIKE)
     overflowFlags = prop_def(IntegerOverflowAttr, default_value=IntegerOverflowAttr("none"))
     assembly_format = "$input (`overflow` `` $overflowFlags^)? attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+
     verify_ = _verify_narrowing
 
 

@@ -5,13 +5,11 @@
 Source: MLIR 22, cf dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from xdsl.dialects import cf as upstream
 from xdsl.dialects.builtin import DenseArrayBase, i32
-from xdsl.dialects.cf import *  # noqa: F403  # all of xDSL's; the class below replaces one
+from xdsl.dialects.cf import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.irdl import opt_prop_def
 
 from xla_emitters.dialects.completion import completed, dialect_of

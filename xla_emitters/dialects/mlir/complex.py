@@ -5,8 +5,6 @@
 Source: MLIR 22, complex dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from typing import ClassVar
@@ -14,7 +12,7 @@ from typing import ClassVar
 from xdsl.dialects import complex as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import ComplexType, IntegerType
-from xdsl.dialects.complex import *  # noqa: F403  # all of xDSL's
+from xdsl.dialects.complex import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from xdsl.irdl import (
     VarConstraint,
     base,

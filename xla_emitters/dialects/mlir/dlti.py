@@ -5,13 +5,11 @@
 Source: MLIR 22, dlti dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from xdsl.dialects import dlti as upstream
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.dialects.dlti import *  # noqa: F403  # all of xDSL's; the classes below replace some
+from xdsl.dialects.dlti import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.dlti import DataLayoutEntryAttr
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -62,4 +60,6 @@ class MapAttr(_EntryMap):
     name = "dlti.map"
 
 
-DLTI = dialect_of(upstream.DLTI, (), (DataLayoutSpecAttr, TargetDeviceSpecAttr, TargetSystemSpecAttr, MapAttr))
+DLTI = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
+    upstream.DLTI, (), (DataLayoutSpecAttr, TargetDeviceSpecAttr, TargetSystemSpecAttr, MapAttr)
+)

@@ -6,8 +6,6 @@
 Source: MLIR 22, func dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from typing import Self
 
 from xdsl.dialects import func as upstream
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
-from xdsl.dialects.func import *  # noqa: F403  # all of xDSL's; the class below replaces one
+from xdsl.dialects.func import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, var_operand_def, var_result_def
 from xdsl.parser import Parser

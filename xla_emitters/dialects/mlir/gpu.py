@@ -8,8 +8,6 @@ Ids and barriers are in `gpu_ids.py`; modules, functions and launches in `gpu_fu
 Source: MLIR 22, gpu dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from enum import auto
@@ -25,7 +23,7 @@ from xdsl.dialects.builtin import (
     i1,
     i32,
 )
-from xdsl.dialects.gpu import *  # noqa: F403  # all of xDSL's; the imports and classes below replace some
+from xdsl.dialects.gpu import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
@@ -414,7 +412,7 @@ OURS: tuple[type[IRDLOperation], ...] = (
     *(PrintfOp, DynamicSharedMemoryOp),
 )
 
-GPU = dialect_of(
+GPU = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
     upstream.GPU,
     OURS,
     (

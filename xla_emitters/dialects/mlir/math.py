@@ -8,15 +8,13 @@
 Source: MLIR 22, math dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from typing import Self
 
 from xdsl.dialects import math as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.math import *  # noqa: F403  # all of xDSL's
+from xdsl.dialects.math import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     VarConstraint,

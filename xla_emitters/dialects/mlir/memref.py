@@ -13,8 +13,6 @@ Completed, with the reason:
 Source: MLIR 22, memref dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from typing import Self, cast
@@ -32,7 +30,7 @@ from xdsl.dialects.builtin import (
     UnrankedMemRefType,
     i64,
 )
-from xdsl.dialects.memref import *  # noqa: F403  # all of xDSL's; the classes below replace some
+from xdsl.dialects.memref import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, base, eq, opt_prop_def
 from xdsl.irdl.declarative_assembly_format import (

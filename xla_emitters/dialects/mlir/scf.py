@@ -18,8 +18,6 @@ Completed, with the reason:
 Source: MLIR 22, scf dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +25,7 @@ from typing import Self, TypeVar
 
 from xdsl.dialects import scf as upstream
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i1, i64
-from xdsl.dialects.scf import *  # noqa: F403  # all of xDSL's; the classes below replace some
+from xdsl.dialects.scf import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.scf import ConditionOp, YieldOp
 from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue

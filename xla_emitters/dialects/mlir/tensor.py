@@ -9,15 +9,13 @@ Completed: extract and insert, which count no indices.
 Source: MLIR 22, tensor dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from xdsl.dialects import tensor as upstream
 from xdsl.dialects.builtin import DenseArrayBase, FixedBitwidthType, IndexType, TensorType, i64
-from xdsl.dialects.tensor import *  # noqa: F403  # all of xDSL's; the classes below replace some
+from xdsl.dialects.tensor import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.tensor import YieldOp
 from xdsl.dialects.utils import DynamicIndexList
 from xdsl.ir import Attribute, Operation, Region, SSAValue

@@ -11,8 +11,6 @@ Completed accesses are in `vector_accesses.py`.
 Source: MLIR 22, vector dialect.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -33,7 +31,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.dialects.vector import *  # noqa: F403  # all of xDSL's; the imports below replace some
+from xdsl.dialects.vector import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (

@@ -8,6 +8,7 @@ Source: MLIR 22, vector dialect.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -69,10 +70,10 @@ class _Transfer:
     """The parsed parts of a transfer: before the colon, and behind it."""
 
     start: int
-    indices: list[SSAValue]
-    more: list[UnresolvedOperand]
+    indices: Sequence[SSAValue]
+    more: Sequence[UnresolvedOperand]
     attributes: dict[str, Attribute]
-    types: list[Attribute]
+    types: Sequence[Attribute]
 
     @classmethod
     def parse_rest(cls, parser: Parser, start: int) -> Self:

@@ -28,15 +28,13 @@ Each file of this package has the ops of one kind, and their tuple at its end.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it; docs/reference/3 sections 0 and 2.
 """
 
-# pyright: reportWildcardImportFromLibrary=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.dialects import llvm as upstream
-from xdsl.dialects.llvm import *  # noqa: F403  # all of xDSL's; the imports below replace some
+from xdsl.dialects.llvm import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
@@ -115,7 +113,7 @@ class _Constants(ConstantMaterializationInterface):
         return values.ConstantOp(value, type)
 
 
-LLVM = dialect_of(
+LLVM = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
     upstream.LLVM,
     OURS,
     (values.ConstantRangeAttr, functions.CallingConventionAttr, functions.LinkageAttr, *metadata.METADATA_ATTRIBUTES),
