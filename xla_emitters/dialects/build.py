@@ -186,12 +186,12 @@ def clamp_index(builder: Builder, value: SSAValue, high: int, *, is_unsigned: bo
     """
     if high <= 0:
         return constant_index(builder, 0)
-    integer = value.type
-    if isa(integer, IntegerType) and integer.bitwidth > 32:
-        most = builder.insert(arith.ConstantOp(integer(high, integer)))
+    wide = value.type
+    if isa(wide, IntegerType) and wide.bitwidth > 32:
+        most = builder.insert(arith.ConstantOp(integer(high, wide)))
         clamped = builder.insert((arith.MinUIOp if is_unsigned else arith.MinSIOp)(value, most.result)).result
         if not is_unsigned:
-            least = builder.insert(arith.ConstantOp(integer(0, integer)))
+            least = builder.insert(arith.ConstantOp(integer(0, wide)))
             clamped = builder.insert(arith.MaxSIOp(clamped, least.result)).result
         return builder.insert(arith.IndexCastOp(clamped, INDEX)).result
     if not isinstance(value.type, IndexType):

@@ -65,7 +65,8 @@ def completed(cls: type[OpT]) -> type[OpT]:
     for name in ("get_irdl_definition", "verify_", "parse", "print", *types, *stated.accessor_names):
         if name in made:
             setattr(cls, name, made[name])
-    return quick_accessors(cls)
+    quick_accessors(cls)
+    return cls
 
 
 def fields_of(name: str, fields: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
@@ -134,7 +135,8 @@ def adopt(op: AdoptedT) -> AdoptedT:
     """Makes an op of xDSL's class one of ours, if there is one. The object stays the same, and so do its results and uses."""
     if (ours := _OWN.get(type(op))) is None:
         return op
-    op.__class__ = ours
+    as_any: Any = op
+    as_any.__class__ = ours
     assert isinstance(op, IRDLOperation)
     for name, found in op.get_irdl_definition().properties.items():
         if found.default_value is not None and not isinstance(found, OptPropertyDef):

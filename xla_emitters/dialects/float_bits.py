@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -91,7 +91,7 @@ def _semantics(float_type: Any) -> FloatSemantics | None:
 
 def pack(element_type: Any, values: Sequence[Any]) -> bytes:
     """The bytes of numbers of a float type, or of pairs of a complex one; those of other types as xDSL has them."""
-    if isinstance(element_type, ComplexType):
+    if type(element_type) is ComplexType:
         return pack(element_type.element_type, [part for pair in values for part in pair])
     data: bytes = element_type.pack(values)
     if (semantics := _semantics(element_type)) is None or all(value == value for value in values):
@@ -105,7 +105,7 @@ def pack(element_type: Any, values: Sequence[Any]) -> bytes:
 
 def unpack(element_type: Any, data: bytes) -> tuple[Any, ...]:
     """The inverse of `pack`."""
-    if isinstance(element_type, ComplexType):
+    if type(element_type) is ComplexType:
         parts = unpack(element_type.element_type, data)
         return tuple(zip(parts[::2], parts[1::2], strict=True))
     size = element_type.compile_time_size
@@ -142,9 +142,10 @@ def float_attr_of_bits(bits: int, float_type: AnyFloat) -> FloatAttr:
 
 def dense_of(dense_type: Any, values: Sequence[Any]) -> DenseIntOrFPElementsAttr[Any]:
     """`DenseIntOrFPElementsAttr.from_list` with the bits of NaN: one value stands for all elements."""
-    if not isinstance(dense_type.element_type, AnyFloat | ComplexType):
+    element_type: Attribute = dense_type.element_type
+    if not isinstance(element_type, AnyFloat | ComplexType):
         return DenseIntOrFPElementsAttr.from_list(dense_type, values)
-    data = pack(dense_type.element_type, values)
+    data = pack(element_type, values)
     count = math.prod(dense_type.get_shape())
     return DenseIntOrFPElementsAttr(dense_type, BytesAttr(data * count if len(values) == 1 else data))
 
@@ -165,9 +166,48 @@ def print_dense(printer: Printer, attribute: DenseIntOrFPElementsAttr[Any]) -> N
     values, shape = values_of(attribute), attribute.get_shape()
     printer.print_string("dense<")
     if values and is_splat(attribute):
-        attribute._print_one_elem(values[0], printer)
+        _print_element(printer, attribute, values[0])
     elif len(values) > _LISTED:
         printer.print_string(f'"0x{attribute.data.data.hex().upper()}"')
     elif values:
-        attribute._print_dense_list(values, shape if attribute.shape_is_complete else (len(values),), printer)
+        _print_list(printer, attribute, values, shape if attribute.shape_is_complete else (len(values),))
     printer.print_string(">")
+
+
+def _print_list(printer: Printer, attribute: Any, values: Sequence[Any], shape: Sequence[int]) -> None:
+    outer, *inner = shape
+    size = len(values) // outer
+    with printer.in_square_brackets():
+        if inner:
+            parts = (values[start : start + size] for start in range(0, len(values), size))
+            printer.print_list(parts, lambda part: _print_list(printer, attribute, part, inner))
+        else:
+            printer.print_list(values, lambda value: _print_element(printer, attribute, value))
+
+
+def _print_element(printer: Printer, attribute: Any, value: Any) -> None:
+    if isinstance(value, tuple):
+        real, imaginary = cast("tuple[Any, Any]", value)
+        if real != real or imaginary != imaginary:
+            part = attribute.get_element_type().element_type
+            with printer.in_parens():
+                _print_number(printer, part, real)
+                printer.print_string(",")
+                _print_number(printer, part, imaginary)
+            return
+    elif value != value:
+        _print_number(printer, attribute.get_element_type(), value)
+        return
+    attribute._print_one_elem(value, printer)
+
+
+def _print_number(printer: Printer, float_type: Any, value: float) -> None:
+    if value != value:
+        printer.print_string(hexadecimal(value, float_type))
+    else:
+        printer.print_float(value, float_type)
+
+
+def hexadecimal(value: float, float_type: Any) -> str:
+    """The bits of a number: `0x7F800001`."""
+    return f"0x{pack(float_type, (value,))[::-1].hex().upper()}"

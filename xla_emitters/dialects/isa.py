@@ -25,7 +25,7 @@ _GENERIC: Any = type(VectorType[Attribute])
 
 def isa(arg: Any, hint: TypeForm[_T]) -> TypeGuard[_T]:
     """Whether `arg` is of the type that `hint` says: a class, a generic attribute, or what else xDSL's `isa` takes."""
-    kind: type[Any] = type(hint)
+    kind: Any = type(hint)
     if kind is _GENERIC:
         origin: Any = get_origin(hint)
         if isinstance(origin, type) and issubclass(origin, ParametrizedAttribute):
@@ -38,7 +38,8 @@ def isa(arg: Any, hint: TypeForm[_T]) -> TypeGuard[_T]:
     elif issubclass(kind, type) and hint is not Any:
         # Attributes have no virtual subclasses, which xDSL's metaclass would look for.
         bases = type(arg).__mro__
-        return hint in bases or (Attribute not in bases and isinstance(arg, hint))  # pyright: ignore[reportArgumentType]
+        wanted: Any = hint
+        return wanted in bases or (Attribute not in bases and isinstance(arg, wanted))
     return hints.isa(arg, hint)
 
 

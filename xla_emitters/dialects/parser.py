@@ -43,6 +43,7 @@ from xla_emitters.dialects import float_bits
 from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.distinct import DistinctAttr
 from xla_emitters.dialects.lexer import QuickLexer
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, Line, RepeatedText, keep, line_at
 
 _T = TypeVar("_T")
@@ -66,7 +67,8 @@ class _Number(AttrParser._TensorLiteralElement):
             return super().to_type(parser, type)
         if isinstance(type, AnyFloat):
             return _float_of(self._words()[0], type)
-        if isinstance(type, ComplexType) and isinstance(part := type.element_type, AnyFloat):
+        part: Any = getattr(type, "element_type", None)
+        if isinstance(part, AnyFloat):
             return tuple(_float_of(word, part) for word in self._words())
         return super().to_type(parser, type)
 
@@ -141,7 +143,7 @@ class IRParser(Parser):
     def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
         word = self._current_token.text
         found = super().parse_optional_builtin_int_or_float_attr()
-        if isinstance(found, FloatAttr) and word.startswith(_HEXADECIMAL) and isinstance(found.type, AnyFloat):
+        if isinstance(found, FloatAttr) and word.startswith(_HEXADECIMAL):
             return float_bits.float_attr_of_bits(int(word, 16), found.type)
         return found
 
@@ -175,12 +177,12 @@ class IRParser(Parser):
     def _parse_dense_literal_type(self) -> Any:
         # xDSL makes the constraint anew for each attribute.
         start = self.pos
-        found = self.parse_optional_type()
+        found: Any = self.parse_optional_type()
         if isinstance(found, TensorType | VectorType | MemRefType):
-            element_type: Any = found.element_type
-            is_numeric = isinstance(element_type, IntegerType | IndexType | AnyFloat | ComplexType)
-            if is_numeric and DYNAMIC_INDEX not in found.get_shape():
-                return found
+            shaped: Any = found
+            is_numeric = isinstance(shaped.element_type, IntegerType | IndexType | AnyFloat | ComplexType)
+            if is_numeric and DYNAMIC_INDEX not in shaped.get_shape():
+                return shaped
         self._resume_from(start)
         return super()._parse_dense_literal_type()
 
@@ -217,15 +219,17 @@ class IRParser(Parser):
         return block
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        return adopt(super().parse_module(allow_implicit_module))
+        module = super().parse_module(allow_implicit_module)
+        own = self.ctx.get_optional_op("builtin.module")
+        return adopt(module) if own is not None and issubclass(own, QuickOp) else module
 
     def parse_operation(self) -> Operation:
         self.start = start = self.pos
         line = line_at(self._text, start)
         op = self._repeated(line) if line else None
         if op is None:
-            op = adopt(super().parse_operation())
-            for region in op.regions:
+            op = super().parse_operation()
+            for region in op.regions if isinstance(op, QuickOp) else ():
                 # xDSL adds the terminators that a text leaves out.
                 if (last := region.last_block) is not None and last.last_op is not None:
                     adopt(last.last_op)

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, cast
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue, Use
@@ -98,7 +98,8 @@ class QuickOperands(OpOperands):
     """The view of an op's operands."""
 
     def __getitem__(self, idx: Any) -> Any:
-        return item(self._op._operands, idx) if type(idx) is int else self._op._operands[idx]
+        values: Any = self._op._operands
+        return item(values, idx) if type(idx) is int else values[idx]
 
     def __setitem__(self, idx: int, operand: SSAValue) -> None:
         _set_operand(self._op, idx, operand)
@@ -132,10 +133,10 @@ class QuickResult(OpResult[Any], metaclass=PlainMeta):
 
     type: Any = property(attrgetter("_type"))
     owner: Any = property(attrgetter("op"))
-    remove_use = _remove_use
-    replace_all_uses_with = replace_all_uses
+    remove_use: Any = _remove_use
+    replace_all_uses_with: Any = replace_all_uses
     __hash__ = object.__hash__
-    __eq__ = object.__eq__
+    __eq__: Any = object.__eq__
 
     @property
     def name_hint(self) -> str | None:
@@ -227,7 +228,7 @@ def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any]) -> lis
         return []
     found: list[Any] = []
     for each, count in zip(given, counts, strict=True):
-        kind = type(each)
+        kind: Any = type(each)
         if kind is QuickResult or isinstance(each, wanted):
             if kind is QuickResult and wanted is not SSAValue:
                 return None
@@ -290,6 +291,10 @@ def _fill(
 
 class QuickOp(IRDLOperation, metaclass=PlainMeta):
     """See the file's head. Arguments, results and errors of all methods are those of xDSL's `IRDLOperation`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        quick_accessors(cls)
 
     def __init__(
         self,
@@ -394,7 +399,7 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
     # ---- reading and erasing ------------------------------------------------------------------------------------------------------
 
     __hash__ = object.__hash__
-    __eq__ = object.__eq__
+    __eq__: Any = object.__eq__
     next_op: Any = property(attrgetter("_next_op"))
     prev_op: Any = property(attrgetter("_prev_op"))
     successor_uses: Any = property(attrgetter("_successor_uses"))
@@ -522,45 +527,53 @@ def quick_ops(ops: Iterable[type[Operation]]) -> dict[str, Any]:
 
     A module of ours puts them in place of xDSL's names.
     """
-    return {
-        op.__name__: quick_accessors(
-            PlainMeta(op.__name__, (op, QuickOp), {"__module__": op.__module__, "__doc__": op.__doc__})
-        )
-        for op in ops
-        if issubclass(op, IRDLOperation)
-    }
+    return {op.__name__: _subclass(op) for op in ops if issubclass(op, IRDLOperation)}
 
 
-OpTypeT = TypeVar("OpTypeT", bound=type[IRDLOperation])
+def _subclass(op: type[IRDLOperation]) -> Any:
+    return PlainMeta(op.__name__, (op, QuickOp), {"__module__": op.__module__, "__doc__": op.__doc__})
 
 
-def quick_accessors(op_type: OpTypeT) -> OpTypeT:
-    """Replaces the accessors of operands and results that come before a variadic one by properties; returns the class."""
+def quick_accessors(op_type: type[Any]) -> None:
+    """Puts an accessor of each operand, result, region and successor of its bases into the class, where xDSL's formats look for it.
+
+    Those of operands and results that come before a variadic one, and of the only variadic list, become quick.
+    """
     seen = set[str]()
     for parent in op_type.__mro__:
         if parent is IRDLOperation:
             break
         for name, member in tuple(vars(parent).items()):
-            if name not in seen and (quick := _quick(member)) is not None:
-                setattr(op_type, name, quick)
+            if name not in seen and isinstance(member, irdl.BaseAccessor):
+                setattr(op_type, name, _quick(member))
             seen.add(name)
-    return op_type
 
 
-def _quick(member: Any) -> property | None:
-    """The property in place of an accessor; None if there is none."""
-    if type(member) is irdl.BeforeVariadicSingleAccessor and member.construct in (_OPERAND, _RESULT):
-        return (_operand if member.construct is _OPERAND else _result)(member.idx)
-    if type(member) is irdl.UniqueVariadicAccessor and member.num_defs == 1 and member.construct in (_OPERAND, _RESULT):
-        return property(attrgetter("_operands" if member.construct is _OPERAND else "results"))
-    return None
+class _Operand(irdl.BeforeVariadicSingleAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return item(obj._operands, self.idx)
 
 
-@cache
-def _operand(index: int) -> property:
-    return property(lambda op: item(op._operands, index))
+class _Result(irdl.BeforeVariadicSingleAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return item(obj.results, self.idx)
 
 
-@cache
-def _result(index: int) -> property:
-    return property(lambda op: item(op.results, index))
+class _Operands(irdl.UniqueVariadicAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return obj._operands
+
+
+class _Results(irdl.UniqueVariadicAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return obj.results
+
+
+def _quick(accessor: irdl.BaseAccessor) -> irdl.BaseAccessor:
+    construct, index = accessor.construct, accessor.idx
+    if construct in (_OPERAND, _RESULT):
+        if type(accessor) is irdl.BeforeVariadicSingleAccessor:
+            return (_Operand if construct is _OPERAND else _Result)(construct, index)
+        if type(accessor) is irdl.UniqueVariadicAccessor and accessor.num_defs == 1:
+            return (_Operands if construct is _OPERAND else _Results)(construct, index, 1)
+    return accessor

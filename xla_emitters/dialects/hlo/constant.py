@@ -32,7 +32,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.float_bits import float_attr
+from xla_emitters.dialects.float_bits import float_attr, print_dense
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
@@ -208,6 +208,10 @@ def _print_literal(value: Attribute, printer: Printer) -> None:
         case ArrayAttr():
             with printer.in_square_brackets():
                 printer.print_list(value, lambda part: _print_literal(part, printer))
+        case DenseIntOrFPElementsAttr():
+            print_dense(printer, value)
+            printer.print_string(" : ")
+            printer.print_attribute(value.get_type())
         case _:
             printer.print_attribute(value)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from xdsl.dialects import builtin as upstream
 
 from xla_emitters.dialects.completion import dialect_of
-from xla_emitters.dialects.quick_op import QuickOp, quick_accessors
+from xla_emitters.dialects.quick_op import QuickOp
 
 
-@quick_accessors
 class ModuleOp(upstream.ModuleOp, QuickOp):
     """`adopt` makes one of what `upstream.ModuleOp(...)` returns: types in signatures name xDSL's."""
 
