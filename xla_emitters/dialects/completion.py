@@ -11,7 +11,8 @@ xDSL's classes stay as they are, for everybody else in the process. Its passes a
 subclasses. A subclass that changes methods only (`parse`, `print`, `verify_`) is an ordinary one, and needs no decorator.
 
 The other direction does not hold: an op that xDSL makes itself is of xDSL's class, and no instance of ours. `adopt` turns it into one. The
-pattern driver does that to every op that a pattern inserts, and so do the tools after passes that are not ours.
+pattern driver does that to every op that a pattern inserts, `run_pass` to all after a pass that is not ours, and our passes for stock
+`xdsl-opt` to all before they run.
 """
 
 from __future__ import annotations
@@ -142,3 +143,9 @@ def adopt(op: AdoptedT) -> AdoptedT:
         if found.default_value is not None and not isinstance(found, OptPropertyDef):
             op.properties.setdefault(name, found.default_value)
     return op
+
+
+def adopt_all(module: Operation) -> None:
+    """`adopt` for every op inside."""
+    for op in module.walk():
+        adopt(op)

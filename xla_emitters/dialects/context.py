@@ -105,16 +105,6 @@ def context_of_thread() -> Context:
     return context
 
 
-def replace_upstream_dialects() -> None:
-    """Makes xDSL's own tools (`xdsl-opt`) use our dialects where both have one.
-
-    Two plugins may not define one name, so this changes xDSL's table of its own dialects before the plugins' are merged into it.
-    """
-    from xdsl.universe import XDSL_UNIVERSE  # lists all of xDSL's passes and targets, which a compilation does not need
-
-    XDSL_UNIVERSE.all_dialects |= REPLACED_DIALECTS
-
-
 # ---- text to IR -------------------------------------------------------------------------------------------------------------------------
 
 

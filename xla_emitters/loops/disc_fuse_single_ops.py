@@ -26,7 +26,6 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_
 from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.errors import UsageError
 from xla_emitters.loops.single_op_schedules import has_single_op_schedule
-from xla_emitters.loops.sort_schedule import FIRST, first_read
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -58,8 +57,11 @@ class DiscFuseSingleOpsPass(KernelPass):
                 )
                 made.attributes[DEVICE] = StringAttr(GPU)
                 made.location = inner.location
-                if is_cpu and inner.HLO.name == "hlo.sort" and (first := first_read(inner)) is not None:
-                    inner.attributes[FIRST] = IntegerAttr(first, i64)
+                if is_cpu and inner.HLO.name == "hlo.sort":
+                    from xla_emitters.loops.sort_schedule import FIRST, first_read  # imported here: few programs sort
+
+                    if (first := first_read(inner)) is not None:
+                        inner.attributes[FIRST] = IntegerAttr(first, i64)
                 Rewriter.insert_op(made, InsertPoint.before(inner))
                 inner.detach()
                 made.body.block.add_ops([inner, TerminatorOp(operands=[[]])])

@@ -46,10 +46,12 @@ from xla_emitters.loops.element_code import has_element_code
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.middle_reduction_schedule import emit_middle_reduction_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
-from xla_emitters.loops.row_reduction_alone import emit_row_reduction_alone
-from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
-from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
-from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
+from xla_emitters.loops.row_reduction_schedules import (
+    emit_row_reduction_alone,
+    emit_row_reduction_schedule1,
+    emit_row_reduction_schedule2,
+    emit_row_reduction_schedule3,
+)
 from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops, Schedule
 from xla_emitters.loops.single_op_schedules import SINGLE_OP_SCHEDULES
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule

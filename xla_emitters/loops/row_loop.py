@@ -1,4 +1,4 @@
-"""The loop of a fusion whose roots reduce rows: `row_reduction_schedule1`, `2` and `3` differ only in the number of threads per row.
+"""The loop of a fusion whose roots reduce rows: the `row_reduction_schedules` differ only in the number of threads per row.
 
     lmhlo.reduce %x, %zero -> %y {dimensions = 1}         scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
                                                             %p = scf.for %j = %thread to %cols step 256 iter_args(%a = -0.0) {

@@ -18,7 +18,8 @@ from xla_emitters.dialects.hlo import elementwise
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.emitters.entry import KernelEntry
 from xla_emitters.errors import InternalError
-from xla_emitters.explore.bisect import Culprit, bisect
+from xla_emitters.explore.bisect import bisect
+from xla_emitters.explore.blame import Culprit
 from xla_emitters.graph import split_scatters
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
