@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, OperandDef, OptPropertyDef, ResultDef
-from xdsl.irdl.operations import OpDef, get_accessors_from_op_def
+from xdsl.irdl.operations import BaseAccessor, OpDef, get_accessors_from_op_def
 
 from xla_emitters.dialects.quick_op import quick_accessors, quick_ops
 
@@ -80,7 +80,8 @@ def fields_of(name: str, fields: dict[str, Any]) -> Callable[[dict[str, Any]], N
 
 
 def _is_field(name: str, value: object) -> bool:
-    return not name.startswith("__") and not isinstance(value, FunctionType | classmethod | staticmethod | property)
+    made = FunctionType | classmethod | staticmethod | property | BaseAccessor
+    return not name.startswith("__") and not isinstance(value, made)
 
 
 def _check_of(op: type[IRDLOperation]) -> Callable[[Any], None] | None:
