@@ -158,7 +158,7 @@ class HloOp(QuickOp):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # Before `irdl_op_definition` wraps it in its checks of operands, results and attributes.
+        # Before `op_definition` wraps it in its checks of operands, results and attributes.
         cls.verify_rule = cls.verify_
 
     @property
