@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import control_meaning as meaning
 from xla_emitters.dialects.hlo.base import HloOp, at_least
@@ -34,6 +33,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     tuple_types,
 )
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Kind
 
 NONE, ONE, TWO = range(0, 1), range(1, 2), range(2, 3)
