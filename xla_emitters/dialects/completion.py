@@ -80,8 +80,9 @@ def fields_of(name: str, fields: dict[str, Any]) -> Callable[[dict[str, Any]], N
 
 
 def _is_field(name: str, value: object) -> bool:
-    made = FunctionType | classmethod | staticmethod | property | BaseAccessor
-    return not name.startswith("__") and not isinstance(value, made)
+    return not name.startswith("__") and not isinstance(
+        value, FunctionType | classmethod | staticmethod | property | BaseAccessor
+    )
 
 
 def _check_of(op: type[IRDLOperation]) -> Callable[[Any], None] | None:
