@@ -22,7 +22,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +168,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """How often a loop runs, where integers of its state alone decide: while `holds`, they become `after`.
+    """How often a loop runs, where numbers of its state alone decide: while `holds`, they become `after`.
 
-    state  the slots of these integers, each an array of one element. They are the first numbers of a numbering of its own
+    state  the slots of these numbers, each an array of one element. They are the first numbers of a numbering of its own
     code   rows that assign the numbers behind them
     after  the next state
     """
@@ -180,20 +180,29 @@ class Recurrence:
     holds: Extent
     after: tuple[Extent, ...]
 
-    def lasts(self, start: Sequence[int], trips: int) -> bool:
-        """Whether a loop in this state runs more than `trips` times."""
-        numbers = [*start, *(0 for _ in self.code)]
-        rows = [(row.result.index, FUNCTIONS[row.function], row.operands) for row in self.code]
+    def lasts(self, start: Sequence[Any], trips: int) -> bool:
+        """Whether a loop in this state runs more than `trips` times.
 
-        def value(extent: Extent) -> int:
+        start  Python's integers, and NumPy's floats
+        """
+        import numpy as np  # most programs have no loop whose end is foreseen
+
+        from xla_emitters.program.float_forms import FLOAT_FUNCTIONS
+
+        functions = {**FUNCTIONS, **FLOAT_FUNCTIONS}
+        numbers: list[Any] = [*start, *(0 for _ in self.code)]
+        rows = [(row.result.index, functions[row.function], row.operands) for row in self.code]
+
+        def value(extent: Extent) -> Any:
             return extent if isinstance(extent, int) else numbers[extent.index]
 
-        for _ in range(trips + 1):
-            for result, function, operands in rows:
-                numbers[result] = function(*map(value, operands))
-            if not value(self.holds):
-                return False
-            numbers[: len(start)] = map(value, self.after)
+        with np.errstate(all="ignore"):
+            for _ in range(trips + 1):
+                for result, function, operands in rows:
+                    numbers[result] = function(*map(value, operands))
+                if not value(self.holds):
+                    return False
+                numbers[: len(start)] = map(value, self.after)
         return True
 
 
@@ -204,7 +213,7 @@ class Loop:
     carried   slots that the body changes, or whose memory it replaces
     assigned  numbers that the body replaces; they have values before
     trips     how often the body runs, if known
-    ends      what ends it, if integers of its state alone do
+    ends      what ends it, if numbers of its state alone do
     """
 
     name: str

@@ -118,7 +118,7 @@ def _outlasts(ends: Recurrence, operands: Sequence[Any], most: int) -> bool:
     held = [leaves[leaf] for leaf in ends.state]
     if any(isinstance(leaf, Bounds) and not leaf.is_point for leaf in held):
         return False
-    return outlasts(ends, [int(leaf.low if isinstance(leaf, Bounds) else leaf) for leaf in held], most)
+    return outlasts(ends, [leaf.low if isinstance(leaf, Bounds) else leaf for leaf in held], most)
 
 
 UNREPEATABLE = frozenset(("infeed", "recv", "recv-done", "rng", "rng-get-and-update-state"))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from xla_emitters.errors import EndlessLoop, ExecutionError, Place, UsageError
 from xla_emitters.program.steps import Recurrence
@@ -27,9 +30,15 @@ MOST_FORESEEN = 1_000_000
 """The largest limit up to which the numbers that end a loop are computed alone: less than a second."""
 
 
-def outlasts(ends: Recurrence, state: Sequence[int], most: int) -> bool:
-    """Whether a loop in this state runs more than `most` times; False too if `most` is above MOST_FORESEEN."""
-    return most <= MOST_FORESEEN and ends.lasts(state, most)
+def outlasts(ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+    """Whether a loop in this state, arrays of one element, runs more than `most` times; False too if `most` is above MOST_FORESEEN."""
+    return most <= MOST_FORESEEN and ends.lasts([_number(array) for array in state], most)
+
+
+def _number(array: Any) -> Any:
+    """A float as NumPy has it, anything else as Python's integer."""
+    held = np.asarray(array).reshape(-1)[0]
+    return held if held.dtype.kind == "f" else int(held)
 
 
 def too_long(loop: str, most_iterations: int, stage: str, place: Place | None = None) -> ExecutionError:

@@ -495,7 +495,7 @@ class Frame:
         def refuse_endless(ends: Recurrence) -> None:
             held = [arrays[slot] for slot in ends.state]
             if all(isinstance(array, np.ndarray) for array in held):
-                if outlasts(ends, [int(array.reshape(-1)[0]) for array in held], most - LONG_LOOP + 1):
+                if outlasts(ends, held, most - LONG_LOOP + 1):
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:

@@ -99,7 +99,85 @@ def test_trips_are_those_of_a_loop_of_integers_that_wrap_around(step: str, direc
                 assert outlasts(ends, state, most) == (trips > most)
 
 
+FLOAT_ROWS: dict[str, Callable[[Any, Any], Any]] = {
+    "multiply(i, n)": operator.mul,
+    "add(i, n)": operator.add,
+    "subtract(n, i)": lambda i, n: n - i,
+    "divide(i, n)": operator.truediv,
+    "divide(two, i)": lambda i, _: np.float32(2) / i,
+    "maximum(i, n)": np.maximum,
+    "minimum(n, i)": lambda i, n: np.minimum(n, i),
+    "negate(i)": lambda i, _: -i,
+    "sqrt(i)": lambda i, _: np.sqrt(i),
+    "clamp(n, i, two)": lambda i, n: np.clip(i, n, np.float32(2)),
+}
+
+
+@pytest.mark.parametrize("step", FLOAT_ROWS)
+@pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_trips_are_those_of_a_loop_of_floats(step: str, direction: str, kind: str) -> None:
+    """Against NumPy, one step at a time in the type: sums that stop to grow, infinities, NaN, powers that become zero."""
+    ends = found(loop(f"compare(i, limit), direction={direction}", step).replace("s32", kind))
+    assert ends is not None
+    element: Any = {"f32": np.float32, "f64": np.float64}[kind]
+    compare: dict[str, Any] = {"EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le}
+    compare |= {"GT": operator.gt, "GE": operator.ge}
+    for start in (0.0, -0.0, 7.0, 6.9, -1.5, 3e38, np.inf, np.nan):
+        for other in (0.0, 1.0, 0.7, -1.0, 3e7):
+            i, n, trips = element(start), element(other), 0
+            with np.errstate(all="ignore"):
+                while compare[direction](i, element(7)) and trips <= 200:
+                    i, trips = element(FLOAT_ROWS[step](i, n)), trips + 1
+            state = [np.array([(start, other)[leaf]], element) for leaf in ends.state]
+            for most in (0, 1, 20, 199):
+                assert outlasts(ends, state, most) == (trips > most), (start, other)
+
+
+def test_floats_and_integers_decide_together() -> None:
+    """A step size that is halved until it is below a bound, but at most n times; the bound is an f64 made of an f32 and of an integer."""
+    text = """
+HloModule m
+body { t = (f32[], s32[], s32[]) parameter(0)
+  x = f32[] get-tuple-element(t), index=0
+  i = s32[] get-tuple-element(t), index=1
+  n = s32[] get-tuple-element(t), index=2
+  half = f32[] constant(0.5)
+  one = s32[] constant(1)
+  y = f32[] multiply(x, half)
+  j = s32[] add(i, one)
+  ROOT r = (f32[], s32[], s32[]) tuple(y, j, n) }
+cond { t = (f32[], s32[], s32[]) parameter(0)
+  x = f32[] get-tuple-element(t), index=0
+  i = s32[] get-tuple-element(t), index=1
+  n = s32[] get-tuple-element(t), index=2
+  bound = f64[] constant(1e-3)
+  wide = f64[] convert(x)
+  whole = f64[] convert(n)
+  scaled = f64[] divide(wide, whole)
+  large = pred[] compare(scaled, bound), direction=GT
+  few = pred[] compare(i, n), direction=LT
+  ROOT c = pred[] and(large, few) }
+ENTRY main { x = f32[] parameter(0)
+  i = s32[] constant(0)
+  n = s32[] parameter(1)
+  t = (f32[], s32[], s32[]) tuple(x, i, n)
+  ROOT w = (f32[], s32[], s32[]) while(t), condition=cond, body=body }
+"""
+    ends = found(text)
+    assert ends is not None
+    for x, n in ((1.0, 4), (1.0, 100), (1.0, 1), (np.inf, 9)):
+        trips, held = 0, np.float32(x)
+        while np.float64(held) / n > 1e-3 and trips < n:
+            held, trips = held * np.float32(0.5), trips + 1
+        state = [(np.float32(x), 0, n)[leaf] for leaf in ends.state]
+        assert [outlasts(ends, state, most) for most in (trips - 1, trips)] == [trips > 0, False]
+
+
 NOT_FOLLOWED = [
+    loop("compare(i, limit), direction=LT", "exponential(i)").replace("s32", "f32"),  # libraries round it differently
+    loop("compare(i, limit), direction=LT, type=TOTALORDER", "add(i, n)").replace("s32", "f32"),
+    loop("compare(i, limit), direction=LT", "add(i, n)").replace("s32", "bf16"),
     loop("compare(i, limit), direction=LT", "power(i, two)"),  # a power has no form
     loop("compare(n, limit), direction=LT", "add(i, two)").replace("tuple(j, n, y)", "tuple(j, drawn, y)"),
 ]
@@ -136,6 +214,7 @@ ENTRY main { i = s32[] parameter(0)
 
 
 ENDLESS = [(NEVER, 0, 0), (TRIPLED, 3, 3)]
+SHRINKING = loop("compare(i, limit), direction=NE", "divide(i, n)").replace("s32", "f32")
 
 
 def refuse(*_: object) -> None:
@@ -160,6 +239,15 @@ def test_a_module_refuses_after_few_iterations(text: str, i: int, n: int, monkey
     monkeypatch.setattr("xla_emitters.runtime.walk.Repetition.is_found", refuse)
     with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
         endless.run_cpu(np.int32(i), np.int32(n), X)
+
+
+def test_a_module_refuses_a_loop_of_floats_that_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 / 0.999 ** k passes 7 and never equals it in 100,000 steps; it does not come back to a state before it is infinite."""
+    endless = xe.compile(SHRINKING)
+    monkeypatch.setattr("xla_emitters.runtime.walk.Repetition.is_found", refuse)
+    with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
+        endless.run_cpu(np.float32(1), np.float32(0.999), X)
+    np.testing.assert_array_equal(endless.run_cpu(np.float32(28), np.float32(2), X), X / 4)
 
 
 def test_the_reference_runs_what_ends() -> None:
