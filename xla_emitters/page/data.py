@@ -94,8 +94,8 @@ def _first(units: Sequence[Mapping[str, Any]], kernels: Sequence[str], costs: Co
     return before + sizes.index(max(sizes))
 
 
-def dearest(names: Sequence[str], works: Sequence[Work], costs: Costs | None, most: int) -> frozenset[str]:
-    """The kernels of which a page has the IR after each pass: `most` of them, those that are expected to take longest.
+def by_time(names: Sequence[str], works: Sequence[Work], costs: Costs | None) -> list[str]:
+    """A program's kernels, those that are expected to take longest first.
 
     works   the program's fusions with their times; of one that has several kernels, the first comes before those of other fusions
     costs   of the kernels that run at the given sizes; they come first
@@ -105,11 +105,11 @@ def dearest(names: Sequence[str], works: Sequence[Work], costs: Costs | None, mo
         work = work_named(works, name)
         fusions.setdefault(work.name if work else name, []).append(name)
     times = {work.name: work.total for work in works}
-    by_time = sorted(fusions, key=lambda fusion: -times.get(fusion, 0.0))
+    dearest = sorted(fusions, key=lambda fusion: -times.get(fusion, 0.0))
     ranked = [name for name in costs or () if name in names]
-    ranked += (fusions[fusion][0] for fusion in by_time)
-    ranked += (name for fusion in by_time for name in fusions[fusion])
-    return frozenset([*dict.fromkeys(ranked)][:most])
+    ranked += (fusions[fusion][0] for fusion in dearest)
+    ranked += (name for fusion in dearest for name in fusions[fusion])
+    return [*dict.fromkeys(ranked)]
 
 
 def program_data(
@@ -160,7 +160,7 @@ def dynamic_data(
     """The index of the page of a program with unknown sizes: first the program, then its kernels.
 
     stage    the kernels' last stage: "llvm-dialect", "ptx" or "sass"
-    most     how many kernels have the IR after each pass, see `dearest`; None: all
+    most     how many kernels have the IR after each pass, the first of `by_time`; None: all
     verdict  the result of `check_program` at the given sizes; None: it was not run
     costs    at the given sizes
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
@@ -168,7 +168,8 @@ def dynamic_data(
     """
     made = lowerings_of(program)
     names = [kernel.name for kernel in made.lowering.kernels]
-    in_full = None if most is None else dearest(names, program.outline.work, costs, most)
+    ranked = by_time(names, program.outline.work, costs)
+    in_full = names if most is None else ranked[:most]
     traces, hlo = made.lowering.kernel_traces(stage, in_full), made.at("hlo")
     whole = program.trace
     units = [
@@ -182,7 +183,7 @@ def dynamic_data(
             unit["steps"][0]["decisions"].append({"topic": said.topic, "text": said.text})
         unit |= {"cost": (costs or {}).get(kernel.name)}
         own = [launch for launch in launches if launch.name == kernel.name]
-        unit |= {"idle": bool(launches) and not own, "short": in_full is not None and kernel.name not in in_full}
+        unit |= {"idle": bool(launches) and not own, "short": kernel.name not in in_full}
         units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))
     return {
         "title": program.name,
@@ -190,7 +191,7 @@ def dynamic_data(
         "explain": "\n".join([*program.outline.summary(), *report_of_passes(made)]),
         "verdict": _verdict(verdict),
         "units": units,
-        "first": _first(units, names, costs),
+        "first": 1 + names.index(ranked[0]) if ranked else 0,
     }
 
 

@@ -10,7 +10,6 @@ wider one.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,15 +34,15 @@ def _of_bits(kind: str) -> Callable[[int], np.floating[Any]]:
 
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
-    "abs": abs,
-    "add": operator.add,
-    "divide": operator.truediv,
+    "abs": np.abs,
+    "add": np.add,
+    "divide": np.divide,
     "maximum": np.maximum,
     "minimum": np.minimum,
-    "multiply": operator.mul,
-    "negate": operator.neg,
+    "multiply": np.multiply,
+    "negate": np.negative,
     "sqrt": np.sqrt,
-    "subtract": operator.sub,
+    "subtract": np.subtract,
 }
 FLOAT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{f"float.{name}": function for name, function in _PLAIN.items()},

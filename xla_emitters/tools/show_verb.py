@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xla_emitters.errors import ToolError
 from xla_emitters.tools.given import Given, read_given, sizes_given
@@ -97,9 +97,9 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
     from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
-    how = compile_options(options)
-    program = None if options.kernels is None else given.compiled(replace(how, record="stages"))
-    if program is None or len(program.outline.fusions) <= options.kernels:
+    how, most = compile_options(options), cast("int | None", options.kernels)
+    program = None if most is None else given.compiled(replace(how, record="stages"))
+    if most is None or program is None or len(program.outline.fusions) <= most:
         program = given.compiled(replace(how, record="passes"))  # again: it is a small one, or one with all
     name, sizes, stage = given.name, sizes_given(options.sizes), last_stage()
     verdict = costs = None
@@ -120,9 +120,7 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
                 priced = cost(program, sizes=sizes, targets=[program.target])
             costs = costs_of(priced)
     with progress(f"compiling the kernels of {name}"):
-        return dynamic_data(
-            program, chunks, stage, most=options.kernels, verdict=verdict, costs=costs, launches=launches
-        )
+        return dynamic_data(program, chunks, stage, most=most, verdict=verdict, costs=costs, launches=launches)
 
 
 def module_index(

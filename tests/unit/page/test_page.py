@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tools_here import SASS, needs
 
-from xla_emitters.page.data import Chunks, dearest, program_data
+from xla_emitters.page.data import Chunks, by_time, program_data
 from xla_emitters.page.write import page_html
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
@@ -151,7 +151,8 @@ def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest
     assert {"hlo", "fused", "loops", "kernels"} <= {row.split()[-1] for row in texts_of(program)}
     assert len(texts_of(program)) < len(program["steps"])
     _, *kernels = units("1")
-    assert sum(not unit["short"] for unit in kernels) == 1
+    (shown,) = (unit for unit in kernels if not unit["short"])
+    assert kernels[json.loads(unpacked(path.read_text("utf-8"), "index"))["first"] - 1] == shown
     for unit, whole in zip(kernels, everything[1:], strict=True):
         assert [step["name"] for step in unit["steps"]] == [step["name"] for step in whole["steps"]]
         ends = [row for row in texts_of(whole) if row.split()[-1] in ("kernels", "llvm-dialect", "ptx", "sass")]
@@ -161,14 +162,11 @@ def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest
     assert "'some' is neither a number nor 'all'" in capsys.readouterr().err
 
 
-def test_the_dearest_are_those_that_run_then_one_of_each_fusion() -> None:
+def test_kernels_that_run_come_first_then_one_of_each_fusion() -> None:
     names = ["a_vec4", "a", "b", "c"]
     works = [Work("a", "", "", 1, 2.0), Work("b", "", "", 4, 1.0), Work("c", "", "", 1, None)]
-    assert dearest(names, works, None, 1) == {"b"}
-    assert dearest(names, works, None, 2) == {"b", "a_vec4"}
-    assert dearest(names, works, None, 3) == {"b", "a_vec4", "c"}
-    assert dearest(names, works, {"c": []}, 2) == {"c", "b"}
-    assert dearest(names, works, None, 9) == set(names)
+    assert by_time(names, works, None) == ["b", "a_vec4", "c", "a"]
+    assert by_time(names, works, {"c": [], "a": []}) == ["c", "a", "b", "a_vec4"]
 
 
 def test_a_page_opens_on_the_dearest_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
