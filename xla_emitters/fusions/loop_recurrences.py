@@ -10,9 +10,10 @@ have a form that are rounded correctly everywhere, so that the loop ends where t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -59,6 +60,59 @@ def recurrence_of(loop: HloOp) -> Recurrence | None:
             return None
         done.append(value)
     return rows.recurrence(holds, done)
+
+
+def deciding_leaves(loop: HloOp) -> frozenset[int] | None:
+    """The leaves of a `while`'s state on which its end depends: once they come back, it never ends, whatever the others are.
+
+    condition: compare(get-tuple-element(t, 1), ...)    body: tuple(add(i, 1), f(x), ...)  ->  {1}: the counter decides nothing
+
+    returns  None where it is not known
+    """
+    if not isinstance(loop, RuleOp) or loop.opcode != "while" or len(loop.operands) != 1:
+        return None
+    condition, body = (find_computation(loop, loop.symbols(name)[0]) for name in ("condition", "body"))
+    found, pending, needed = set[int](), [*_Needed().by(condition.root, 0)], _Needed()
+    while pending:
+        if (leaf := pending.pop()) not in found:
+            found.add(leaf)
+            pending += needed.by(body.root, leaf)
+    return frozenset(found)
+
+
+class _Needed:
+    """The leaves of a computation's one parameter that a leaf of a value is made of. Other ops are made of all their operands."""
+
+    def __init__(self) -> None:
+        self._known = dict[tuple[SSAValue, int], frozenset[int]]()
+
+    def by(self, value: SSAValue, leaf: int) -> frozenset[int]:
+        if (value, leaf) not in self._known:
+            self._known[value, leaf] = frozenset(self._by(value, leaf))
+        return self._known[value, leaf]
+
+    def _by(self, value: SSAValue, leaf: int) -> Iterator[int]:
+        op = value.owner
+        match op:
+            case ParameterOp():
+                yield leaf
+            case TupleOp():
+                for operand in op.operands:
+                    if leaf < (count := len(leaf_types(operand.type))):
+                        yield from self.by(operand, leaf)
+                        return
+                    leaf -= count
+            case GetTupleElementOp():
+                (whole,) = op.operands
+                assert isinstance(whole.type, TupleType)
+                before = whole.type.types.data[: op.index.value.data]
+                yield from self.by(whole, leaf + sum(len(leaf_types(part)) for part in before))
+            case HloOp():
+                for operand in op.operands:
+                    for each in range(len(leaf_types(operand.type))):
+                        yield from self.by(operand, each)
+            case _:
+                raise AssertionError(f"{value} is not the result of an instruction")
 
 
 def _is_number(ir_type: Attribute) -> bool:

@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
-from xla_emitters.fusions.loop_recurrences import recurrence_of
+from xla_emitters.fusions.loop_recurrences import deciding_leaves, recurrence_of
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.stack_frames import PythonLines
@@ -274,15 +274,21 @@ class _HostSteps:
         proceeds = self.planner.temporary(condition.root.type)
         yield Allocate(self.planner.place(proceeds))
         decide, read = self.planner.steps_of(deciding, state, [proceeds]), self._read(proceeds)
-        changed = [slot for leaf, slot in zip(self.values.leaves[op.result], state, strict=True) if leaf[0] is op]
+        changed = {
+            number: self.planner.place(slot).slot
+            for number, (leaf, slot) in enumerate(zip(self.values.leaves[op.result], state, strict=True))
+            if leaf[0] is op
+        }
+        leaves = deciding_leaves(op)
         yield Loop(
             op.instruction_name.data,
             (*decide, read),
             read.result,
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
-            tuple(self.planner.place(slot).slot for slot in changed),
+            tuple(changed.values()),
             trips=known_trip_count(op),
             ends=self._ends(op, state),
+            decides=None if leaves is None else tuple(slot for number, slot in changed.items() if number in leaves),
         )
         yield Release(self.planner.place(proceeds).slot)
 

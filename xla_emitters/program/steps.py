@@ -214,6 +214,7 @@ class Loop:
     assigned  numbers that the body replaces; they have values before
     trips     how often the body runs, if known
     ends      what ends it, if numbers of its state alone do
+    decides   those of `carried` on which its end depends; None: not known
     """
 
     name: str
@@ -224,6 +225,7 @@ class Loop:
     assigned: tuple[int, ...] = ()
     trips: int | None = None
     ends: Recurrence | None = None
+    decides: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,12 +59,12 @@ class Repetition:
 
     def __init__(self, count: int = 0) -> None:
         self.count, self.since = count, 0
-        self._kept = list[bytes]()
+        self._kept: list[bytes] | None = None
 
     def is_found(self, state: Callable[[], Iterable[bytes]]) -> bool:
         """Called once in each iteration. `state`: the parts of the state, small ones first; read until one differs"""
         self.count += 1
-        if self._kept and all(kept == part for kept, part in zip(self._kept, state(), strict=True)):
+        if self._kept is not None and all(kept == part for kept, part in zip(self._kept, state(), strict=True)):
             return True
         if self.count & (self.count - 1) == 0:
             self._kept, self.since = list(state()), self.count

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.errors import ExecutionError
+from xla_emitters.errors import EndlessLoop, ExecutionError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.loop_recurrences import recurrence_of
+from xla_emitters.fusions.loop_recurrences import deciding_leaves, recurrence_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Program
 from xla_emitters.program.steps import Loop, Recurrence, steps_within
@@ -269,3 +269,71 @@ def test_the_reference_refuses_after_few_iterations(text: str, i: int, n: int, m
     with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
         evaluate(entry_of(parse_hlo(text)), [np.int32(i), np.int32(n), X])
     assert len(conditions) == LONG_LOOP
+
+
+BESIDE = """
+HloModule m, is_scheduled=true
+largest { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b) }
+nearer { x = f32[4] parameter(0)
+  c = f32[] constant(0.5)
+  b = f32[4] broadcast(c), dimensions={}
+  h = f32[4] multiply(x, b)
+  ROOT y = f32[4] add(h, b) }
+count { i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT j = s32[] add(i, one) }
+above { x = f32[4] parameter(0)
+  zero = f32[] constant(0)
+  m = f32[] reduce(x, zero), dimensions={0}, to_apply=largest
+  limit = f32[] constant(0.75)
+  ROOT c = pred[] compare(m, limit), direction=GT }
+body { t = (s32[], (f32[4], s32[])) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  p = (f32[4], s32[]) get-tuple-element(t), index=1
+  x = f32[4] get-tuple-element(p), index=0
+  k = s32[] get-tuple-element(p), index=1
+  j = s32[] fusion(i), kind=kLoop, calls=count
+  y = f32[4] fusion(x), kind=kLoop, calls=nearer
+  q = (f32[4], s32[]) tuple(y, i)
+  ROOT r = (s32[], (f32[4], s32[])) tuple(j, q) }
+cond { t = (s32[], (f32[4], s32[])) parameter(0)
+  p = (f32[4], s32[]) get-tuple-element(t), index=1
+  x = f32[4] get-tuple-element(p), index=0
+  ROOT c = pred[] fusion(x), kind=kInput, calls=above }
+ENTRY main { i = s32[] parameter(0)
+  x = f32[4] parameter(1)
+  p = (f32[4], s32[]) tuple(x, i)
+  t = (s32[], (f32[4], s32[])) tuple(i, p)
+  w = (s32[], (f32[4], s32[])) while(t), condition=cond, body=body
+  ROOT o = s32[] get-tuple-element(w), index=0 }
+"""
+"""x becomes 1 and stays there; the integers beside it go on."""
+
+
+def test_what_decides_and_what_does_not() -> None:
+    def leaves(text: str) -> frozenset[int] | None:
+        (op,) = (op for op in entry_of(parse_hlo(text)).instructions if op.opcode == "while")
+        return deciding_leaves(op)
+
+    assert leaves(BESIDE) == {1}
+    assert leaves(UNTIL_BOUND) == {0, 1}
+    assert leaves(BESIDE.replace("tuple(y, i)", "tuple(y, k)")) == {1}
+    # x is made of the last counter, which is made of the first one
+    read = BESIDE.replace("fusion(x), kind=kLoop, calls=nearer", "fusion(z), kind=kLoop, calls=nearer")
+    read = read.replace("  y =", "  f = f32[] convert(k)\n  z = f32[4] broadcast(f), dimensions={}\n  y =")
+    assert leaves(read) == {0, 1, 2}
+
+
+def test_a_state_that_decides_comes_back_beside_counters() -> None:
+    """In a module and in the reference: 2 - 2 ** -k is 1 + 2 ** -24 at last, rounded to 1, far before 100,000 iterations."""
+    endless, start = BESIDE, np.full(4, 2, np.float32)
+    message = r"loop %w does not end: the state after \d+ iterations is the one after \d+"
+    with pytest.raises(EndlessLoop, match=message):
+        xe.compile(endless).run_cpu(np.int32(0), start)
+    with pytest.raises(EndlessLoop, match=message):
+        evaluate(entry_of(parse_hlo(endless)), [np.int32(0), start])
+    ends = BESIDE.replace("0.75", "1.01")  # 1 + 2 ** -k: 1.0078125 after 7
+    np.testing.assert_array_equal(xe.compile(ends).run_cpu(np.int32(0), start), 7)
+    np.testing.assert_array_equal(evaluate(entry_of(parse_hlo(ends)), [np.int32(0), start])[0], 7)
