@@ -19,7 +19,7 @@ from unit.runtime.fake_gpu import fake_cupy  # noqa: E402
 
 import xla_emitters as xe  # noqa: E402
 from xla_emitters.errors import XlaEmittersError  # noqa: E402
-from xla_emitters.explore.programs import reference_of  # noqa: E402
+from xla_emitters.explore.verdict import reference_of  # noqa: E402
 from xla_emitters.pipelines.program_gpu import GpuProgram  # noqa: E402
 from xla_emitters.pipelines.program_inputs import drawn_inputs  # noqa: E402
 

@@ -38,9 +38,9 @@ from xla_emitters.trace.python_source import source_decision
 
 # What makes these values is not loaded for a page without them.
 if TYPE_CHECKING:
-    from xla_emitters.explore.check import Verdict
     from xla_emitters.explore.cost import CostReport
     from xla_emitters.explore.program_cost import LaunchAt
+    from xla_emitters.explore.verdict import Verdict
 
 _EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
 """The stages that `check` runs, for fusions and for programs: a program's other stages are compared with its first."""

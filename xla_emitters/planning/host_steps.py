@@ -4,6 +4,7 @@
     while                    a loop over the steps of its condition and its body
     conditional              a branch, with a list of steps for each computation
     bitcast                  a copy of the bytes if the elements' width changes; otherwise nothing: it names the same memory
+    copy                     a copy of the bytes
     library instruction      a library call
 
 A buffer (see `host_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated before
@@ -30,9 +31,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
-from xla_emitters.fusions.loop_recurrences import deciding_leaves, recurrence_of
 from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
@@ -246,7 +245,7 @@ class _HostSteps:
                 yield from self._branch(op)
             case "after-all":
                 pass  # a token is not an array, and steps run in order
-            case "bitcast":
+            case "bitcast" | "copy":
                 yield self._copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:
                 yield self._library_call(op)
@@ -279,6 +278,8 @@ class _HostSteps:
             for number, (leaf, slot) in enumerate(zip(self.values.leaves[op.result], state, strict=True))
             if leaf[0] is op
         }
+        from xla_emitters.fusions.loop_recurrences import deciding_leaves  # imported here: few modules have loops
+
         leaves = deciding_leaves(op)
         yield Loop(
             op.instruction_name.data,
@@ -294,6 +295,8 @@ class _HostSteps:
 
     def _ends(self, loop: HloOp, state: Sequence[Slot]) -> Recurrence | None:
         """What ends a `while`, on the arrays of its state."""
+        from xla_emitters.fusions.loop_recurrences import recurrence_of  # imported here: few modules have loops
+
         if (found := recurrence_of(loop)) is None:
             return None
         return replace(found, state=tuple(self.planner.place(state[leaf]).slot for leaf in found.state))
@@ -314,6 +317,8 @@ class _HostSteps:
         yield Branch(op.instruction_name.data, chosen, tuple(branches), ())
 
     def _library_call(self, op: HloOp) -> Call:
+        from xla_emitters.hlo_text.alone import print_alone
+
         name, config = library_call_of(op, print_alone)
         operands = [
             (self._slot(leaf), array_spec(ir_type))

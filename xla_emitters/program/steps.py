@@ -22,7 +22,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,31 +180,6 @@ class Recurrence:
     holds: Extent
     after: tuple[Extent, ...]
 
-    def lasts(self, start: Sequence[Any], trips: int) -> bool:
-        """Whether a loop in this state runs more than `trips` times.
-
-        start  Python's integers, and NumPy's floats
-        """
-        import numpy as np  # most programs have no loop whose end is foreseen
-
-        from xla_emitters.program.float_forms import FLOAT_FUNCTIONS
-
-        functions = {**FUNCTIONS, **FLOAT_FUNCTIONS}
-        numbers: list[Any] = [*start, *(0 for _ in self.code)]
-        rows = [(row.result.index, functions[row.function], row.operands) for row in self.code]
-
-        def value(extent: Extent) -> Any:
-            return extent if isinstance(extent, int) else numbers[extent.index]
-
-        with np.errstate(all="ignore"):
-            for _ in range(trips + 1):
-                for result, function, operands in rows:
-                    numbers[result] = function(*map(value, operands))
-                if not value(self.holds):
-                    return False
-                numbers[: len(start)] = map(value, self.after)
-        return True
-
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -332,3 +307,23 @@ def steps_within(steps: Sequence[Step]) -> Iterator[Step]:
         elif isinstance(step, Branch):
             for branch in step.branches:
                 yield from steps_within(branch)
+
+
+def peak_of_temporaries(steps: Sequence[Step], size: Callable[[int], int]) -> int:
+    """The largest total size of temporaries at one time, from allocation to release; `size` returns a slot's bytes."""
+    most = now = 0
+    for step in steps:
+        match step:
+            case Allocate(array):
+                now += size(array.slot)
+            case Release(slot):
+                now -= size(slot)
+            case Loop():
+                parts = (step.condition, step.body)
+                most = max(most, *(now + peak_of_temporaries(part, size) for part in parts))
+            case Branch():
+                most = max([most, *(now + peak_of_temporaries(branch, size) for branch in step.branches)])
+            case _:
+                pass
+        most = max(most, now)
+    return most

@@ -21,7 +21,6 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.printer import Part, print_parts
-from xla_emitters.hlo_text import print_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
@@ -137,6 +136,8 @@ class IrListing:
 
 def hlo_listing(module: ModuleOp, _: Collection[Operation] = ()) -> tuple[str, Sources]:
     """A module of the `hlo` dialect as HLO text."""
+    from xla_emitters.hlo_text import print_hlo
+
     text = print_hlo(module)
     return text, _sources_of_hlo(text)
 

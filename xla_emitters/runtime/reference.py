@@ -25,7 +25,6 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array
 from xla_emitters.dtypes import Array
-from xla_emitters.fusions.loop_recurrences import deciding_leaves, recurrence_of
 from xla_emitters.program.steps import Recurrence
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
@@ -95,6 +94,8 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
     watched = not any(
         isinstance(op, HloOp) and op.opcode in UNREPEATABLE for op in (enclosing_module(loop) or loop).walk()
     )
+
+    from xla_emitters.fusions.loop_recurrences import deciding_leaves, recurrence_of  # imported here: few programs have loops
 
     ends, decisive = recurrence_of(loop), deciding_leaves(loop)
     foreseen = left - 2 * LONG_LOOP  # at a call of the condition, as `left` is odd

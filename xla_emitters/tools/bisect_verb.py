@@ -21,10 +21,10 @@ import os
 import shlex
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer
-from xla_emitters.tools.given import Given, inputs_of, read_given, sizes_given, told_if_drawn
+from xla_emitters.tools.given import INPUTS, Given, read_given, refuse_sizes_with_inputs, sizes_given, told_if_drawn
 from xla_emitters.tools.input_output import arrays_source, counted, refuse_second_reader
 from xla_emitters.tools.options import (
     add_arrays,
@@ -38,7 +38,7 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.bisect import Culprit, Search
+    from xla_emitters.explore.blame import Culprit, Search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,18 +89,23 @@ def run(options: argparse.Namespace) -> int:
 
 def _bisected(options: argparse.Namespace, given: Given) -> Search:
     from xla_emitters.explore.bisect import bisect
-    from xla_emitters.explore.program_bisect import bisect_program
 
-    limit, how = max_iterations(options, "bisect"), compile_options(options)
-    bounds: Any = {"sanitize": options.sanitize, "atol": options.atol, "rtol": options.rtol, "most_iterations": limit}
-    if not given.is_program:
-        inputs = arrays_source(options.inputs)
-        keywords = replace(how, verify=True).as_keywords()
-        return bisect(given.source, inputs=inputs, blocks=options.blocks, seed=options.seed, **bounds, **keywords)
-    program = given.compiled(replace(how, record="none"))
-    arrays = inputs_of(options, program, sizes_given(options.sizes), options.inputs)
-    with told_if_drawn(options.inputs is None):
-        return bisect_program(program, arrays, **bounds)
+    refuse_sizes_with_inputs(options)
+    how, source = compile_options(options), given.checked_source(options)
+    with told_if_drawn(given.is_program and options.inputs is None):
+        return bisect(
+            source,
+            sizes=sizes_given(options.sizes),
+            blocks=options.blocks,
+            sanitize=options.sanitize,
+            inputs=arrays_source(options.inputs),
+            seed=options.seed,
+            atol=options.atol,
+            rtol=options.rtol,
+            most_iterations=max_iterations(options, "bisect"),
+            instead=INPUTS,
+            **replace(how, verify=True).as_keywords(),
+        )
 
 
 VERDICTS = {"crash": "0|3) exit 0;; 70) exit 1;;"}

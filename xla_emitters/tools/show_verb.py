@@ -15,8 +15,8 @@ from xla_emitters.tools.terminal import progress
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from xla_emitters.explore.check import Verdict
     from xla_emitters.explore.program_cost import LaunchAt
+    from xla_emitters.explore.verdict import Verdict
     from xla_emitters.page.data import Chunks
     from xla_emitters.pipelines.options import CompileOptions
 
@@ -105,7 +105,7 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
     verdict = costs = None
     launches: list[LaunchAt] = []
     if options.check:
-        from xla_emitters.explore.programs import check_program
+        from xla_emitters.explore.program_stages import check_program
 
         with progress(f"checking {name}"):
             verdict = check_program(program, drawn_inputs(program, sizes, 0))

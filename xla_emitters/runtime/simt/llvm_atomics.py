@@ -15,11 +15,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import Attribute, Operation
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.ptx_atomics import addition_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported

@@ -33,11 +33,10 @@ from math import gcd
 from typing import NoReturn
 
 import numpy as np
-from xdsl.dialects import memref
 from xdsl.ir import Operation
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import llvm, memref
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of
