@@ -44,7 +44,8 @@ from xla_emitters.runtime.simt.tensor import tensor_strides
 RULES = RulesOfFiles(
     {
         **{name: (name,) for name in ("affine", "arith", "cf", "complex", "func", "gpu", "index", "math", "memref")},
-        **{name: (name,) for name in ("nvvm", "scf", "tensor", "vector")},
+        **{name: (name,) for name in ("scf", "tensor", "vector")},
+        "nvvm": ("nvvm", "nvvm_barriers"),
         **dict.fromkeys(("builtin", "ub"), ("builtin",)),
         "llvm": ("llvm", "llvm_atomics", "llvm_intrinsics", "llvm_memory_intrinsics", "nvvm_intrinsics"),
         "xla": ("xla_gpu",),
