@@ -85,7 +85,7 @@ def check(
     needed = devices_of(module) if compiling.get("fusion") is None and not keep_going else 1
     count = devices_wanted(needed, devices, "check")
     if count > 1:
-        return check_on_devices(module, count, inputs=cast("Any", inputs), **how)
+        return check_on_devices(module, inputs=cast("Any", inputs), **how)
     return modules.check(module, inputs=inputs, keep_going=keep_going, **how)
 
 

@@ -20,7 +20,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.runtime.arrays import StandardInput
-from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices, shards_of
+from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
 from xla_emitters.runtime.devices import run_on_devices
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.reference_bounds import evaluate_bounds
@@ -29,7 +29,6 @@ from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 def check_on_devices(
     module: ModuleOp,
-    devices: int,
     *,
     stages: str = "all",
     blocks: int = 0,
@@ -46,13 +45,12 @@ def check_on_devices(
     inputs  for each device its arrays; a file as `device_arrays` reads it; None: drawn
     raises  as `explore.check`; ExecutionError where collectives do not meet
     """
-    specs = compile_module(module, replace(CompileOptions(**compiling), stage="hlo", record="none")).parameters
-    entry = entry_of(module)
-    shards = shards_of(entry, specs, devices)
+    program = compile_module(module, replace(CompileOptions(**compiling), stage="hlo", record="none"))
+    devices = program.devices
     if inputs is None:
-        given: Sequence[Sequence[Array]] = draw_for_devices(entry, specs, shards, devices, seed)
+        given: Sequence[Sequence[Array]] = draw_for_devices(program, entry_of(module), seed)
     elif isinstance(inputs, str | Path | StandardInput):
-        given = load_for_devices(inputs, specs, shards, devices)
+        given = load_for_devices(inputs, program)
     else:
         given = inputs
     found = dict[int, Verdict]()

@@ -23,6 +23,8 @@ from xla_emitters import plugins
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.device_groups import devices_of
+from xla_emitters.dialects.hlo.shardings import shardings_of
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.partitioner import sanitize
@@ -170,6 +172,8 @@ def compile_module(
         hlo=text,
         fusion=options.fusion,
         left_out=_left_out(plan),
+        devices=devices_of(module) if options.fusion is None else 1,
+        shardings=shardings_of(entry_of(module)) if options.fusion is None else (),
     )
 
 

@@ -56,6 +56,8 @@ class Program:
     symbols      names of the unknown sizes; () if all are known
     guards       the conditions that a run checks, as text
     names        of the parameters in the text, where it has some
+    devices      how many it runs on at once. `parameters` and `results` are what each of them has
+    shardings    how each parameter, then each result, is a part of a whole array, in HLO's words; "" where the text does not say
     """
 
     name: str
@@ -70,6 +72,8 @@ class Program:
     symbols: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    devices: int = 1
+    shardings: tuple[str, ...] = ()
 
     @property
     def temporaries(self) -> tuple[ArraySpec, ...]:
@@ -126,7 +130,8 @@ class Program:
     def __call__(self, *inputs: Any, donate: bool = False, max_memory: int | str | None = None) -> Any:
         """Runs the program, at any sizes that fit it, where its arrays are: on the GPU if one of them is there, else on the CPU.
 
-        inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack)
+        inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack). Of a program for several devices: whole arrays, which are
+                 cut as `shardings` say; results are put together again, else they are lists of what each device has
         donate, max_memory  as in `run`, on the CPU
         returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
         raises   like `run`, ToolError on a GPU without CuPy
@@ -260,6 +265,7 @@ class Program:
             "hlo": self.hlo,
             "fusion": self.fusion,
             "left_out": list(self.left_out),
+            **({"devices": self.devices, "shardings": list(self.shardings)} if self.devices > 1 else {}),
         }
 
     @staticmethod
@@ -289,6 +295,8 @@ class Program:
             symbols=tuple(data["symbols"]),
             guards=tuple(data["guards"]),
             names=tuple(spec["name"] for spec in data["parameters"] if "name" in spec),
+            devices=data.get("devices", 1),
+            shardings=tuple(data.get("shardings", ())),
         )
 
 

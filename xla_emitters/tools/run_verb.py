@@ -270,11 +270,9 @@ class _OfModule:
 
     def _devices(self) -> int:
         """How many devices the run has. raises UsageError for another number than the module's, and for options that are for one"""
-        from xla_emitters.dialects.hlo.device_groups import devices_of
         from xla_emitters.runtime.devices import devices_wanted
 
-        needed = devices_of(self.module) if self.options.fusion is None else 1
-        devices = devices_wanted(needed, self.options.devices, "run")
+        devices = devices_wanted(self.program.devices, self.options.devices, "run")
         if devices > 1 and self.on_gpu:
             raise Unsupported(f"a module for {devices} devices runs on the CPU", stage="run", help="--platform cpu")
         if devices > 1 and (watched := _watched_by(self.options)):
@@ -303,14 +301,12 @@ class _OfModule:
     def _arrays_of_devices(self, file: str | None) -> Sequence[Array]:
         """The arguments of device 0, then those of device 1, ..."""
         from xla_emitters.fusions.entry import entry_of
-        from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices, shards_of
+        from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
 
-        entry, specs = entry_of(self.module), self.program.parameters
-        shards = shards_of(entry, specs, self.devices)
         if (source := arrays_source(file)) is not None:
-            given = load_for_devices(source, specs, shards, self.devices)
+            given = load_for_devices(source, self.program)
         else:
-            given = draw_for_devices(entry, specs, shards, self.devices, self.options.seed)
+            given = draw_for_devices(self.program, entry_of(self.module), self.options.seed)
         return [array for of_device in given for array in of_device]
 
     def _of_device(self, arrays: Sequence[Array], device: int) -> Sequence[Array]:
@@ -319,6 +315,7 @@ class _OfModule:
 
     def _run_on_devices(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.runtime.cpu_launcher import run_program
+        from xla_emitters.runtime.device_arrays import named_results
         from xla_emitters.runtime.devices import run_on_devices
 
         start, program = time.perf_counter(), self.program
@@ -327,16 +324,10 @@ class _OfModule:
             return run_program(program, self._of_device(arrays, device), self.stage, most_iterations=self.limit)
 
         with progress(f"running {self.given.name}"):
-            results = run_on_devices(self.devices, run)
+            self.of_devices = run_on_devices(self.devices, run)
+        names, results, specs = named_results(program, self.of_devices)
         where = f"{self.devices} devices on the CPU at stage {self.stage}"
-        return _Ran(
-            [array for of_device in results for array in of_device],
-            program.results * self.devices,
-            where,
-            time.perf_counter() - start,
-            row={"devices": self.devices},
-            names=[f"r{number}@{device}" for device in range(self.devices) for number in range(len(program.results))],
-        )
+        return _Ran(results, specs, where, time.perf_counter() - start, row={"devices": self.devices}, names=names)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.runtime.cpu_launcher import run_program
@@ -364,7 +355,7 @@ class _OfModule:
 
         how = compile_options(self.options)
         if self.devices > 1:
-            return self._verdict_of_devices(arrays, results)
+            return self._verdict_of_devices(arrays)
         with progress("evaluating the reference"):
             plan = plan_module(self.module, how)
             reference = reference_for(
@@ -372,15 +363,14 @@ class _OfModule:
             )
             return reference.compare(results)
 
-    def _verdict_of_devices(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
-        """The comparison of each device with the NumPy reference of all."""
+    def _verdict_of_devices(self, arrays: Sequence[Array]) -> Verdict:
+        """The comparison of each device's results, in the last run, with the NumPy reference of all."""
         from xla_emitters.explore.check_devices import references_on_devices, verdict_of_devices
 
         given = [self._of_device(arrays, device) for device in range(self.devices)]
         with progress("evaluating the reference"):
             references = references_on_devices(self.module, given, most_iterations=self.limit)
-            found = [self._of_device(results, device) for device in range(self.devices)]
-            verdicts = [reference.compare(of) for reference, of in zip(references, found, strict=True)]
+            verdicts = [reference.compare(of) for reference, of in zip(references, self.of_devices, strict=True)]
         return verdict_of_devices(verdicts, range(self.devices), self.devices)
 
     def counts(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ import xla_emitters as xe
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
 from xla_emitters.library import call
 from xla_emitters.library.devices import current_device
-from xla_emitters.program import Program
+from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.devices import devices_wanted, run_on_devices
 from xla_emitters.tools.main import main
 
@@ -128,7 +128,8 @@ def test_a_branch_that_only_one_device_takes(tmp_path: Path, capsys: pytest.Capt
 
 def test_one_device_alone_is_told_what_to_do() -> None:
     program = xe.compile(DIVERGING, stage="llvm-dialect", record="stages", cache=False)
-    assert isinstance(program, Program)
     with pytest.raises(Unsupported, match="needs the other devices") as raised:
-        program.run_cpu(np.ones(4, np.float32))
+        run_program(program, [np.ones(4, np.float32)])
     assert "--devices" in raised.value.help
+    with pytest.raises(ExecutionError, match="do not meet"):
+        program(np.ones(4, np.float32))
