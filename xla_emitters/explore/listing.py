@@ -29,7 +29,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, library_call_of
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
@@ -227,7 +227,9 @@ def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
     for computation in host_computations(apart):
         for op in computation.instructions:
             if isinstance(op, FusionOp) or not (
-                isinstance(op, _NO_STEPS) or is_control(op) or op.opcode in ("after-all", "async-update", "async-done")
+                isinstance(op, _NO_STEPS)
+                or is_control(op)
+                or op.opcode in ("after-all", "async-update", "async-done", "recv", "send-done")
             ):
                 yield computation, op
 
@@ -284,7 +286,8 @@ def _up_to_emission(options: CompileOptions) -> CompileOptions:
 
 def _listed_call(op: HloOp, where: tuple[str, str]) -> ListedCall:
     target = op.properties.get("custom_call_target")
-    named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else op.opcode)
+    opcode = "done" if is_wait(op) else op.opcode
+    named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else opcode)
     place = _written(written_at(op))
     results = tuple(str(array_spec(leaf)) for leaf in leaf_types(op.result.type) if is_array(leaf))
     try:

@@ -7,6 +7,8 @@
     ragged_all_to_all rows, as many as each member sends, at the place that the sender says
     broadcast         the first member's arrays
     permute           the arrays of the member that sends; zeros without one
+    send, receive     arrays of one device to another; a device that sends nothing goes on, one that receives nothing has zeros
+    wait              nothing: the place in the program from which on a collective that started before is done
     device_id         the number of a replica, or of a partition
 
 A configuration has `groups`: lists of devices, each replica * partitions + partition; a device is in one of them. Which devices an op of
@@ -21,7 +23,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from xla_emitters.errors import DataError, InternalError
-from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.library.arguments import Array, LibraryArguments, numpy_type
 from xla_emitters.library.devices import Shares, current_device
 
 
@@ -136,6 +138,35 @@ def permute(arguments: LibraryArguments) -> list[Array]:
         return [of_device[sender[device]] if device in sender else empty for device in group]
 
     return _met(arguments, among)
+
+
+def send(arguments: LibraryArguments) -> list[Array]:
+    """The operand to the device that `pairs` has for this one. Results: the operand, and a number that means nothing."""
+    name, receiver = arguments.config["instruction"], dict(arguments.config["pairs"])
+    device = current_device(name)
+    if (to := receiver.get(device.number)) is not None:
+        device.exchange.send(device.number, to, arguments.config["channel"], [np.array(arguments.operands[0])])
+    return [np.asarray(arguments.operands[0]), np.zeros((), np.uint32)]
+
+
+def receive(arguments: LibraryArguments) -> list[Array]:
+    """What the device that `pairs` has for this one sends; operands are not read."""
+    name, sender = arguments.config["instruction"], {to: source for source, to in arguments.config["pairs"]}
+    device, ((element, shape),) = current_device(name), arguments.results
+    if (source := sender.get(device.number)) is None:
+        return [np.zeros(shape, numpy_type(element))]
+    (found,) = device.exchange.receive(device.number, source, arguments.config["channel"])
+    if found.shape != tuple(shape):
+        raise DataError(
+            f"%{name}: device {source} sends {list(found.shape)}, device {device.number} expects {list(shape)}",
+            stage="run",
+        )
+    return [found]
+
+
+def wait(arguments: LibraryArguments) -> list[Array]:
+    """On a platform that does a collective at its start."""
+    return []
 
 
 def device_id(arguments: LibraryArguments) -> list[Array]:

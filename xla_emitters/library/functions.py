@@ -72,6 +72,9 @@ _ROWS: tuple[LibraryFunction, ...] = (
             ("ragged_all_to_all", collectives.ragged_all_to_all),
             ("collective_broadcast", collectives.broadcast),
             ("collective_permute", collectives.permute),
+            ("send", collectives.send),
+            ("receive", collectives.receive),
+            ("wait", collectives.wait),
             ("device_id", collectives.device_id),
         )
     ),

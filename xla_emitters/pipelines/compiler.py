@@ -154,6 +154,7 @@ def compile_module(
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
         with start_compile(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
+    devices = devices_of(module) if options.fusion is None else 1
     return Program(
         name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
         target=chip.name,
@@ -172,8 +173,8 @@ def compile_module(
         hlo=text,
         fusion=options.fusion,
         left_out=_left_out(plan),
-        devices=devices_of(module) if options.fusion is None else 1,
-        shardings=shardings_of(entry_of(module)) if options.fusion is None else (),
+        devices=devices,
+        shardings=shardings_of(entry_of(module)) if devices > 1 else (),
     )
 
 

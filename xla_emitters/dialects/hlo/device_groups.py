@@ -122,9 +122,14 @@ def pairs_of(op: RuleOp) -> Groups:
     )
 
 
+_TRANSFERS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{[\d\s,{}]*\})")
+
+
 def pairs_said(op: RuleOp) -> tuple[tuple[int, ...], ...]:
-    """The pairs of a permute as its text has them."""
-    pairs = op.properties.get("source_target_pairs")
+    """The pairs of a permute, a send or a receive as its text has them: XLA keeps those of the latter among the front end's attributes."""
+    pairs, beside = op.properties.get("source_target_pairs"), op.attributes.get("frontend_attributes")
+    if isinstance(beside, StringAttr) and (found := _TRANSFERS.search(beside.data)):
+        return tuple(tuple(map(int, pair)) for pair in re.findall(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}", found[1]))
     return tuple(integers(pair) for pair in pairs) if isa(pairs, ArrayAttr[DenseArrayBase]) else ()
 
 
