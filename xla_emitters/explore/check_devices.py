@@ -82,14 +82,19 @@ def references_on_devices(
     module: ModuleOp, inputs: Sequence[Sequence[Array]], *, most_iterations: int = MOST_ITERATIONS
 ) -> list[Reference]:
     """What ENTRY computes on each device, from the inputs of each, with bounds. raises as `evaluate` and `run_on_devices`"""
+    return run_on_devices(
+        len(inputs), lambda device: reference_of_device(module, inputs[device], most_iterations=most_iterations)
+    )
+
+
+def reference_of_device(
+    module: ModuleOp, given: Sequence[Array], *, most_iterations: int = MOST_ITERATIONS
+) -> Reference:
+    """The same of the device that this thread or process stands for; the others do it at the same time."""
     entry = entry_of(module)
-
-    def reference(device: int) -> Reference:
-        values = evaluate(entry, inputs[device], most_iterations=most_iterations)
-        bounds = evaluate_bounds(entry, inputs[device], most_iterations=most_iterations)
-        return Reference(entry, inputs[device], values=values, bounds_of_ops=lambda: bounds)
-
-    return run_on_devices(len(inputs), reference)
+    values = evaluate(entry, given, most_iterations=most_iterations)
+    bounds = evaluate_bounds(entry, given, most_iterations=most_iterations)
+    return Reference(entry, given, values=values, bounds_of_ops=lambda: bounds)
 
 
 def verdict_of_devices(verdicts: Sequence[Verdict], of: Sequence[int], devices: int) -> Verdict:

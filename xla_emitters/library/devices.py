@@ -23,8 +23,25 @@ Shares: TypeAlias = list[list[Array]]
 """The arrays of each member of a group, in the group's order."""
 
 
+_CHANNEL = "channel "
+
+
+def channel_named(number: int) -> str:
+    """The name under which the arrays of a channel are sent."""
+    return f"{_CHANNEL}{number}"
+
+
+def is_channel(name: str) -> bool:
+    """Whether what is sent under a name waits for its receiver; else all members of a group send and receive under it."""
+    return name.startswith(_CHANNEL)
+
+
 class Exchange(ABC):
     """What connects the devices of a run: threads of one process, processes, GPUs. Arrays come in the order they were sent."""
+
+    def end(self, device: int) -> None:
+        """A device sends and receives nothing more."""
+        return
 
     @abstractmethod
     def send(self, device: int, to: int, name: str, arrays: Sequence[Array]) -> None:

@@ -38,6 +38,7 @@ from xla_emitters.tools.options import (
     record_wanted,
 )
 from xla_emitters.tools.ptx_files import add_launch, is_ptx, run_ptx
+from xla_emitters.tools.run_ranks import COMMS, run_as_rank
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
 
@@ -93,6 +94,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run a module with collectives on all of its N devices, here on one CPU; needed above 16",
     )
+    parser.add_argument(
+        "--comm",
+        choices=COMMS,
+        default="local",
+        help="local: all devices in this process; mpi: this process is one, mpirun starts all of them; nccl: one process a GPU",
+    )
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
@@ -127,6 +134,8 @@ def _run(options: argparse.Namespace) -> int:
     options.no_reference = options.no_reference or options.reference_platform == ""
     options.print_ir_after_all = options.print_ir_after_all or options.v >= 5
     options.platform = {"gpu": "cuda"}.get(options.platform, options.platform)
+    if options.comm != "local":
+        options.platform = {"mpi": "cpu", "nccl": "cuda"}[options.comm]
     given = read_given(options)
     inputs: list[str] = options.inputs or []
     outputs: list[str] = options.outputs or []
@@ -143,6 +152,11 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError(
             "--devices is for modules that XLA partitioned", stage="run", help="xla-emitters optimize FILE"
         )
+    if options.comm != "local":
+        if given.is_program or options.json or max(len(inputs), len(outputs)) > 1 or "-" in outputs:
+            raise UsageError(f"--comm {options.comm} runs a module once, with files, and prints no JSON", stage="run")
+        assert isinstance(runner, _OfModule)
+        return run_as_rank(options, runner, *(names[0] if names else None for names in (inputs, outputs)))
     results, standard = BytesIO(), sys.stdout
     with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
         try:
@@ -273,8 +287,12 @@ class _OfModule:
         from xla_emitters.runtime.devices import devices_wanted
 
         devices = devices_wanted(self.program.devices, self.options.devices, "run")
-        if devices > 1 and self.on_gpu:
-            raise Unsupported(f"a module for {devices} devices runs on the CPU", stage="run", help="--platform cpu")
+        if devices > 1 and self.on_gpu and self.options.comm == "local":
+            raise Unsupported(
+                f"a module for {devices} devices runs here on the CPU",
+                stage="run",
+                help=f"--platform cpu; or mpirun -n {devices} xla-emitters run FILE --comm nccl, one process a GPU",
+            )
         if devices > 1 and (watched := _watched_by(self.options)):
             raise UsageError(f"{watched} is for one device; this module is for {devices}", stage="run")
         return devices

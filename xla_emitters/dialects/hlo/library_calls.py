@@ -38,6 +38,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
+from xla_emitters.library.devices import channel_named
 from xla_emitters.library.sort import top_key
 
 _COMMUNICATION = (
@@ -265,7 +266,7 @@ def _transfer(op: RuleOp) -> Config:
     return {
         "types": [element_of(sent).name],
         "instruction": op.instruction_name.data,
-        "channel": f"channel {start.number('channel_id')}",
+        "channel": channel_named(start.number("channel_id")),
         "pairs": [list(pair) for pair in pairs],
     }
 
