@@ -1,4 +1,4 @@
-"""The programs of `tests/corpus/devices` that are for as many devices as there are processes, each process one device, against JAX's results.
+"""The programs of `tests/corpus/devices` for as many devices as there are processes, each process one device, against JAX's results.
 
     mpirun -n 8 python -m runtime.mpi_programs        prints a row a program; exit 1 if one is wrong
 
