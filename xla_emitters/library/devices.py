@@ -49,9 +49,10 @@ class Exchange(ABC):
         ...
 
     @abstractmethod
-    def receive(self, device: int, source: int, name: str) -> list[Array]:
+    def receive(self, device: int, source: int, name: str, like: Sequence[Array] = ()) -> list[Array]:
         """The arrays that `source` sends next under that name. Waits for them.
 
+        like   arrays of their shapes and types, which not all exchanges need
         raises ExecutionError where they can never come
         """
         ...
@@ -67,8 +68,18 @@ class Exchange(ABC):
         for member in group:
             if member != device:
                 self.send(device, member, name, arrays)
-        shares = [list(arrays) if member == device else self.receive(device, member, name) for member in group]
+        shares = [list(arrays) if member == device else self.receive(device, member, name, arrays) for member in group]
         return among(shares)[group.index(device)]
+
+    def all_reduce(
+        self, group: tuple[int, ...], arrays: Sequence[Array], reduction: str | None, types: Sequence[str]
+    ) -> list[Array] | None:
+        """The arrays of a group combined by the library that connects it, in an order of its own; None: it does not.
+
+        reduction  HLO's opcode; None for another computation
+        types      HLO's names of the arrays' element types
+        """
+        return None
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ _ROWS: tuple[LibraryFunction, ...] = (
     LibraryFunction("allocate", moves.allocate),
     LibraryFunction("expect", expect.expect, "NumPy"),
     *(
-        LibraryFunction(name, compute, lacks="collectives run on the CPU")
+        LibraryFunction(name, compute, "NCCL")
         for name, compute in (
             ("all_reduce", collectives.all_reduce),
             ("reduce_scatter", collectives.reduce_scatter),

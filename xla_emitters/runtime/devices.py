@@ -159,7 +159,7 @@ class _Devices(Exchange, Generic[T]):
         if self.waiting.get(to, ("", None))[0] == name:
             del self.waiting[to]
 
-    def receive(self, device: int, source: int, name: str) -> list[Array]:
+    def receive(self, device: int, source: int, name: str, like: Sequence[Array] = ()) -> list[Array]:
         """See `library.devices.Exchange`."""
         key = name, (source, device)
         while not self._sent.get(key):

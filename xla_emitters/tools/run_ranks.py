@@ -57,7 +57,7 @@ def run_as_rank(options: argparse.Namespace, runner: Runner, source: str | None,
 
         if code := _together(job, prepare):
             return code
-        code = reported(lambda: _run(options, runner, job, connect(), held[0], target))
+        code = reported(lambda: _run(options, runner, job, connect(runner.program), held[0], target))
         if code not in (0, NumbersDiffer.exit_code):
             job.abort(code)
         return code
@@ -65,19 +65,24 @@ def run_as_rank(options: argparse.Namespace, runner: Runner, source: str | None,
         job.abort(1)
 
 
-def _job(comm: str) -> tuple[Job, Callable[[], Exchange]]:
-    """The job of this process, and what makes its exchange."""
+def _job(comm: str) -> tuple[Job, Callable[[Program], Exchange]]:
+    """The job of this process, and what makes its exchange for a program."""
     if comm == "nccl":
         from xla_emitters.runtime.comm.jobs import TcpJob
         from xla_emitters.runtime.comm.mpi import MpiJob
         from xla_emitters.runtime.comm.nccl import NcclExchange
 
         job = TcpJob() if "RANK" in os.environ else MpiJob()
-        return job, lambda: NcclExchange(job)
+        return job, lambda program: NcclExchange(job, groups_of(program))
     from xla_emitters.runtime.comm.mpi import MpiExchange, MpiJob
 
     by_mpi = MpiJob()
-    return by_mpi, lambda: MpiExchange(by_mpi)
+    return by_mpi, lambda program: MpiExchange(by_mpi)
+
+
+def groups_of(program: Program) -> set[tuple[int, ...]]:
+    """The groups of devices that a program's collectives name."""
+    return {tuple(group) for call in program.calls for group in call.config.get("groups", ())}
 
 
 def _together(job: Job, work: Callable[[], int]) -> int:

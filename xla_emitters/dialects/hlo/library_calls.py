@@ -22,7 +22,7 @@ from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.comparators import keys_of
-from xla_emitters.dialects.hlo.computation import ComputationOp, enclosing_module, find_computation
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, enclosing_module, find_computation
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.custom_calls import (
     TAKE_THE_REST,
@@ -279,13 +279,23 @@ def _collective(op: RuleOp, text_of: TextOf) -> tuple[str, Config]:
         )
     config: Config = {"instruction": op.instruction_name.data, "groups": [list(group) for group in groups_of(op)]}
     if "to_apply" in op.properties:
-        config |= {"computation": text_of(find_computation(op, op.symbols("to_apply")[0]))}
+        computation = find_computation(op, op.symbols("to_apply")[0])
+        config |= {"computation": text_of(computation), "reduction": _reduction(computation)}
     if opcode in ("all-gather", "reduce-scatter", "all-to-all"):
         dimensions = op.numbers("dimensions")
         config |= {"dimension": dimensions[0] if dimensions else None}
     if opcode == "collective-permute":
         config |= {"pairs": [list(pair) for pair in pairs_of(op)]}
     return _COLLECTIVES[opcode], config
+
+
+def _reduction(computation: ComputationOp) -> str | None:
+    """The opcode of a computation that is one op of its two parameters; else None."""
+    root = computation.root.owner
+    is_one = isinstance(root, HloOp) and len(set(root.operands)) == 2
+    if not is_one or not all(isinstance(operand.owner, ParameterOp) for operand in root.operands):
+        return None
+    return root.opcode
 
 
 def _device_id(op: RuleOp) -> Config:

@@ -72,7 +72,7 @@ class MpiExchange(Exchange):
         self._under_way = [request for request in self._under_way if not request.test()[0]]
         self._under_way.append(self._world.isend(message, to, _TAG))
 
-    def receive(self, device: int, source: int, name: str) -> list[Array]:
+    def receive(self, device: int, source: int, name: str, like: Sequence[Array] = ()) -> list[Array]:
         """See `library.devices.Exchange`."""
         kept = self._kept[source]
         while True:
