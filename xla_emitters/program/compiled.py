@@ -27,6 +27,7 @@ from xla_emitters.trace import Trace
 from xla_emitters.trace.explain import explained, explained_json, remarks_json
 
 if TYPE_CHECKING:
+    from xla_emitters.program.communication import Communication
     from xla_emitters.program.outline import Outline
 
 
@@ -391,10 +392,30 @@ class Compiled:
             arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
             lines = StepsText(program.arrays, self.calls, arguments).of(self.steps) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
+        if program.devices > 1 and (moved := self.communications()):
+            lines = "\n".join(map(str, moved))
+            parts.append(f"collectives\n{indent(lines, '  ')}")
         return [*parts, *map(explained, self.traces)]
 
+    def communications(self) -> list[Communication]:
+        """The collectives, with what they move and what runs beside them."""
+        from xla_emitters.program.communication import (
+            communications,  # imported here, as the outline
+        )
+
+        sizes = {
+            number: (sum(map(_bytes, call.operands)), sum(map(_bytes, call.results)))
+            for number, call in enumerate(self.calls)
+        }
+        return list(communications(self.steps, self.calls, sizes))
+
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
-        return {"remarks": remarks_json(self.graph), "kernels": [explained_json(trace) for trace in self.traces]}
+        moved = [each.to_json() for each in self.communications()] if program.devices > 1 else []
+        return {
+            "remarks": remarks_json(self.graph),
+            "kernels": [explained_json(trace) for trace in self.traces],
+            **({"collectives": moved} if moved else {}),
+        }
 
 
 def refuse_sizes(sizes: Mapping[str, int]) -> None:

@@ -16,6 +16,7 @@ from xla_emitters.device import Device, device
 from xla_emitters.dtypes import dtype
 from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.callees import Kernel, LibraryCall
+from xla_emitters.program.communication import WAIT
 from xla_emitters.program.outline import (
     Outline,
     Work,
@@ -62,6 +63,8 @@ class Described(Protocol):
     def peak_bytes(self) -> int: ...
     @property
     def is_one_kernel(self) -> bool: ...
+    @property
+    def devices(self) -> int: ...
 
 
 def outline_of(program: Described) -> Outline:
@@ -86,8 +89,9 @@ def outline_of(program: Described) -> Outline:
         else []
     )
     kind = "one kernel" if program.is_one_kernel else counted_work(work)
+    chips = f"{program.devices} {program.target}" if program.devices > 1 else program.target
     return Outline(
-        f"{program.name} for {program.target}: {kind if program.steps else no_kernels(program.stage)}",
+        f"{program.name} for {chips}: {kind if program.steps else no_kernels(program.stage)}",
         (list(map(str, program.parameters)), list(map(str, program.results))),
         work,
         (*dict.fromkeys(remark.text for remark in remarks), *host_decisions(program)),
@@ -130,6 +134,8 @@ def work_of(
                 known = said.get(kernel.name, Work(kernel.name, "kernel", "", 0, None))
                 made = replace(known, launch=_shortened(kernel), runs=runs, time=least_time(chip, sum(moved.values())))
                 made = replace(made, unusual=(*made.unusual, *_launch_lacks(kernel, chip)))
+            case Call() if program.calls[step.op].name == WAIT:
+                continue
             case Call():
                 call, operations = program.calls[step.op], 0.0
                 if call.name == "gemm" and len(call.operands) >= 2:
