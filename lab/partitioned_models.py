@@ -30,6 +30,7 @@ import xla_emitters as xe
 from xla_emitters.explore.listing import list_module
 from xla_emitters.lowering.ways import ptx_reason_missing
 from xla_emitters.pipelines.compiler import read_module
+from xla_emitters.pipelines.options import CompileOptions
 
 Shapes = Mapping[str, tuple[tuple[int, ...], Any]]
 """Name of a parameter -> its shape, and its sharding; of each layer."""
@@ -239,7 +240,7 @@ def row(name: str, model: Model) -> tuple[str, ...]:
     how = {"mesh": mesh, "in_shardings": specs, "out_shardings": model.spec}
     program = xe.from_jax(function, *arguments, stage=stage, record="none", **how)
     seconds = time.process_time() - start
-    listed = list_module(read_module(program.hlo))
+    listed = list_module(read_module(program.hlo), CompileOptions())
     supported = sum(each.supported for each in (*listed.kernels, *listed.library_calls))
     total = len(listed.kernels) + len(listed.library_calls)
     collectives = program.compilation.communications()

@@ -149,7 +149,7 @@ class Search:
 
 @collector_at_rest()
 def bisect(
-    source: str | Path,
+    source: str | Path | ModuleOp,
     *,
     blocks: int = 0,
     sanitize: bool = True,
@@ -167,7 +167,7 @@ def bisect(
     how = Comparison("passes", blocks, sanitize, most_iterations)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
-    module = read_module(source)
+    module = source if isinstance(source, ModuleOp) else read_module(source)
     options, _ = with_splits(module, options)
     executed = kernels = 0
     for every_pass in (False, True):

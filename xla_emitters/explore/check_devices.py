@@ -1,4 +1,4 @@
-"""`check` of a module for several devices: each device checks its kernels and its results, on what the others send it.
+"""`check` and `bisect` of a module for several devices: each device checks its kernels and its results, on what the others send it.
 
 All devices do the same: each compiles, evaluates the reference and runs each stage, in a thread of its own, and meets the others at the
 collectives of each of these runs. Source: `runtime/devices`.
@@ -6,15 +6,16 @@ collectives of each of these runs. Source: `runtime/devices`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeVar, Unpack
 
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
+from xla_emitters.explore.bisect import Search, bisect
 from xla_emitters.explore.check import Reference, Verdict, check
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module
@@ -25,6 +26,8 @@ from xla_emitters.runtime.devices import run_on_devices
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
+
+T = TypeVar("T")
 
 
 def check_on_devices(
@@ -45,37 +48,70 @@ def check_on_devices(
     inputs  for each device its arrays; a file as `device_arrays` reads it; None: drawn
     raises  as `explore.check`; ExecutionError where collectives do not meet
     """
-    program = compile_module(module, replace(CompileOptions(**compiling), stage="hlo", record="none"))
-    devices = program.devices
-    if inputs is None:
-        given: Sequence[Sequence[Array]] = draw_for_devices(program, entry_of(module), seed)
-    elif isinstance(inputs, str | Path | StandardInput):
-        given = load_for_devices(inputs, program)
-    else:
-        given = inputs
-    found = dict[int, Verdict]()
+    given = _given(module, inputs, seed, compiling)
+    how: dict[str, Any] = {
+        "stages": stages,
+        "blocks": blocks,
+        "sanitize": sanitize,
+        "seed": seed,
+        "atol": atol,
+        "rtol": rtol,
+    }
+    how |= {"most_iterations": most_iterations, **compiling}
+    found = _on_each(given, lambda arrays: check(module, inputs=arrays, **how), lambda verdict: not verdict.ok)
+    return verdict_of_devices([found[device] for device in sorted(found)], sorted(found), len(given))
 
-    def check_one(device: int) -> None:
-        found[device] = check(
-            module,
-            stages=stages,
-            blocks=blocks,
-            sanitize=sanitize,
-            inputs=given[device],
-            seed=seed,
-            atol=atol,
-            rtol=rtol,
-            most_iterations=most_iterations,
-            **compiling,
-        )
+
+def bisect_on_devices(
+    module: ModuleOp,
+    *,
+    inputs: str | Path | StandardInput | Sequence[Sequence[Array]] | None = None,
+    seed: int = 0,
+    how: Mapping[str, Any],
+    **compiling: Unpack[CompileKeywords],
+) -> tuple[Search, int | None]:
+    """`explore.bisect` on each device: what the first device with a culprit found, and its number; else the first device's, and None.
+
+    how  further arguments of `bisect`; raises as `check_on_devices`
+    """
+    given = _given(module, inputs, seed, compiling)
+    found = _on_each(
+        given,
+        lambda arrays: bisect(module, inputs=arrays, seed=seed, **how, **compiling),
+        lambda search: search.culprit is not None,
+    )
+    wrong = next((device for device in sorted(found) if found[device].culprit is not None), None)
+    return found[min(found) if wrong is None else wrong], wrong
+
+
+def _given(
+    module: ModuleOp,
+    inputs: str | Path | StandardInput | Sequence[Sequence[Array]] | None,
+    seed: int,
+    compiling: CompileKeywords,
+) -> Sequence[Sequence[Array]]:
+    """The arrays of each device."""
+    program = compile_module(module, replace(CompileOptions(**compiling), stage="hlo", record="none"))
+    if inputs is None:
+        return draw_for_devices(program, entry_of(module), seed)
+    return load_for_devices(inputs, program) if isinstance(inputs, str | Path | StandardInput) else inputs
+
+
+def _on_each(
+    given: Sequence[Sequence[Array]], run: Callable[[Sequence[Array]], T], is_wrong: Callable[[T], bool]
+) -> dict[int, T]:
+    """What each device found. One on which something is wrong does not go on; the others, which wait for it, then have found nothing."""
+    found = dict[int, T]()
+
+    def on_one(device: int) -> None:
+        found[device] = run(given[device])
 
     try:
-        run_on_devices(devices, check_one)
+        run_on_devices(len(given), on_one)
     except ExecutionError:
-        # A device whose numbers are wrong does not go on, and the others wait for it.
-        if all(verdict.ok for verdict in found.values()):
+        if not any(map(is_wrong, found.values())):
             raise
-    return verdict_of_devices([found[device] for device in sorted(found)], sorted(found), devices)
+    return found
 
 
 def references_on_devices(

@@ -333,6 +333,19 @@ def compilable(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tup
     return module, ()
 
 
+def kernels_of_one_device(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tuple[LeftOut, ...]]:
+    """A module for one device of the fusions that can be compiled, of one for several; its collectives, and what else is no fusion, are
+    left out without being named.
+
+    raises  Unsupported for a module without such fusions
+    """
+    apart = _apart(module)
+    found, left = _compilable_fusions(apart, options)
+    if not found:
+        raise Unsupported("no fusion of this module for several devices has code", stage="bundle")
+    return isolate_fusions(apart, found), left
+
+
 def _compilable_fusions(apart: ModuleOp, options: CompileOptions) -> tuple[list[FusionOp], tuple[LeftOut, ...]]:
     """The fusions that can be compiled, and everything else that cannot."""
     found, left = list[FusionOp](), list[LeftOut]()

@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--atol", type=float, help="allow this absolute difference instead of the error bounds of the ops"
     )
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
+    )
     parser.add_argument("--rtol", type=float, help="allow this relative difference instead")
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
@@ -88,15 +91,26 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _bisected(options: argparse.Namespace, given: Given) -> Search:
+    from xla_emitters.dialects.hlo.device_groups import devices_of
     from xla_emitters.explore.bisect import bisect
+    from xla_emitters.explore.check_devices import bisect_on_devices
     from xla_emitters.explore.program_bisect import bisect_program
+    from xla_emitters.pipelines.compiler import read_module
+    from xla_emitters.runtime.devices import devices_wanted
 
     limit, how = max_iterations(options, "bisect"), compile_options(options)
     bounds: Any = {"sanitize": options.sanitize, "atol": options.atol, "rtol": options.rtol, "most_iterations": limit}
     if not given.is_program:
         inputs = arrays_source(options.inputs)
         keywords = replace(how, verify=True).as_keywords()
-        return bisect(given.source, inputs=inputs, blocks=options.blocks, seed=options.seed, **bounds, **keywords)
+        module = read_module(given.source)
+        if devices_wanted(devices_of(module) if how.fusion is None else 1, options.devices, "bisect") == 1:
+            return bisect(module, inputs=inputs, blocks=options.blocks, seed=options.seed, **bounds, **keywords)
+        rest = {**bounds, "blocks": options.blocks}
+        found, device = bisect_on_devices(module, inputs=inputs, seed=options.seed, how=rest, **keywords)
+        if device is not None:
+            print(f"on device {device}:", file=sys.stderr if options.json else sys.stdout)
+        return found
     program = given.compiled(replace(how, record="none"))
     arrays = inputs_of(options, program, sizes_given(options.sizes), options.inputs)
     with told_if_drawn(options.inputs is None):
