@@ -29,7 +29,7 @@ WITHOUT_CODE = ("draw", "reference")
 
 def measure(file: str, row: str, rounds: int) -> dict[str, float]:
     """Seconds and bytes of one row, in this process."""
-    from xla_emitters.explore.check import reference_for
+    from xla_emitters.explore.verdict import reference_for
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.runtime.arrays import random_arrays

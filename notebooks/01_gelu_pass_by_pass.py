@@ -182,7 +182,6 @@ def _(mo):
 def _(make_context, mo, parse_ir, program):
     from dataclasses import dataclass
 
-    from xdsl.dialects import arith, math
     from xdsl.pattern_rewriter import (
         GreedyRewritePatternApplier,
         PatternRewriter,
@@ -191,6 +190,7 @@ def _(make_context, mo, parse_ir, program):
         op_type_rewrite_pattern,
     )
 
+    from xla_emitters.dialects.mlir import arith, math
     from xla_emitters.dialects.printer import print_ir
     from xla_emitters.rewrite.kernel_pass import KernelPass
 

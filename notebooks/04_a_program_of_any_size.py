@@ -90,9 +90,7 @@ def _(mo):
 
 
 @app.cell
-def _(np, program):
-    from xla_emitters.explore.programs import check_passes
-
+def _(np, program, xe):
     rng = np.random.default_rng(0)
 
     def inputs(b, s):
@@ -101,7 +99,7 @@ def _(np, program):
         shapes = [[size.evaluate(sizes) for size in p.shape] for p in program.compilation.sizes.guards.parameters]
         return [rng.standard_normal(shape, np.float32) for shape in shapes]
 
-    verdict = check_passes(program, inputs(2, 5))
+    verdict = xe.check(program, inputs=inputs(2, 5), stages="passes")
     verdict.raise_if_different()
     verdict.summary
     return (inputs,)

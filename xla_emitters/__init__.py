@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xla_emitters.dialects.hlo.custom_calls import register_library_call as register_library_call
     from xla_emitters.emitters.emit import register_emitter as register_emitter
     from xla_emitters.errors import XlaEmittersError as XlaEmittersError
-    from xla_emitters.explore.check_anything import check as check
+    from xla_emitters.explore.check import check as check
     from xla_emitters.explore.compile import compile as compile
     from xla_emitters.explore.cost import cost as cost
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
@@ -43,7 +43,7 @@ _HOMES = {
     "Program": "runtime",
     "Trace": "trace",
     "XlaEmittersError": "errors",
-    "check": "explore.check_anything",
+    "check": "explore.check",
     "compile": "explore.compile",
     "cost": "explore.cost",
     "from_jax": "explore.jax_program",

@@ -1,18 +1,29 @@
-"""Our dialects and passes for stock `xdsl-opt`, through the `xdsl.universe` entry point.
+"""Our dialects, passes, readers and PTX for stock `xdsl-opt`, through the `xdsl.universe` entry point.
 
-Every entry is a factory, so that listing the names imports nothing. Dialects that xDSL has too (`llvm`, `gpu`, `vector`, `arith`) are our
-extended versions of them; a plugin may not define a name again, so `dialects.context` replaces xDSL's dialects by ours.
+    xdsl-opt gelu.hlo                                          # `hlo` and `stablehlo` are frontends
+    xdsl-opt kernel.mlir -p xla-lower-xla-loops-to-scf,xla-flatten-tensors
+    xdsl-opt gelu.hlo -t 'ptx{device="h100"}'
+
+Every entry is a factory, so that listing the names imports nothing. xDSL's own dialects (`llvm`, `gpu`, `arith` ...) stay xDSL's there;
+`xla-emitters-opt` reads them with what xDSL lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from typing import IO, Any
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
+from xdsl.utils.target import Target
 
-from xla_emitters.dialects.context import ADDED_DIALECTS, replace_upstream_dialects
+from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.dialects.context import ADDED_DIALECTS
 from xla_emitters.plugins import registered
 from xla_emitters.rewrite.pass_table import PASSES, pass_class
 
@@ -28,5 +39,47 @@ def _same(owner: type[ModulePass]) -> type[ModulePass]:
     return owner
 
 
-replace_upstream_dialects()
-XLA_EMITTERS_UNIVERSE = Universe(all_dialects=dict(ADDED_DIALECTS), all_passes=all_passes())
+def _for_xdsls_ops(factory: Callable[[], type[ModulePass]]) -> type[ModulePass]:
+    """The pass for IR that xDSL read: its ops become ours first."""
+    from xla_emitters.dialects.completion import adopt_all
+
+    own = factory()
+
+    class Pass(own):
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            adopt_all(op)
+            super().apply(ctx, op)
+
+    Pass.__doc__, Pass.__module__ = own.__doc__, own.__module__
+    return Pass
+
+
+@dataclass(frozen=True)
+class PtxTarget(Target):
+    """PTX of the kernels of a module in the `hlo` dialect."""
+
+    name = "ptx"
+
+    device: str = DEFAULT_DEVICE
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        from xla_emitters.pipelines.compiler import compile_module
+        from xla_emitters.pipelines.options import CompileOptions
+
+        output.write(compile_module(module, CompileOptions(target=self.device)).code)
+
+
+def _frontend(name: str) -> Callable[[], type[Any]]:
+    return lambda: getattr(import_module("xla_emitters.frontends"), name)
+
+
+XLA_EMITTERS_UNIVERSE = Universe(
+    all_dialects=dict(ADDED_DIALECTS),
+    all_passes={name: partial(_for_xdsls_ops, factory) for name, factory in all_passes().items()},
+    all_targets={PtxTarget.name: lambda: PtxTarget},
+)
+if hasattr(XLA_EMITTERS_UNIVERSE, "all_frontends"):  # not before xDSL 0.75
+    XLA_EMITTERS_UNIVERSE.all_frontends |= {
+        "hlo": _frontend("HloFrontend"),
+        "stablehlo": _frontend("StableHloFrontend"),
+    }

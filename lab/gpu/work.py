@@ -84,7 +84,7 @@ def empty_time(cupy: Any, cold: bool) -> float:
 
 
 def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
-    from xla_emitters.explore.check import reference_for
+    from xla_emitters.explore.verdict import reference_for
     from xla_emitters.fusions.host import drawn_for
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.options import CompileOptions

@@ -1,52 +1,41 @@
-"""Runs the PTX of programs with unknown sizes on the stand-in for a GPU, at two sets of sizes, against the reference.
-
-    python lab/ptx/programs.py FOLDER [EVERY [FIRST]]
-
-Prints a row for each program that is wrong or refused, then counts.
-"""
+"""The PTX of programs with unknown sizes, launched through the stand-in for CuPy at two sets of sizes each, against JAX's values."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+import numpy as np
+from runtime.programs_table import KnownProgram, difference, programs
+from unit.runtime.fake_gpu import fake_cupy
 
-from unit.runtime.fake_gpu import fake_cupy  # noqa: E402
-
-import xla_emitters as xe  # noqa: E402
-from xla_emitters.errors import XlaEmittersError  # noqa: E402
-from xla_emitters.explore.programs import reference_of  # noqa: E402
-from xla_emitters.pipelines.program_gpu import GpuProgram  # noqa: E402
-from xla_emitters.pipelines.program_inputs import drawn_inputs  # noqa: E402
+from lab.ptx.rows import Row
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_gpu import GpuProgram
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 
-def main(folder: str, every: int = 1, first: int = 0) -> None:
-    counts, start = Counter[str](), time.perf_counter()
-    for path in sorted(Path(folder).rglob("*.mlir"))[first::every]:
-        for least in (2, 5):
-            with fake_cupy():
-                try:
-                    program = xe.compile(path)
-                    assert isinstance(program, xe.Program)
-                    sizes = {symbol: least + number for number, symbol in enumerate(program.symbols)}
-                    inputs = drawn_inputs(program, sizes, 0)
-                    found = GpuProgram(program.compilation).run(inputs)
-                    verdict = reference_of(program, inputs).compare(found)
-                    counts["right" if verdict.ok else "wrong"] += 1
-                    if not verdict.ok:
-                        print(f"{path.name} {sizes}: {verdict.summary}", flush=True)
-                except XlaEmittersError as error:
-                    counts[f"refused: {error.message[:60]}"] += 1
-                    print(f"{path.name}: {error.message[:200]}", flush=True)
-                except Exception as error:
-                    counts["failed"] += 1
-                    print(f"{path.name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
-    print(f"{time.perf_counter() - start:.0f} s", dict(counts))
+def rows(every: int, first: int) -> Iterator[Row]:
+    for program in list(programs().values())[first::every]:
+        yield from rows_of(program)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+def rows_of(known: KnownProgram) -> Iterator[Row]:
+    """At the second and the last sizes of its case, or at its only ones."""
+    count = len(known.case.sizes)
+    with fake_cupy(), np.load(known.folder / f"{known.name}.npz") as expected:
+        try:
+            module = parse_stablehlo(known.text(), f"{known.name}.mlir")
+            compiled = GpuProgram(compile_program(module, CompileOptions(target="sm_90", record="none")).compilation)
+            for number in sorted({min(1, count - 1), count - 1}):
+                sizes = known.case.sizes[number]
+                results = compiled.run(known.inputs(sizes))
+                worst = max(difference(a, expected[f"{number}/r{i}"]) for i, a in enumerate(results))
+                ok = worst <= known.case.tolerance
+                text = f"{known.name:28} {dict(sizes)!s:28} differs by {worst:.1e} of the largest magnitude"
+                yield Row(text, ok, ("right" if ok else "wrong",))
+        except XlaEmittersError as error:
+            yield Row(f"{known.name:28} {error.message}", False, ("refused",))
+        except Exception as error:  # a bug, which is shown in its row
+            yield Row(f"{known.name:28} {type(error).__name__}: {error}", False, ("failed",))

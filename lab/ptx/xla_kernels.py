@@ -1,61 +1,65 @@
-"""Executes the real XLA's PTX of a corpus beside ours, on the same arrays: a table of what differs.
+"""The real XLA's PTX of the corpus's fusions beside ours, on the same arrays, whole grids up to 16 MB: which differ, and by how much.
 
-    python lab/ptx/xla_kernels.py XLA.json.gz CORPUS [BLOCKS [EVERY [FIRST]]]
-
-XLA.json.gz holds, for each file of the corpus, XLA's PTX and the launches of its kernels. BLOCKS: how many blocks of each kernel (default
-4; 0: all). EVERY: only each n-th file. Prints a row for each result that differs or is wrong, then counts.
+`lab/gpu/xla_corpus.json.gz` holds XLA's PTX and the launches of its kernels, made by `lab/gpu/xla_ptx.py` for an H100.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import sys
-import time
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from runtime.corpus import CORPUS
+
+from lab.ptx.corpus import blocks_of
+from lab.ptx.rows import Row
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.run_beside import OtherCode, run_beside
+from xla_emitters.explore.run_beside import OtherCode, ResultRow, run_beside
 from xla_emitters.pipelines.compiler import plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch
 
-
-def main(codes: str, corpus: str, blocks: int = 4, every: int = 1, first: int = 0) -> None:
-    with gzip.open(codes, "rt") as stream:
-        rows = json.load(stream)
-    counts, worst, start = Counter[str](), Counter[int](), time.perf_counter()
-    for name, row in list(rows.items())[first::every]:
-        launches = [numbers for _, numbers in row.get("thunks", ()) if numbers]
-        path = Path(corpus, name)
-        if len(launches) != 1 or not path.exists():
-            counts["left out: not one kernel"] += 1
-            continue
-        try:
-            options = CompileOptions(target="h100")
-            planned = plan_module(read_module(path), options).kernels
-            if len(planned) != 1:
-                counts["left out: several kernels here"] += 1
-                continue
-            (gx, gy, gz, bx, by, bz, _) = launches[0]
-            other = OtherCode(row["ptx"], Launch((gx, gy, gz), (bx, by, bz)))
-            for found in run_beside(path, {planned[0].name: other}, options, blocks=blocks):
-                counts[f"ours {'right' if found.ours == 'right' else 'wrong'}"] += 1
-                counts[f"XLA's {'right' if found.other == 'right' else 'wrong'}"] += 1
-                if found.ulps is not None:
-                    worst[found.ulps] += 1
-                counts["same bits" if not found.differ else "other bits"] += 1
-                if (found.ours, found.other) != ("right", "right"):
-                    print(f"{name}  {found.result}  ours: {found.ours}; XLA's: {found.other}", flush=True)
-        except XlaEmittersError as error:
-            counts[f"refused: {error.message[:90]}"] += 1
-            print(f"{name}  {error.message[:150]}", flush=True)
-    print(f"{time.perf_counter() - start:.0f} s")
-    for text, count in sorted(counts.items()):
-        print(f"{count:6} {text}")
-    print("largest difference in ulps -> results:", dict(sorted(worst.items())))
+CODES = Path(__file__).parents[1] / "gpu/xla_corpus.json.gz"
+OPTIONS = CompileOptions(target="h100")
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
+def rows(every: int, first: int) -> Iterator[Row]:
+    with gzip.open(CODES, "rt") as stream:
+        codes = json.load(stream)
+    for name, code in list(codes.items())[first::every]:
+        yield from rows_of(name, code)
+
+
+def rows_of(name: str, code: dict[str, Any]) -> Iterator[Row]:
+    launches = [numbers for _, numbers in code.get("thunks", ()) if numbers]
+    if not (CORPUS / name).exists():
+        yield Row(f"{name:58} is not in the corpus here", True, ("left out",))
+        return
+    if len(launches) != 1:
+        yield Row(f"{name:58} XLA launches {len(launches)} kernels: {code.get('error', '')}", True, ("left out",))
+        return
+    try:
+        planned = plan_module(read_module(CORPUS / name), OPTIONS).kernels
+        if len(planned) != 1:
+            yield Row(f"{name:58} has {len(planned)} kernels here", True, ("left out",))
+            return
+        (gx, gy, gz, bx, by, bz, _) = launches[0]
+        other = OtherCode(code["ptx"], Launch((gx, gy, gz), (bx, by, bz)))
+        blocks = blocks_of(name, "h100")
+        for found in run_beside(CORPUS / name, {planned[0].name: other}, OPTIONS, blocks=blocks):
+            yield row(name, found)
+    except XlaEmittersError as error:
+        yield Row(f"{name:58} {error.message}", False, ("refused",))
+
+
+def row(name: str, found: ResultRow) -> Row:
+    ulps = "" if found.ulps is None else f", at most {found.ulps} ulp"
+    text = f"{name:58} {found.result:32} ours {found.ours}, XLA's {found.other}, {found.differ} of {found.total} differ{ulps}"
+    counted = (
+        f"ours {'right' if found.ours == 'right' else 'wrong'}",
+        f"XLA's {'right' if found.other == 'right' else 'wrong'}",
+        "of other bits" if found.differ else "of the same bits",
+    )
+    return Row(text, found.ours == found.other == "right", counted)

@@ -30,7 +30,7 @@ from runtime.programs_table import KnownProgram, programs
 
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import Unsupported
-from xla_emitters.explore.programs import reference_of
+from xla_emitters.explore.verdict import reference_of
 from xla_emitters.lowering.cpu_code import CpuCode, cpu_object
 from xla_emitters.lowering.cpu_steps import ENTRY, step_entries
 from xla_emitters.lowering.host_runtime import host_program_ir

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -19,6 +18,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.mlir import arith, func, memref, scf
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.loops.schedule import FusionLoops

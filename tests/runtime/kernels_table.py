@@ -19,7 +19,7 @@ import numpy as np
 from runtime.programs_table import KnownProgram, programs
 
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.programs import reference_of
+from xla_emitters.explore.verdict import reference_of
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import RUN_ON_KERNELS

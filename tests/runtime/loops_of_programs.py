@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -16,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.buffers.buffer_sizes import same_count
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
 from xla_emitters.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
 from xla_emitters.loops.element_code import has_element_code

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, gpu, vector
 from xdsl.dialects.builtin import (
     BoolAttr,
     DenseIntOrFPElementsAttr,
@@ -27,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, gpu, llvm, vector
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap

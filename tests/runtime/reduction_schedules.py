@@ -16,9 +16,11 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
-from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
-from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
-from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
+from xla_emitters.loops.row_reduction_schedules import (
+    emit_row_reduction_schedule1,
+    emit_row_reduction_schedule2,
+    emit_row_reduction_schedule3,
+)
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
 

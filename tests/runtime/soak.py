@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from runtime.programs_table import difference, programs
 
-from xla_emitters.explore.programs import reference_of
+from xla_emitters.explore.verdict import reference_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import compile_program

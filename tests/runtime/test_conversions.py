@@ -20,7 +20,8 @@ from long_lists import but_long
 
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
-from xla_emitters.explore.check import Comparison, StageComparison, Verdict, reference_for
+from xla_emitters.explore.module_stages import Comparison, StageComparison
+from xla_emitters.explore.verdict import Verdict, reference_for
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile, compile_module
 from xla_emitters.pipelines.options import CompileOptions

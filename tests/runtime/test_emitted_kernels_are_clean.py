@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from long_lists import but_long
 from runtime.test_mutations import stages_of
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir import tensor
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ExecutionError
 from xla_emitters.fusions.host import drawn_for

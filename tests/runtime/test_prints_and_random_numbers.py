@@ -10,7 +10,7 @@ import pytest
 from in_process import call_main
 
 import xla_emitters as xe
-from xla_emitters.explore.programs import check_program
+from xla_emitters.explore.program_stages import check_program
 from xla_emitters.program import Program
 
 PRINT = """

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.explore.bisect import bisect
-from xla_emitters.explore.check import Verdict, check
+from xla_emitters.explore.check import check
+from xla_emitters.explore.verdict import Verdict
 from xla_emitters.lowering import toolchain
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from runtime.programs_table import KnownProgram, difference, programs
-from xdsl.dialects import func
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program

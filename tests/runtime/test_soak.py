@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from runtime.soak import STATUS, soak
 
-from xla_emitters.runtime.program_cache import DIRECTORY
+from xla_emitters.runtime.cache import DIRECTORY
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="this system does not say how much memory a process has")

@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects import gpu
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.loops import tile_schedule

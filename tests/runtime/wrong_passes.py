@@ -49,11 +49,11 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.bisect import Search, bisect
+from xla_emitters.explore.bisect import bisect
+from xla_emitters.explore.blame import Search
 from xla_emitters.explore.check import check
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.program_bisect import bisect_program
-from xla_emitters.explore.programs import check_program
+from xla_emitters.explore.program_stages import check_program
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
@@ -280,7 +280,7 @@ def searched(case: Case) -> tuple[Search, str]:
         where = "" if search.culprit is not None and search.culprit.kernel else " of GRAPH"
     else:
         program = compile_text(case.text, f"{case.name}.mlir", CompileOptions(record="none"))
-        search = bisect_program(program, case.inputs or ())
+        search = bisect(program, inputs=case.inputs or ())
         is_of_kernel = search.culprit is not None and search.culprit.passes == len(PROGRAM_KERNEL)
         where = " of a kernel" if is_of_kernel else ""
     if (culprit := search.culprit) is None:

@@ -301,6 +301,21 @@ def test_the_listings_of_the_walk_of_a_program_are_what_its_stages_print() -> No
             assert any(re.fullmatch(r"\s*" + ".*".join(parts), found) for found in lines), f"{stage}: {line}"
 
 
+def test_the_pages_on_a_gpu_have_the_measured_times() -> None:
+    """Of the committed rows: the whole table of `docs/gpu.md`, and the rows of README that were measured."""
+    lines = (ROOT / "benchmarks/results/2026-11-28-h200.jsonl").read_text().splitlines()
+    measured = {row["name"]: row for row in map(json.loads, lines)}
+    page = (ROOT / "docs/gpu.md").read_text()
+    columns = ("limit", "xla", "xla_off", "ours", "ours_off", "priced", "program", "program_kernels_priced")
+    for name, row in measured.items():
+        times = [row.get(f"{column}_us") for column in columns]
+        assert "| " + " | ".join([name, *("" if time is None else str(round(time)) for time in times)]) + " |" in page
+    shown = ("gelu_f32", "sum_rows", "transpose_f32", "scatter_add", "stencil", "softmax_8k")
+    readme = (ROOT / "README.md").read_text()
+    for word, column in (("XLA", "xla_off_us"), ("ours", "ours_off_us")):
+        assert f"| {word} | " + " | ".join(str(round(measured[name][column])) for name in shown) in readme
+
+
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 

@@ -23,14 +23,15 @@ LAYERS = (
     ("dialects",),
     ("hlo_text",),
     ("stablehlo_text",),
-    ("fusions", "kernels"),
+    ("frontends", "fusions", "kernels"),
     ("rewrite", "sizes"),
     ("graph", "planning", "ptx_text"),
     ("host",),
     ("emitters", "transforms", "lowering", "buffers"),
     ("runtime",),
     ("loops", "pricing"),
-    ("pipelines", "universe"),
+    ("pipelines",),
+    ("universe",),
     ("explore",),
     ("page",),
     ("tools",),
@@ -186,7 +187,11 @@ def test_heavy_imports_have_one_home(module: str, homes: set[str]) -> None:
 def test_no_star_imports() -> None:
     for path in files():
         for node in nodes(path):
-            assert not (isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names)), path
+            if isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names):
+                # `mlir/arith.py` stands for xDSL's module of that name, with some classes replaced.
+                stem = (path.parent if path.name == "__init__.py" else path).stem
+                assert "mlir" in path.parts, path
+                assert node.module == f"xdsl.dialects.{stem}", path
 
 
 def test_importing_the_package_imports_neither_numpy_nor_xdsl() -> None:

@@ -17,9 +17,8 @@ from xla_emitters.program import (
     Kernel,
     Launch,
     Program,
-    kernel_from_json,
-    kernel_json,
 )
+from xla_emitters.program.as_json import kernel_from_json, kernel_json
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

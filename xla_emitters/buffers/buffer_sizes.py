@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.lmhlo import tensor_of
+from xla_emitters.dialects.mlir import arith, func, memref
 from xla_emitters.shapes import Size, parse_size
 
 SIZES = "disc.sizes"

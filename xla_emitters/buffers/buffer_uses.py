@@ -9,12 +9,12 @@ lmhlo.dynamic_update_slice %b, %u, %i -> %b              updates in place: it wr
 
 from __future__ import annotations
 
-from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import is_marker
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import func, memref, scf
 
 
 def frees(use: Use) -> bool:

@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.buffers.buffer_uses import place_in, uses_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

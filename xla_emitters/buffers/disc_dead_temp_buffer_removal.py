@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
@@ -23,6 +22,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.buffers.buffer_uses import Allocation, allocations, frees, uses_of, writes
 from xla_emitters.dialects.disc_ral import is_marker
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

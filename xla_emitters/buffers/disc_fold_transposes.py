@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -43,6 +42,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 FOLDED = (DynamicConvOp, DotOp)

@@ -28,7 +28,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -44,6 +43,7 @@ from xla_emitters.dialects.hlo.placement import DEVICE
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ReshapeOp, TransposeOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -35,7 +35,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -64,6 +63,7 @@ from xla_emitters.buffers.stitch_rules import stitch_rules
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_all
 from xla_emitters.shapes import Size

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -64,6 +63,7 @@ from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, buffer_type, tensor_of
+from xla_emitters.dialects.mlir import arith, func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.sizes import SizeNames, sizes_of
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import allocations, frees, is_in_loop, leaves_the_block, uses_of
 from xla_emitters.dialects.lmhlo import space_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 MOST_BYTES = 128

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -28,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.buffers.buffer_uses import are_exclusive, frees, is_after, leaves_the_block, uses_of, writes
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 COPIES = frozenset(("lmhlo.copy", "lmhlo.reshape", "lmhlo.dynamic_reshape"))

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
@@ -21,6 +20,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.buffers.buffer_uses import allocations, uses_of
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import is_marker
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -30,7 +30,6 @@ from typing import NamedTuple
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -41,6 +40,7 @@ from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.buffers.tiled_transposes import LEAST_TILED, TILES, tiled_transpose
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.shapes import mod

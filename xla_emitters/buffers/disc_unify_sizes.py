@@ -17,12 +17,12 @@ from collections import ChainMap
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
+from xla_emitters.dialects.mlir import arith, func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.shapes import Size
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -29,6 +28,7 @@ from xla_emitters.buffers.buffer_uses import are_exclusive, frees, is_before, re
 from xla_emitters.buffers.fusion_rules import why_not_fusible
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue, Use
 
 from xla_emitters.buffers.buffer_uses import frees, leaves_the_block, writes
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import memref
 
 GAP = 1 << 64
 """Distance of two neighbours' ranks at first: so many clusters can be moved between them."""

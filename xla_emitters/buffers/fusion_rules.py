@@ -31,7 +31,6 @@ from functools import cached_property
 from math import prod
 from typing import Any, TypeAlias, cast
 
-from xdsl.dialects import memref
 from xdsl.ir import Operation, SSAValue, Use
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
@@ -47,6 +46,7 @@ from xla_emitters.dialects.hlo.placement import GPU, HOST
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.dtypes import Kind
 from xla_emitters.functions import BY_OPCODE
 from xla_emitters.functions import Size as CodeSize

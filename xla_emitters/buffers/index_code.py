@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.lmhlo import tensor_of
+from xla_emitters.dialects.mlir import arith, memref
 
 INDEX = IndexType()
 Number: TypeAlias = int | SSAValue

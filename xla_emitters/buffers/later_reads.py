@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import func, memref
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_uses import frees, is_after, is_before, precedes, uses_of, writes
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, FusionOp, IncRefOp
+from xla_emitters.dialects.mlir import func, memref
 
 
 def placed(op: Operation) -> Operation:

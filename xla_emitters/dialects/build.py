@@ -18,12 +18,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval

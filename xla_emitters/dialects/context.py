@@ -53,7 +53,21 @@ ADDED_DIALECTS: Mapping[str, DialectFactory] = {
 # Dialects that xDSL has: ours are xDSL's, completed.
 REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
     name: _factory(f"mlir.{name}", name.upper())
-    for name in ("affine", "arith", "complex", "func", "gpu", "llvm", "math", "scf", "tensor", "vector")
+    for name in (
+        "affine",
+        "arith",
+        "cf",
+        "complex",
+        "dlti",
+        "func",
+        "gpu",
+        "llvm",
+        "math",
+        "memref",
+        "scf",
+        "tensor",
+        "vector",
+    )
 }
 
 DIALECTS: Mapping[str, DialectFactory] = {**get_all_dialects(), **ADDED_DIALECTS, **REPLACED_DIALECTS}
@@ -90,16 +104,6 @@ def context_of_thread() -> Context:
     if (context := getattr(_OF_THREAD, "context", None)) is None:
         context = _OF_THREAD.context = make_context()
     return context
-
-
-def replace_upstream_dialects() -> None:
-    """Makes xDSL's own tools (`xdsl-opt`) use our dialects where both have one.
-
-    Two plugins may not define one name, so this changes xDSL's table of its own dialects before the plugins' are merged into it.
-    """
-    from xdsl.universe import XDSL_UNIVERSE  # lists all of xDSL's passes and targets, which a compilation does not need
-
-    XDSL_UNIVERSE.all_dialects |= REPLACED_DIALECTS
 
 
 # ---- text to IR -------------------------------------------------------------------------------------------------------------------------

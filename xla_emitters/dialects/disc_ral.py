@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ComplexType,
     DenseArrayBase,
@@ -48,6 +47,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.program.ral_name import RalName
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from abc import ABC
 
-from xdsl.dialects import arith, func, scf
+# Ops that xDSL read count too.
+from xdsl.dialects import func as stock_func
+from xdsl.dialects import scf as stock_scf
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"
@@ -81,11 +84,11 @@ def _range_of_result(op: Operation, number: int) -> Interval | None:
 
 def _range_of_argument(block: Block, number: int) -> Interval | None:
     match block.parent_op():
-        case func.FuncOp() as function:
+        case stock_func.FuncOp() as function:
             if function.arg_attrs is None or block.prev_block is not None:
                 return None
             return interval_of(function.arg_attrs.data[number].data.get(RANGE_ATTR))
-        case scf.ForOp() as loop if number == 0:
+        case stock_scf.ForOp() as loop if number == 0:
             lower, upper = range_of_value(loop.lb), range_of_value(loop.ub)
             if lower is None or upper is None or not (lower.is_point and upper.is_point):
                 return None

@@ -12,12 +12,12 @@ Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, complex, vector
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.convert import Inserter
+from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 

@@ -24,7 +24,6 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from xdsl.builder import Builder, InsertOpInvT
-from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -35,7 +34,6 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     i64,
 )
-from xdsl.dialects.llvm import LinkageAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -52,6 +50,8 @@ from xla_emitters.dialects.hlo.types import (
     leaf_types,
     minor_to_major,
 )
+from xla_emitters.dialects.mlir import arith, func, scf, tensor
+from xla_emitters.dialects.mlir.llvm import LinkageAttr
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph

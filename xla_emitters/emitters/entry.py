@@ -19,7 +19,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -30,11 +29,12 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i32,
 )
-from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
+from xla_emitters.dialects.mlir import func, gpu
+from xla_emitters.dialects.mlir.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
 from xla_emitters.emitters.partitioner import sanitize

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -26,6 +25,7 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major, type_text
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import entry_function, kernel_module

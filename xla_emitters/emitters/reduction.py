@@ -26,7 +26,6 @@ from functools import cached_property, partial
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, func, scf, tensor, vector
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, VectorType, i64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -39,6 +38,7 @@ from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import as_array, default_order, dims_of, leaf_types, minor_to_major
+from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.xla_gpu import (
     AllocateSharedOp,
     LoopOp,

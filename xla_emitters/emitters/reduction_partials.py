@@ -18,13 +18,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import i8
-from xdsl.dialects.llvm import LinkageAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.mlir import arith, func
+from xla_emitters.dialects.mlir.llvm import LinkageAttr
 from xla_emitters.emitters.elemental import FunctionBuilder, result_types
 from xla_emitters.emitters.partitioner import Subgraph
 from xla_emitters.fusions.reduction_starts import identities_needed

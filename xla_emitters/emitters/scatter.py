@@ -29,7 +29,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from xdsl.dialects import arith, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
@@ -48,6 +47,7 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
+from xla_emitters.dialects.mlir import arith, scf, tensor, vector
 from xla_emitters.dialects.xla_gpu import PACKED, AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module

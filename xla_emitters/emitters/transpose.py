@@ -30,7 +30,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from xdsl.dialects import tensor, vector
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, BoolAttr, ModuleOp, TensorType, VectorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -41,6 +40,7 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.mlir import tensor, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types

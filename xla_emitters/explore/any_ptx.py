@@ -19,8 +19,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Attribute
 
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import DataError, ExecutionError, UsageError
-from xla_emitters.explore.check import Verdict, blocks_to_run
+from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
+from xla_emitters.explore.module_stages import blocks_to_run
+from xla_emitters.explore.verdict import Verdict
 from xla_emitters.program import Launch
 from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
 from xla_emitters.ptx_text.emitter import TYPES, bits_of
@@ -131,13 +132,13 @@ class PtxKernel:
             entry.execute(
                 copies, blocks=blocks, watchers=watchers, max_rounds=most_iterations, shared_bytes=shared_bytes
             )
-        except ExecutionError as error:
+        except (ExecutionError, Unsupported) as error:
             self._place(error)
             raise
         return {number: copies[number] for number in pointers}
 
-    def _place(self, error: ExecutionError) -> None:
-        """Gives an error the place in the text that its details name."""
+    def _place(self, error: ExecutionError | Unsupported) -> None:
+        """Gives an error the place in the text that its details name, else that of the kernel."""
         source = self.module.source
         for detail in error.details:
             match = re.search(rf"{re.escape(source.file)}:(\d+):(\d+)", detail)
@@ -146,6 +147,7 @@ class PtxKernel:
                 shown = source.place_at(line, column, 1)
                 word = re.match(r"\S*", shown.text[column - 1 :])
                 error.place = source.place_at(line, column, len(word[0]) if word else 1)
+        error.place = error.place or source.place(self.entry.start, self.entry.end)
 
     def check(
         self,

@@ -17,8 +17,8 @@ leaves something (a range, an attribute) that makes a later pass go wrong, the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -28,129 +28,54 @@ from xdsl.dialects.builtin import AnyFloat, ModuleOp, TensorType
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.collector import collector_at_rest
-from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
-from xla_emitters.explore.blame import Blame, Computed, blamed, blamed_emission, diff_of_texts
-from xla_emitters.explore.check import (
-    Comparison,
-    KernelComparison,
-    StageComparison,
-    Verdict,
-    may_change_bits,
-    rounds_otherwise,
+from xla_emitters.explore.blame import (
+    Blame,
+    Computed,
+    Culprit,
+    Element,
+    Found,
+    Search,
+    Thread,
+    blamed,
+    blamed_emission,
+    blamed_hlo,
 )
+from xla_emitters.explore.compile import compile_text
+from xla_emitters.explore.module_stages import Comparison, KernelComparison, StageComparison, rounds_otherwise
+from xla_emitters.explore.on_devices import given_on_devices, on_each_device
 from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
+from xla_emitters.explore.program_bisect import search_program
+from xla_emitters.explore.verdict import Verdict, may_change_bits
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module, with_splits
+from xla_emitters.pipelines.kept_programs import read_text
+from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
+from xla_emitters.pipelines.program_inputs import given_inputs
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import Kernel, Launch, Slot
+from xla_emitters.program import Kernel, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.cpu_launcher import Slots
+from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.ptx_kernels import module_of_ptx
-from xla_emitters.runtime.reference import evaluate, own_value
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
-
-
-@dataclass(frozen=True)
-class Element:
-    """The first wrong element.
-
-    result  the array, as the program numbers it
-    index   in the logical array
-    was     value before the pass, `now` after it; `wanted` in the reference: as text
-    """
-
-    result: str
-    index: tuple[int, ...]
-    was: str
-    now: str
-    wanted: str
-
-
-@dataclass(frozen=True)
-class Thread:
-    """The thread that writes an element, or that wrote it before the pass: linear numbers, and coordinates in x, y, z.
-
-    writes  which element, where it is not that of the result: a program's kernel can be wrong long before the results are
-    """
-
-    block: int
-    thread: int
-    block_id: tuple[int, int, int]
-    thread_id: tuple[int, int, int]
-    writes: str = ""
-
-    @staticmethod
-    def of(lane: tuple[int, int], launch: Launch, writes: str = "") -> Thread:
-        block, thread = lane
-        return Thread(block, thread, _coordinates(block, launch.grid), _coordinates(thread, launch.block), writes)
-
-
-@dataclass(frozen=True)
-class Culprit:
-    """The first pass after which something is wrong.
-
-    kind       "numbers"; "execution" if running the kernel fails (a race, an access out of bounds); "crash" if the pass itself fails
-    kernel     name; "" for passes on HLO, which see all kernels
-    stage      the stage that the pass is part of
-    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back; "LLVM" behind the last pass
-    number     of the pass in its list, from 1; emission is 0
-    passes     number of passes in the list
-    summary    what is wrong, in one line, and `details` in several
-    blame      the op that the pass changed, and the diff around it
-    element, thread  None if not known
-    executed   how often a kernel was executed, or HLO evaluated, to find it
-    alternatives  passes that may be wrong instead: the IR between them cannot be executed
-    """
-
-    kind: str
-    kernel: str
-    stage: str
-    name: str
-    number: int
-    passes: int
-    summary: str
-    details: tuple[str, ...] = ()
-    blame: Blame = field(default_factory=Blame)
-    element: Element | None = None
-    thread: Thread | None = None
-    executed: int = 0
-    error: InternalError | None = None
-    alternatives: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as docs/json.md says."""
-        data = {name: value for name, value in asdict(replace(self, error=None)).items() if name != "error"}
-        return {**data, "pass": data.pop("name")}
-
-
-@dataclass(frozen=True)
-class Search:
-    """The result of a bisection.
-
-    culprit   None if nothing was found
-    executed  how often a kernel was executed, or HLO evaluated
-    kernels   number of kernels that were examined
-    """
-
-    culprit: Culprit | None
-    executed: int
-    kernels: int
+from xla_emitters.stablehlo_text import is_stablehlo
 
 
 @collector_at_rest()
 def bisect(
-    source: str | Path | ModuleOp,
+    source: str | Path | Program | ModuleOp,
     *,
+    sizes: Mapping[str, int] | None = None,
     blocks: int = 0,
     sanitize: bool = True,
     inputs: str | Path | StandardInput | Sequence[Array] | None = None,
@@ -158,22 +83,60 @@ def bisect(
     atol: float | None = None,
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
+    devices: int | None = None,
+    instead: str = "",
     **compiling: Unpack[CompileKeywords],
 ) -> Search:
     """Finds the first kernel and pass after which the numbers are wrong.
 
     The arguments are those of `check`. raises what `check` raises, except the InternalError of a pass, which is a culprit too
     """
-    how = Comparison("passes", blocks, sanitize, most_iterations)
+    if isinstance(source, str | Path) and is_stablehlo(read_text(source)[0]):
+        source = compile_text(*read_text(source), replace(CompileOptions(**compiling), stage="stablehlo"))
+    if isinstance(source, Program) and isinstance(source.compilation, Lowerings):
+        arrays = given_inputs(source, sizes or {}, inputs, seed, instead=instead)
+        return search_program(source, arrays, atol=atol, rtol=rtol, sanitize=sanitize, most_iterations=most_iterations)
+    if isinstance(source, Program):
+        compiling = {"target": source.target, "fusion": source.fusion, **compiling}
+        source = f"{source.hlo}\n"
+    how = Comparison("passes", blocks, sanitize, most_iterations, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
     module = source if isinstance(source, ModuleOp) else read_module(source)
+    if devices_wanted(devices_of(module) if options.fusion is None else 1, devices, "bisect") > 1:
+        return search_on_devices(module, how, options, cast("Any", inputs))
+    return search_module(module, how, options, inputs)
+
+
+def search_on_devices(
+    module: ModuleOp,
+    how: Comparison,
+    options: CompileOptions,
+    inputs: str | Path | StandardInput | Sequence[Sequence[Array]] | None,
+) -> Search:
+    """What the first device with a culprit finds; without one, what each does. raises as `check_on_devices`"""
+    found = on_each_device(
+        given_on_devices(module, options, inputs, how.seed),
+        lambda arrays: search_module(module, how, options, arrays),
+        lambda search: search.culprit is not None,
+    )
+    wrong = next((device for device in sorted(found) if found[device].culprit is not None), None)
+    return replace(found[min(found) if wrong is None else wrong], device=wrong)
+
+
+def search_module(
+    module: ModuleOp,
+    how: Comparison,
+    options: CompileOptions,
+    inputs: str | Path | StandardInput | Sequence[Array] | None,
+) -> Search:
+    """`bisect` of a module of HLO on one device."""
     options, _ = with_splits(module, options)
     executed = kernels = 0
     for every_pass in (False, True):
         search = None
         try:
-            search = _Bisection.of(module, options, how, inputs, seed, atol, rtol)
+            search = _Bisection.of(module, options, how, inputs)
             search.every_pass, search.executed = every_pass, executed
             search.compare_text()
             made = (
@@ -183,21 +146,13 @@ def bisect(
             )
             program = compile_module(module, made, observers=search.observer, graph_observer=search.graph_observer)
             search.compare_ptx(program)
-        except _Found as found:
+        except Found as found:
             return Search(found.culprit, found.culprit.executed, search.kernels if search else 0)
         except InternalError as error:
             culprit = search.crash(error) if search else _crash(error, "", _number_in_graph(error.stage), len(GRAPH))
             return Search(culprit, culprit.executed, search.kernels if search else 0)
         executed, kernels = search.executed, search.kernels
     return Search(None, executed, kernels)
-
-
-class _Found(Exception):
-    """Ends the compilation early: the culprit is known."""
-
-    def __init__(self, culprit: Culprit) -> None:
-        super().__init__(culprit.summary)
-        self.culprit = culprit
 
 
 class _Bisection(StageComparison):
@@ -217,7 +172,7 @@ class _Bisection(StageComparison):
         super().compare_text()
         self.executed += 1
         if (problem := self.problem_in_hlo) is not None:
-            raise _Found(
+            raise Found(
                 Culprit("numbers", "", "hlo", "print and parse", 0, len(GRAPH), problem.summary, problem.details)
             )
 
@@ -231,7 +186,7 @@ class _Bisection(StageComparison):
             culprit = Culprit(
                 "numbers", "", "graph", name, number, len(GRAPH), summary, problem.details, blame, element
             )
-            raise _Found(replace(culprit, executed=self.executed + self.evaluated))
+            raise Found(replace(culprit, executed=self.executed + self.evaluated))
         self._before = module.clone()
 
     def _problem_in_buffers(self, module: ModuleOp) -> Verdict | None:
@@ -347,7 +302,7 @@ class _KernelBisection(KernelComparison):
         self._probe()
 
     def _probe(self) -> None:
-        """Executes the IR after the last pass; if it is wrong, raises _Found for the first wrong pass since the last probe."""
+        """Executes the IR after the last pass; if it is wrong, raises Found for the first wrong pass since the last probe."""
         low, high = -1, len(self._since) - 1
         wrong = self._judge(high)
         if not isinstance(wrong, Verdict):
@@ -362,7 +317,7 @@ class _KernelBisection(KernelComparison):
             else:
                 low, results[middle] = middle, outcome
         before = self._since[low] if low >= 0 else self._right
-        raise _Found(self._culprit(before, results.get(low, self._right_results), self._since[high], wrong))
+        raise Found(self._culprit(before, results.get(low, self._right_results), self._since[high], wrong))
 
     def _judge(self, position: int) -> Slots | Verdict:
         """The results after the pass at `position` since the last probe, or what is wrong with them."""
@@ -452,84 +407,3 @@ class _KernelBisection(KernelComparison):
 
 def _is_computed_float(op: Operation) -> bool:
     return not isinstance(op, llvm.ConstantOp) and any(isinstance(result.type, AnyFloat) for result in op.results)
-
-
-def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
-    x, y, _ = extents
-    return number % x, number // x % y, number // (x * y)
-
-
-# ---- passes on HLO ---------------------------------------------------------------------------------------
-
-
-ValueOf = Callable[..., Any]
-"""The parameter `value_of` of `evaluate`."""
-
-
-def blamed_hlo(
-    before: ModuleOp | None,
-    after: ModuleOp,
-    inputs: Sequence[Array],
-    wanted: Sequence[Array],
-    value_of: ValueOf = own_value,
-) -> tuple[Blame, Element | None]:
-    """The first instruction with a changed value, else the first new one, and the first wrong element of the results.
-
-    value_of  returns the value of an instruction
-    """
-    results = evaluate(entry_of(after), inputs, value_of=value_of)
-    element = next(_wrong_elements(results, wanted), None)
-    new = print_hlo(after, of_program=True)
-    if before is None:
-        return Blame(), element
-    values = _values_by_name(before, inputs, value_of)
-    known = [array for arrays in values.values() for array in arrays]
-    changed = [
-        op
-        for op, array in _values_in_order(after, inputs, value_of)
-        if not any(
-            a.shape == array.shape and a.dtype == array.dtype and not differing(a, array).any()
-            for a in values.get(op.instruction_name.data, known)
-        )
-    ]
-    # New instructions may have new values and be right; a changed value of an old instruction is wrong.
-    op = next((op for op in changed if op.instruction_name.data in values), next(iter(changed), None))
-    old, lines = print_hlo(before, of_program=True), new.split("\n")
-    if op is None:
-        return Blame(diff=diff_of_texts(old, new)), element
-    name = op.instruction_name.data
-    at = next((number for number, line in enumerate(lines) if f"%{name} = " in line), 0)
-    place = written_at(op)
-    blame = Blame(lines[at].strip(), False, (name,), str(place) if place else "", diff_of_texts(old, new, None, at))
-    return blame, element
-
-
-def _wrong_elements(results: Sequence[Array], wanted: Sequence[Array]) -> Any:
-    # A wrong pass may change the number of results, and their sizes: then there is no element to show.
-    for number, (now, right) in enumerate(zip(results, wanted, strict=False)):
-        if now.shape != right.shape:
-            continue
-        different = differing(now, right)
-        if different.any():
-            index = tuple(map(int, np.argwhere(different)[0]))
-            yield Element(f"result {number}", index, str(right[index]), str(now[index]), str(right[index]))
-
-
-def _values_in_order(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> list[tuple[HloOp, Array]]:
-    found = list[tuple[HloOp, Array]]()
-
-    def remembered(op: Any, operands: Sequence[Any], call: Callable[..., Any]) -> Any:
-        value: Any = value_of(op, operands, call)
-        if isinstance(value, np.ndarray):
-            found.append((op, cast(Array, value)))
-        return cast(Any, value)
-
-    evaluate(entry_of(module), inputs, value_of=remembered)
-    return found
-
-
-def _values_by_name(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> dict[str, list[Array]]:
-    found = dict[str, list[Array]]()
-    for op, array in _values_in_order(module, inputs, value_of):
-        found.setdefault(op.instruction_name.data, []).append(array)
-    return found

@@ -18,8 +18,8 @@ import difflib
 import re
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -27,12 +27,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import SymbolOpInterface
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.printer import print_ir_with_lines
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import XlaEmittersError
+from xla_emitters.errors import InternalError, XlaEmittersError
+from xla_emitters.fusions.entry import entry_of
+from xla_emitters.hlo_text import print_hlo
+from xla_emitters.program import Launch
 from xla_emitters.rewrite.locations import instructions_of, place_of
+from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.reference import evaluate, own_value
 from xla_emitters.runtime.simt.follow import Number
 
@@ -41,6 +45,41 @@ MOST_LINES = 24
 
 Computed = Sequence[tuple[Operation, tuple[Number, ...]]]
 """The type of `LaneValues.computed`."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """The first wrong element.
+
+    result  the array, as the program numbers it
+    index   in the logical array
+    was     value before the pass, `now` after it; `wanted` in the reference: as text
+    """
+
+    result: str
+    index: tuple[int, ...]
+    was: str
+    now: str
+    wanted: str
+
+
+@dataclass(frozen=True)
+class Thread:
+    """The thread that writes an element, or that wrote it before the pass: linear numbers, and coordinates in x, y, z.
+
+    writes  which element, where it is not that of the result: a program's kernel can be wrong long before the results are
+    """
+
+    block: int
+    thread: int
+    block_id: tuple[int, int, int]
+    thread_id: tuple[int, int, int]
+    writes: str = ""
+
+    @staticmethod
+    def of(lane: tuple[int, int], launch: Launch, writes: str = "") -> Thread:
+        block, thread = lane
+        return Thread(block, thread, _coordinates(block, launch.grid), _coordinates(thread, launch.block), writes)
 
 
 @dataclass(frozen=True)
@@ -59,6 +98,75 @@ class Blame:
     instructions: tuple[str, ...] = ()
     place: str = ""
     diff: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The first pass after which something is wrong.
+
+    kind       "numbers"; "execution" if running the kernel fails (a race, an access out of bounds); "crash" if the pass itself fails
+    kernel     name; "" for passes on HLO, which see all kernels
+    stage      the stage that the pass is part of
+    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back; "LLVM" behind the last pass
+    number     of the pass in its list, from 1; emission is 0
+    passes     number of passes in the list
+    summary    what is wrong, in one line, and `details` in several
+    blame      the op that the pass changed, and the diff around it
+    element, thread  None if not known
+    executed   how often a kernel was executed, or HLO evaluated, to find it
+    alternatives  passes that may be wrong instead: the IR between them cannot be executed
+    """
+
+    kind: str
+    kernel: str
+    stage: str
+    name: str
+    number: int
+    passes: int
+    summary: str
+    details: tuple[str, ...] = ()
+    blame: Blame = field(default_factory=Blame)
+    element: Element | None = None
+    thread: Thread | None = None
+    executed: int = 0
+    error: InternalError | None = None
+    alternatives: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        data = {name: value for name, value in asdict(replace(self, error=None)).items() if name != "error"}
+        return {**data, "pass": data.pop("name")}
+
+
+@dataclass(frozen=True)
+class Search:
+    """The result of a bisection.
+
+    culprit   None if nothing was found
+    executed  how often a kernel was executed, or HLO evaluated
+    kernels   number of kernels that were examined
+    last      of a program: what the last comparison found
+    device    of a module for several devices: where the culprit was found
+    """
+
+    culprit: Culprit | None
+    executed: int
+    kernels: int
+    last: str = ""
+    device: int | None = None
+
+
+class Found(Exception):
+    """Ends the compilation early: the culprit is known."""
+
+    def __init__(self, culprit: Culprit) -> None:
+        super().__init__(culprit.summary)
+        self.culprit = culprit
+
+
+def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _ = extents
+    return number % x, number // x % y, number // (x * y)
 
 
 def blamed(before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed) -> Blame:
@@ -282,3 +390,79 @@ def _shortened(lines: Sequence[str], at: str) -> tuple[str, ...]:
     shown = list(lines[first : first + MOST_LINES])
     before, after = first, len(lines) - first - MOST_LINES
     return (*([f"... {before} lines"] if before else []), *shown, *([f"... {after} lines"] if after else []))
+
+
+# ---- passes on HLO ---------------------------------------------------------------------------------------
+
+
+ValueOf = Callable[..., Any]
+"""The parameter `value_of` of `evaluate`."""
+
+
+def blamed_hlo(
+    before: ModuleOp | None,
+    after: ModuleOp,
+    inputs: Sequence[Array],
+    wanted: Sequence[Array],
+    value_of: ValueOf = own_value,
+) -> tuple[Blame, Element | None]:
+    """The first instruction with a changed value, else the first new one, and the first wrong element of the results.
+
+    value_of  returns the value of an instruction
+    """
+    results = evaluate(entry_of(after), inputs, value_of=value_of)
+    element = next(_wrong_elements(results, wanted), None)
+    new = print_hlo(after, of_program=True)
+    if before is None:
+        return Blame(), element
+    values = _values_by_name(before, inputs, value_of)
+    known = [array for arrays in values.values() for array in arrays]
+    changed = [
+        op
+        for op, array in _values_in_order(after, inputs, value_of)
+        if not any(
+            a.shape == array.shape and a.dtype == array.dtype and not differing(a, array).any()
+            for a in values.get(op.instruction_name.data, known)
+        )
+    ]
+    # New instructions may have new values and be right; a changed value of an old instruction is wrong.
+    op = next((op for op in changed if op.instruction_name.data in values), next(iter(changed), None))
+    old, lines = print_hlo(before, of_program=True), new.split("\n")
+    if op is None:
+        return Blame(diff=diff_of_texts(old, new)), element
+    name = op.instruction_name.data
+    at = next((number for number, line in enumerate(lines) if f"%{name} = " in line), 0)
+    place = written_at(op)
+    blame = Blame(lines[at].strip(), False, (name,), str(place) if place else "", diff_of_texts(old, new, None, at))
+    return blame, element
+
+
+def _wrong_elements(results: Sequence[Array], wanted: Sequence[Array]) -> Any:
+    # A wrong pass may change the number of results, and their sizes: then there is no element to show.
+    for number, (now, right) in enumerate(zip(results, wanted, strict=False)):
+        if now.shape != right.shape:
+            continue
+        different = differing(now, right)
+        if different.any():
+            index = tuple(map(int, np.argwhere(different)[0]))
+            yield Element(f"result {number}", index, str(right[index]), str(now[index]), str(right[index]))
+
+
+def _values_in_order(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> list[tuple[HloOp, Array]]:
+    found = list[tuple[HloOp, Array]]()
+
+    def remembered(op: Any, operands: Sequence[Any], call: Callable[..., Any]) -> Any:
+        value: Any = value_of(op, operands, call)
+        if isinstance(value, np.ndarray):
+            found.append((op, cast(Array, value)))
+        return cast(Any, value)
+
+    evaluate(entry_of(module), inputs, value_of=remembered)
+    return found
+
+
+def _values_by_name(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> dict[str, list[Array]]:
+    found = dict[str, list[Array]]()
+    for op, array in _values_in_order(module, inputs, value_of):
+        found.setdefault(op.instruction_name.data, []).append(array)
+    return found

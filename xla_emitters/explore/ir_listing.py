@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from xdsl.dialects import gpu
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp
-from xdsl.dialects.vector import TransferReadOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.llvm import GlobalOp
+from xla_emitters.dialects.mlir.vector import TransferReadOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.rewrite.folders import constant_integer

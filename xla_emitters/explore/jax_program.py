@@ -44,6 +44,7 @@ from xla_emitters.explore.optimize import counts_of
 from xla_emitters.explore.optimized_texts import dropped_round_trips, optimized
 from xla_emitters.explore.xla import Flag, whole_text
 from xla_emitters.extras import install_command
+from xla_emitters.library.arguments import numpy_type
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
@@ -51,6 +52,7 @@ from xla_emitters.program import Compiled, Program
 from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.device_arrays import whole_specs
+from xla_emitters.runtime.dlpack import as_type
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.trace import Remark, Step, Trace
 
@@ -76,7 +78,8 @@ class JaxProgram(Program):
         """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
 
         arguments  NumPy, JAX or CuPy arrays and Python numbers
-        returns    the function's tree, of CuPy arrays from a GPU; else of JAX arrays if an argument is one, else of NumPy's
+        returns    the function's tree: of JAX arrays if an argument is one, where they were computed; else of CuPy's from a GPU, of NumPy's
+                   from a CPU
         raises     DataError for another tree, or for arrays that do not fit; ToolError on a GPU without CuPy
         """
         return self.on(platform_of(_jax().tree.leaves((arguments, keywords))))(*arguments, **keywords)
@@ -125,12 +128,12 @@ class OnTrees(OnPlatform):
         return self.of_arrays.log
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
-        """The function's tree: of CuPy arrays if an argument is on a GPU; else of JAX arrays if one is JAX's; else of NumPy's."""
+        """The function's tree: of JAX arrays if an argument is one and all are where this runs; else as `Program.on` returns them."""
         leaves = _kept_leaves(self.program, inputs, keywords)
         results = self.run(self.program.inputs(leaves, on_host=self.platform == "cpu"))
         jax = _jax()
-        if platform_of(leaves) == "cpu" and any(isinstance(leaf, jax.Array) for leaf in leaves):
-            results = [jax.numpy.asarray(result) for result in results]
+        if any(isinstance(leaf, jax.Array) for leaf in leaves):
+            results = [_of_jax(result, spec.dtype) for result, spec in zip(results, self.program.results, strict=True)]
         return jax.tree.unflatten(self.program.out_tree, results)
 
 
@@ -295,6 +298,16 @@ def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> JaxProg
     values = {row.name: getattr(program, row.name) for row in fields(Program)}
     kept = tuple(exported.module_kept_var_idx)
     return JaxProgram(**values, in_tree=exported.in_tree, out_tree=exported.out_tree, kept=kept)
+
+
+def _of_jax(result: Any, name: str) -> Any:
+    """A result as JAX's array of HLO's type `name`: without a copy where it is on a GPU, and DLPack has the type."""
+    jax = _jax()
+    if isinstance(result, np.ndarray):
+        return jax.numpy.asarray(result)
+    found = jax.dlpack.from_dlpack(as_type(result, name))
+    wanted = numpy_type(name)
+    return found if found.dtype == wanted else found.astype(wanted)  # elements below eight bits have a byte each
 
 
 def _kept_leaves(program: JaxProgram, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:

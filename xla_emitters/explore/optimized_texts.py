@@ -22,8 +22,7 @@ from xla_emitters.errors import ToolError
 from xla_emitters.explore.optimize import optimize
 from xla_emitters.explore.xla import Flag
 from xla_emitters.lowering.tools import find_tool
-from xla_emitters.pipelines.kept_programs import own_fingerprint
-from xla_emitters.runtime.program_cache import cache_directory, is_disabled, key_of, optimized_entries
+from xla_emitters.runtime.cache import OPTIMIZED, Cache, is_disabled, key_of
 from xla_emitters.trace import Remark
 
 _PACKAGES = re.compile(r"jaxlib|jax-cuda\d+-p(?:jrt|lugin)")
@@ -48,7 +47,7 @@ def optimized(
     """
     if not cache or is_disabled():
         return optimize(text, target, flags, devices=devices, name=name, remark=remark)
-    entries = optimized_entries(cache_directory())
+    entries = Cache.of(OPTIMIZED)
     key = key_of(
         text, name, repr(device(target)), repr(devices), json.dumps(dict(flags or {}), sort_keys=True), _versions()
     )
@@ -66,13 +65,13 @@ def optimized(
 
 
 def _versions() -> str:
-    """All that the answer depends on beside the request: XLA, the ptxas that it finds, and the code here that asks it."""
+    """What the answer depends on beside the request and the code here that asks it: XLA, and the ptxas that it finds."""
     packages = {f"{each.name} {each.version}" for each in distributions() if _PACKAGES.fullmatch(each.name or "")}
     try:
         tool = str(find_tool("ptxas"))
     except ToolError:
         tool = ""
-    return " ".join((*sorted(packages), tool, own_fingerprint()))
+    return " ".join((*sorted(packages), tool))
 
 
 _CONVERT = re.compile(

@@ -12,11 +12,11 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import Any
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.other_spelling import of_dictionaries
 from xla_emitters.explore.ir_difference import Difference, KernelIr, difference
 from xla_emitters.explore.xla_log import State, XlaLog

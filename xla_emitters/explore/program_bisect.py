@@ -1,6 +1,6 @@
 """Finds the pass that made the numbers of a program with unknown sizes wrong, by executing every state between two passes at given sizes.
 
-    bisect_program(program, drawn_inputs(program, {"b": 2, "s": 16}, seed=0))
+    bisect("layer.mlir", sizes={"b": 2, "s": 16})
 
       stablehlo ... fused          the IR after each pass, on tensors or buffers
       loops, kernels, host         the same, kernels on the CPU executor
@@ -30,15 +30,13 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
-from xla_emitters.explore.bisect import Culprit, Element, Search, Thread, blamed_hlo
-from xla_emitters.explore.blame import Blame, blamed
-from xla_emitters.explore.check import TOLERANT, Reference, Verdict
-from xla_emitters.explore.programs import changed_results, reference_of
+from xla_emitters.explore.blame import Blame, Culprit, Element, Found, Search, Thread, blamed, blamed_hlo
+from xla_emitters.explore.verdict import TOLERANT, Reference, Verdict, changed_results, reference_of
 from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.explore.wrong_thread import Difference, first_difference
 from xla_emitters.pipelines.lowerings import Lowerings, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.pass_lists import program_rows, rows_of
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
@@ -59,7 +57,7 @@ CPU_STAGE = "cpu"
 
 
 @collector_at_rest()
-def bisect_program(
+def search_program(
     program: Program,
     inputs: Sequence[Array],
     *,
@@ -68,31 +66,19 @@ def bisect_program(
     sanitize: bool = True,
     most_iterations: int = MOST_ITERATIONS,
 ) -> Search:
-    """Finds the first pass after which the numbers of a program are wrong.
-
-    inputs    arguments that fit
-    sanitize  whether races of kernels, and reads of unwritten shared memory, are wrong too
-    raises    DataError for arguments that do not fit; Unsupported for a program that NumPy cannot evaluate
-    """
+    """`bisect` of a program on arguments that fit. raises DataError for others; Unsupported for a program that NumPy cannot evaluate"""
     arrays = lowerings_of(program).checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
     search = _Search(program, arrays, reference, sanitize=sanitize)
+    culprit = None
     try:
         search.compile()
         search.compare_kernels()
-    except _Found as found:
-        return Search(found.culprit, search.executed, search.kernels)
+    except Found as found:
+        culprit = found.culprit
     except InternalError as error:
-        return Search(search.crash(error), search.executed, search.kernels)
-    return Search(None, search.executed, search.kernels)
-
-
-class _Found(Exception):
-    """Ends the compilation early: the culprit is known."""
-
-    def __init__(self, culprit: Culprit) -> None:
-        super().__init__(culprit.summary)
-        self.culprit = culprit
+        culprit = search.crash(error)
+    return Search(culprit, search.executed, search.kernels, search.last)
 
 
 @dataclass(frozen=True)
@@ -135,13 +121,17 @@ class _Search:
     skipped  states since then that nothing executes
     is_free  a pass since then may change bits
     copy     what the last pass over the whole program left
+    last     what the last comparison found
     """
 
     def __init__(self, program: Program, arrays: list[Array], reference: Reference, *, sanitize: bool) -> None:
         self.program, self.arrays, self.reference, self.sanitize = program, arrays, reference, sanitize
         self.source, own = lowerings_of(program).source, lowerings_of(program).options
-        self.options = CompileOptions(target=program.target, record="none", pass_options=own.pass_options)
+        self.options = CompileOptions(
+            target=program.target, record="none", pass_options=own.pass_options, pipeline=own.pipeline
+        )
         self.executed = self.kernels = 0
+        self.last = "nothing was executed"
         self._right: _State | None = None
         self._results: Sequence[Array] = reference.values
         self._skipped = list[_State]()
@@ -152,8 +142,9 @@ class _Search:
     # ------------------------------------------------------------------------------------------------------- the passes
 
     def compile(self) -> None:
-        observe = self._observer(_whole_program())
-        compiled = lowerings_of(compile_program(self.source, self.options, observe=observe))
+        observe = self._observer(_whole_program(self.options))
+        self.program = compile_program(self.source, self.options, observe=observe)
+        compiled = lowerings_of(self.program)
         assert compiled.fused is not None
         before = self._right, self._results, self._copy
         try:
@@ -179,7 +170,9 @@ class _Search:
         return observe
 
     def _kernels(self, lowering: GpuLowering) -> None:
-        """Judges all kernels after each pass over kernels."""
+        """Judges all kernels after each pass over kernels; not those that the caller's passes made for their own host program."""
+        if program_rows(self.options)[1] is not None:
+            return
         rows, host = rows_of("program-kernel"), lowering.at("kernels")
         names = [kernel.name for kernel in lowering.kernels]
         self.kernels = len(names)
@@ -225,11 +218,11 @@ class _Search:
             return
         rows = rows_of("program-kernel")
         if (earlier := self._wrong_at(RUN_ON_KERNELS[0])) is not None:
-            wrong, rows = earlier, _whole_program()
+            wrong, rows = earlier, _whole_program(self.options)
         names = [row.make(self.options).name for row in rows]
         number = next(number for number, name in enumerate(names, 1) if name in TOLERANT)
         state = _State(names[number - 1], rows, number, {}, list)
-        raise _Found(replace(self._culprit(state, "numbers", wrong.summary), kernel=wrong.name))
+        raise Found(replace(self._culprit(state, "numbers", wrong.summary), kernel=wrong.name))
 
     def _wrong_at(self, stage: str) -> Verdict | None:
         """NumPy's verdict on the first wrong kernel of a stage."""
@@ -251,7 +244,7 @@ class _Search:
         return load_any(host, launched).run_on_garbage(_copies(self.arrays))
 
     def _judge(self, state: _State) -> None:
-        """Executes a state unless it is that before it. raises _Found where it is wrong"""
+        """Executes a state unless it is that before it. raises Found where it is wrong"""
         self._is_free |= state.name in TOLERANT
         if state.modules and state.is_as(self._skipped[-1] if self._skipped else self._right):
             return
@@ -261,19 +254,20 @@ class _Search:
         except Unsupported as error:
             self._skipped.append(state)
             if state.ends_a_stage:
-                raise _Found(self._culprit(state, "execution", error.message, failure=error)) from error
+                raise Found(self._culprit(state, "execution", error.message, failure=error)) from error
             return
         except Exception as error:
             if isinstance(error, InternalError) and not state.modules:
                 raise  # of a pass: a call compiles the rest
             has_message = isinstance(error, ExecutionError | InternalError)
             summary = error.message if has_message else f"{type(error).__name__}: {error}"
-            raise _Found(self._culprit(state, "execution", summary, failure=error)) from error
+            raise Found(self._culprit(state, "execution", summary, failure=error)) from error
         changed = "" if self._is_free else changed_results(found, self._results)
         verdict = self.reference.compare(found)
         if changed or not verdict.ok:
             culprit = self._culprit(state, "numbers", changed or verdict.summary, found)
-            raise _Found(culprit)
+            raise Found(culprit)
+        self.last = verdict.summary
         self._right, self._results, self._skipped, self._is_free = state, found, [], False
 
     def _difference(self, state: _State, failure: Exception | None) -> Difference | None:
@@ -371,9 +365,10 @@ def _thread(difference: Difference) -> Thread | None:
     return Thread.of(difference.lane, difference.launch, element)
 
 
-def _whole_program() -> tuple[Row, ...]:
+def _whole_program(options: CompileOptions) -> tuple[Row, ...]:
     """The passes over whole programs."""
-    return (*rows_of("program"), *rows_of("program-loops"), *rows_of("program-host"))
+    rows, later = program_rows(options)
+    return (*rows, *(later or (*rows_of("program-loops"), *rows_of("program-host"))))
 
 
 def _kernels_in(module: ModuleOp) -> dict[str, gpu.ModuleOp]:

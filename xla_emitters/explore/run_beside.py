@@ -19,7 +19,8 @@ import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.explore.check import Comparison, KernelComparison, StageComparison, Verdict
+from xla_emitters.explore.module_stages import Comparison, KernelComparison, StageComparison
+from xla_emitters.explore.verdict import Verdict
 from xla_emitters.pipelines.compiler import compile_module, read_module, with_splits
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Kernel, Launch
@@ -73,8 +74,8 @@ def run_beside(
     module = read_module(source)
     options = replace(options or CompileOptions(), record="none")
     options, _ = with_splits(module, options)
-    how = Comparison("llvm-dialect", blocks)
-    comparison = StageComparison.of(module, options, how, seed=seed)
+    how = Comparison("llvm-dialect", blocks, seed=seed)
+    comparison = StageComparison.of(module, options, how)
     options = replace(options, stage="ptx")
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
     rows = list[ResultRow]()

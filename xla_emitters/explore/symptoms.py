@@ -23,10 +23,10 @@ from typing import Any
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
 from xla_emitters.explore.bisect import bisect
-from xla_emitters.explore.check_anything import check
+from xla_emitters.explore.check import check
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.program_bisect import CPU_STAGE, bisect_program
-from xla_emitters.explore.programs import reference_of
+from xla_emitters.explore.program_bisect import CPU_STAGE
+from xla_emitters.explore.verdict import reference_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.lowerings import lowerings_of
@@ -105,11 +105,11 @@ def wrong_in(
     """How a module or a program is wrong; None if it is not.
 
     sizes   of a program: symbol -> size
-    raises  what `bisect` and `bisect_program` raise, except the InternalError of a pass; DataError for unknown symbols
+    raises  what `bisect` raises, except the InternalError of a pass; DataError for unknown symbols
     """
     if is_stablehlo(text):
         program = compile_text(text, "program.mlir", replace(options, record="none"))
-        culprit = bisect_program(program, drawn_inputs(program, sizes or {}, seed)).culprit
+        culprit = bisect(program, sizes=sizes, seed=seed).culprit
         open_sizes, others = open_sizes_of(program), (ALL, CPU_STAGE, PASSES)
     else:
         culprit = bisect(text, blocks=blocks, seed=seed, **replace(options, verify=True).as_keywords()).culprit

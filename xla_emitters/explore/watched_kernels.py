@@ -21,16 +21,16 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, WatchOp, tensor_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.dtypes import Array, dtype_of
-from xla_emitters.explore.check import Verdict
 from xla_emitters.explore.program_cost import RecordedKernels
+from xla_emitters.explore.verdict import Verdict
 from xla_emitters.kernels.captures import captured_by
 from xla_emitters.loops.combine import WIDENED, Reducer, reduced_dims
 from xla_emitters.loops.roots import roots_of

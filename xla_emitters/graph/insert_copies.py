@@ -1,7 +1,9 @@
 """Inserts copies that HLO leaves implicit: of results without an array of their own, and of updated arrays that are still needed. On HLO.
 
-    ROOT all = tuple(f, p, f)               p and the second f are replaced by results of fusions that copy
-    u = fusion(p, ...), an update of p      fusion(c, ...), output_to_operand_aliasing={{}: (0, {})}; c is a fusion that copies p
+    ROOT all = tuple(f, p, f)               tuple(f, copy(p), copy(f))
+    u = fusion(p, ...), an update of p      fusion(copy(p), ...), output_to_operand_aliasing={{}: (0, {})}
+
+A copy is an instruction of the host computation, not a kernel: a step that copies memory, as XLA's thunk does.
 
 An update is in place if the result is in the updated array's buffer: as the module's `input_output_alias` says, or if the array is a
 temporary of the program that is not needed any more (`fusions/overwrites.py`); so a loop's body updates the loop's state without a copy.
@@ -34,6 +36,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.fusions.buffers import can_be_in_place
@@ -44,7 +47,7 @@ from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.overwrites import may_overwrite, next_values, state_leaf
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import HloFusion
-from xla_emitters.graph.fusion_parts import Part, Parting, aliasing, copying, may_write, wrap_entry
+from xla_emitters.graph.fusion_parts import Part, Parting, aliasing, may_write, wrap_entry
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -69,7 +72,7 @@ def insert_copies(module: ModuleOp) -> None:
         entry = wrap_entry(entry)
     names = Names(module)
     for user, number in list(_results_of_others(entry)):
-        user.operands[number] = copying(names, user.operands[number], user.operands[number].type, user, "copy")
+        user.operands[number] = names.add(CopyOp([user.operands[number]], user.operands[number].type, "copy"), user)
     bodies = loop_bodies(entry)
     made = {key: numbers for body in bodies for key, numbers in next_values(body).items()}
     for fusion in list(host_fusions(entry)):
@@ -200,5 +203,5 @@ def _update_copies(
         operand = fusion.operands[number]
         if not (is_there or may_overwrite(operand, fusion, bodies)):
             name = f"{fusion.instruction_name.data}.copy"
-            fusion.operands[number] = copying(names, operand, operand.type, fusion, name)
+            fusion.operands[number] = names.add(CopyOp([operand], operand.type, name), fusion)
     fusion.output_to_operand_aliasing = aliasing(updated, is_tuple=isinstance(fusion.result.type, TupleType))

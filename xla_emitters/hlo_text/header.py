@@ -25,11 +25,10 @@ from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import TokenKind
 from xla_emitters.hlo_text.shapes import ShapeReader
+from xla_emitters.hlo_text.stack_frames import TABLES
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
-TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-STACK_TABLES = "hlo.stack_tables"
 ALIASES = "hlo.input_output_alias"
 ENTRY_LAYOUT = "hlo.entry_computation_layout"
 

@@ -59,10 +59,11 @@ from xla_emitters.dialects.hlo.types import TokenType, dims_of, is_array, same_s
 from xla_emitters.errors import SHOWN, ParseError, Place, VerifyError
 from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
 from xla_emitters.hlo_text.cursor import Cursor
-from xla_emitters.hlo_text.header import STACK_TABLES, TABLES, parse_attributes, parse_stack_tables, verify_header
+from xla_emitters.hlo_text.header import parse_attributes, parse_stack_tables, verify_header
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
 from xla_emitters.hlo_text.shapes import ShapeReader, suggested_type
+from xla_emitters.hlo_text.stack_frames import STACK_TABLES, TABLES
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 

@@ -28,8 +28,8 @@ from xla_emitters.dialects.hlo.host import CAPTURES
 from xla_emitters.dialects.hlo.types import AliasAttr, type_text
 from xla_emitters.errors import InternalError
 from xla_emitters.hlo_text.attributes import COMMON, SYNTAX, attributes_of
-from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.hlo_text.literals import literal_text
+from xla_emitters.hlo_text.stack_frames import STACK_TABLES
 
 _HYPHENATED = {name.replace("-", "_"): name for name in COMMON}
 

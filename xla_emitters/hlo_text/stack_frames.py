@@ -34,7 +34,10 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp
-from xla_emitters.hlo_text.header import STACK_TABLES, TABLES
+
+TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+STACK_TABLES = "hlo.stack_tables"
+"""Attribute of a module: the text of these tables."""
 
 _ROW = re.compile(r'^\s*(\d+)\s+(?:"((?:[^"\\]|\\.)*)"|\{(.*)\})\s*$')
 _FIELD = re.compile(r"(\w+)=(\d+)")

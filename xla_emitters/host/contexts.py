@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import ContextType, StreamOp
+from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.rewrite.kernel_pass import refusal
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, memref
 from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, Use
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -32,6 +31,7 @@ from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import DispatchOp, SendOutputOp, is_marker, type_code
 from xla_emitters.dialects.hlo.constant import dense, is_dense, undense
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import arith, cf, memref
 from xla_emitters.dtypes import Array, DType, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.host.contexts import context_of, stream_of

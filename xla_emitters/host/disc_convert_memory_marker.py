@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.disc_ral import MARKER, DispatchOp, is_marker
 from xla_emitters.dialects.lmhlo import space_of
+from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.host.contexts import context_of, sizes_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

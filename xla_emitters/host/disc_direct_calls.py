@@ -31,7 +31,6 @@ from itertools import product
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr, i1, i8, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import BlockInsertPoint, InsertPoint, Rewriter
@@ -42,7 +41,7 @@ from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT, in
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp, rows
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, cf, func, llvm, memref
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.host.call_context import context_field, word_at

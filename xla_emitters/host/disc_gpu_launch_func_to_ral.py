@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, gpu
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import DispatchOp
+from xla_emitters.dialects.mlir import arith, gpu
 from xla_emitters.host.contexts import context_of, stream_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRefType, ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import CONTEXT, ContextType, RecvInputOp, SendOutputOp
+from xla_emitters.dialects.mlir import func
 from xla_emitters.host.contexts import context_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import functions

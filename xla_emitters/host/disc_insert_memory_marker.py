@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import MARKER, is_marker, type_code
 from xla_emitters.dialects.lmhlo import space_of, tensor_of
+from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import cf, func, scf
 from xdsl.dialects.builtin import DenseIntElementsAttr, ModuleOp, VectorType, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import BlockInsertPoint, Rewriter
 
 from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.mlir import cf, func, scf
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.split import split_before
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, MemRefType, ModuleOp, i1, i8, i32
 from xdsl.dialects.builtin import UnrealizedConversionCastOp as CastOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -27,7 +26,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import ContextType, StreamOp, StreamType
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, func, llvm, memref
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.host.memref_descriptors import (
     HEAD,

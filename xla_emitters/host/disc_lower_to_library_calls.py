@@ -25,7 +25,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -36,6 +35,7 @@ from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
 from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, RANDOM_SEED
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.host.contexts import context_of, sizes_of, stream_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

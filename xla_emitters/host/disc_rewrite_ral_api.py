@@ -30,7 +30,6 @@ from functools import partial
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
@@ -54,7 +53,7 @@ from xla_emitters.dialects.disc_ral import (
 )
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, space_of
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, cf, func, llvm
 from xla_emitters.host.call_context import context_field
 from xla_emitters.host.contexts import context_of
 from xla_emitters.host.memref_descriptors import POINTER, as_i64, buffer_of, cast, part_types, parts_of

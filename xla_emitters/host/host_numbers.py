@@ -15,7 +15,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import gpu, memref
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -24,6 +23,7 @@ from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import gpu, memref
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import loops_of
 from xla_emitters.program.integer_forms import PRED, Compute, computed

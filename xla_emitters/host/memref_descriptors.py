@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
@@ -27,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dtypes import dtype_of
 
 POINTER = llvm.LLVMPointerType()

@@ -22,7 +22,6 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.dialects import arith, func, gpu, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -30,6 +29,7 @@ from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import arith, func, gpu, memref, scf
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constant_name

@@ -8,7 +8,7 @@ of int64 are sticky and mean "no bound known": a lower end of `MIN` means that t
 `MAX` that there is no upper bound, and arithmetic that overflows past an extreme returns that extreme.
 
 Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` means that it depends on the
-values. `==` compares the intervals themselves, so that they can be keys; `is_equal_to` compares the values.
+values. `==` compares the intervals themselves, so that they can be keys.
 Source: docs/reference/1 2.3 "Interval arithmetic"; XLA hlo/analysis/interval.h.
 """
 
@@ -183,19 +183,6 @@ class Interval:
     def __le__(self, other: Interval | int) -> bool | None:
         greater = self > other
         return None if greater is None else not greater
-
-    def is_equal_to(self, other: Interval | int) -> bool | None:
-        """Three-valued equality of the values; `==` compares the intervals.
-
-        >>> Interval(3, 3).is_equal_to(3), Interval(0, 3).is_equal_to(3), Interval(0, 3).is_equal_to(4)
-        (True, None, False)
-        """
-        other = _as_interval(other)
-        if not self.is_feasible or not other.is_feasible:
-            return None
-        if not self.intersect(other).is_feasible:
-            return False
-        return True if self.is_point and self == other else None
 
     def __str__(self) -> str:
         return f"[{self.lower}, {self.upper}]"

@@ -437,26 +437,6 @@ class IndexingMap:
         """
         return IndexingMap(self.results, self.variables, constraints=self.parts.constraints)
 
-    def range_vars_to_dims(self, numbers: Sequence[int]) -> IndexingMap:
-        """The range variables with these numbers (ascending) as trailing dims; the others stay.
-
-        >>> m = IndexingMap.parse("(d0)[a, b] -> (d0, a, b), domain: d0 in [0, 1], a in [0, 2], b in [0, 3]")
-        >>> print(m.range_vars_to_dims([1]))
-        (d0, b)[a] -> (d0, a, b), domain: d0 in [0, 1], b in [0, 3], a in [0, 2]
-
-        Source: docs/reference/1 2.9 "ConvertRangeVariablesToDimensions".
-        """
-        staying = [number for number in range(len(self.range_vars)) if number not in numbers]
-        order = [*range(self.num_dims), *(self.num_dims + number for number in (*numbers, *staying))]
-        order += range(len(order), len(self.variables))
-        replacements = [Expr.variable(order.index(number)) for number in range(len(order))]
-        return self.with_variables_replaced(
-            replacements,
-            dims=[*self.dims, *(self.range_vars[number] for number in numbers)],
-            range_vars=[self.range_vars[number] for number in staying],
-            runtime_vars=self.runtime_vars,
-        )
-
     def remove_unused_symbols(self) -> tuple[IndexingMap, tuple[bool, ...]]:
         """This map without its unused symbols.
 

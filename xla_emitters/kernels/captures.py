@@ -6,10 +6,10 @@ lmhlo.fusion ({ scf.parallel (%i) = (%c0) to (%n) ... memref.load %x[%i] ... mem
 
 from __future__ import annotations
 
-from xdsl.dialects import memref, scf, vector
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir import memref, scf, vector
 
 KERNEL_NAME = "disc.name"
 """Attribute of a launch: the name of its kernel."""

@@ -29,11 +29,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from xdsl.dialects import arith, func, scf, tensor, vector
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.kernels.accesses import (
     Buffer,

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
-from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, gpu, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import FuncOp

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from math import gcd, prod
 from typing import TypeAlias
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.ranges import constant_of
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FixedBitwidthType,
@@ -37,7 +36,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.dialects.mlir import func, gpu, llvm, nvvm
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp as GpuFuncOp
 from xla_emitters.dialects.mlir.scf import ForallOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_of_value

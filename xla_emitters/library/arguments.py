@@ -72,6 +72,8 @@ def numpy_type(name: str) -> np.dtype[Any]:
     return NUMPY_TYPES[name]
 
 
+LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
+"""Element types that BLAS and LAPACK compute with -> their letter."""
 _NAMES = {kind: name for name, kind in reversed(NUMPY_TYPES.items())}
 
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.library import collectives, convolution, expect, fft, gemm, linear_algebra, moves, random_bits, sort
 from xla_emitters.library.arguments import Array, LibraryArguments, OnElements, Result, checked_results
 
 
@@ -42,40 +42,47 @@ class LibraryFunction:
         return not self.lacks
 
 
+def _of(file: str, name: str) -> Callable[[LibraryArguments], list[Array]]:
+    """The function of a file of this folder, which is loaded when the function is called first: a program calls few."""
+
+    def compute(arguments: LibraryArguments) -> list[Array]:
+        return getattr(import_module(f"{__package__}.{file}"), name)(arguments)
+
+    return compute
+
+
 _ROWS: tuple[LibraryFunction, ...] = (
-    LibraryFunction("gemm", gemm.gemm, "cuBLAS"),
-    LibraryFunction("sort", sort.sort),
-    LibraryFunction("top_k", sort.top_k),
-    LibraryFunction("convolution", convolution.convolution, "cuBLAS"),
-    LibraryFunction("random_bits", random_bits.random_bits),
-    LibraryFunction("random_numbers", random_bits.random_numbers),
-    LibraryFunction("random_state", random_bits.random_state),
-    LibraryFunction("fft", fft.fft, "cuFFT"),
-    LibraryFunction("cholesky", linear_algebra.cholesky, "cuSOLVER"),
-    LibraryFunction("triangular_solve", linear_algebra.triangular_solve, "cuBLAS"),
-    LibraryFunction("lu", linear_algebra.lu, "cuSOLVER"),
-    LibraryFunction("permutation_of_pivots", linear_algebra.permutation_of_pivots),
-    LibraryFunction("qr", linear_algebra.qr, "cuSOLVER"),
-    LibraryFunction("householder_product", linear_algebra.householder_product, "cuBLAS"),
-    LibraryFunction("eigh", linear_algebra.eigh, "cuSOLVER"),
-    LibraryFunction("svd", linear_algebra.svd, "cuSOLVER"),
-    LibraryFunction("pass_through", moves.pass_through),
-    LibraryFunction("allocate", moves.allocate),
-    LibraryFunction("expect", expect.expect, "NumPy"),
+    LibraryFunction("gemm", _of("gemm", "gemm"), "cuBLAS"),
+    LibraryFunction("sort", _of("sort", "sort")),
+    LibraryFunction("top_k", _of("sort", "top_k")),
+    LibraryFunction("convolution", _of("convolution", "convolution"), "cuBLAS"),
+    LibraryFunction("random_bits", _of("random_bits", "random_bits")),
+    LibraryFunction("random_numbers", _of("random_bits", "random_numbers")),
+    LibraryFunction("random_state", _of("random_bits", "random_state")),
+    LibraryFunction("fft", _of("fft", "fft"), "cuFFT"),
+    LibraryFunction("cholesky", _of("linear_algebra", "cholesky"), "cuSOLVER"),
+    LibraryFunction("triangular_solve", _of("linear_algebra", "triangular_solve"), "cuBLAS"),
+    LibraryFunction("lu", _of("linear_algebra", "lu"), "cuSOLVER"),
+    LibraryFunction("permutation_of_pivots", _of("linear_algebra", "permutation_of_pivots")),
+    LibraryFunction("qr", _of("linear_algebra", "qr"), "cuSOLVER"),
+    LibraryFunction("householder_product", _of("linear_algebra", "householder_product"), "cuBLAS"),
+    LibraryFunction("eigh", _of("linear_algebra", "eigh"), "cuSOLVER"),
+    LibraryFunction("svd", _of("linear_algebra", "svd"), "cuSOLVER"),
+    LibraryFunction("pass_through", _of("moves", "pass_through")),
+    LibraryFunction("allocate", _of("moves", "allocate")),
+    LibraryFunction("expect", _of("expect", "expect"), "NumPy"),
     *(
         LibraryFunction(name, compute, "NCCL")
         for name, compute in (
-            ("all_reduce", collectives.all_reduce),
-            ("reduce_scatter", collectives.reduce_scatter),
-            ("all_gather", collectives.all_gather),
-            ("all_to_all", collectives.all_to_all),
-            ("ragged_all_to_all", collectives.ragged_all_to_all),
-            ("collective_broadcast", collectives.broadcast),
-            ("collective_permute", collectives.permute),
-            ("send", collectives.send),
-            ("receive", collectives.receive),
-            ("wait", collectives.wait),
-            ("device_id", collectives.device_id),
+            ("all_reduce", _of("collectives", "all_reduce")),
+            ("reduce_scatter", _of("collectives", "reduce_scatter")),
+            ("all_gather", _of("collectives", "all_gather")),
+            ("all_to_all", _of("collectives", "all_to_all")),
+            ("ragged_all_to_all", _of("collectives", "ragged_all_to_all")),
+            ("collective_broadcast", _of("collectives", "broadcast")),
+            ("collective_permute", _of("collectives", "permute")),
+            *((name, _of("collectives", name)) for name in ("send", "receive", "wait")),
+            ("device_id", _of("collectives", "device_id")),
         )
     ),
 )

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.library.arguments import LETTERS, Array, LibraryArguments
 
 
 def cholesky(arguments: LibraryArguments) -> list[Array]:
@@ -205,7 +205,7 @@ def svd(arguments: LibraryArguments) -> list[Array]:
 
 def _matrices(arguments: LibraryArguments, operand: int) -> Array:
     """An operand, of a type that LAPACK supports. raises Unsupported for others."""
-    if arguments.types[operand] not in ("f32", "f64", "c64", "c128"):
+    if arguments.types[operand] not in LETTERS:
         raise Unsupported(f"no linear algebra of {arguments.types[operand]} matrices", stage="library")
     return arguments.operands[operand]
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.dialects import memref
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.traits import is_side_effect_free
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import writes
@@ -24,7 +22,9 @@ from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.dialects.ranges import constant_of
+from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.shapes import Size
 
 
@@ -36,7 +36,7 @@ class CpuCode(IndexCode):
         self._made = dict[tuple[object, ...], SSAValue]()
 
     def insert(self, op: Operation) -> SSAValue:
-        if not is_side_effect_free(op):
+        if not is_pure(op):
             return super().insert(op)
         key = (op.name, *op.operands, *sorted(op.properties.items()))
         if key in self._made:

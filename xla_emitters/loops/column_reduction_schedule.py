@@ -36,7 +36,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, gpu, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -44,7 +43,8 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.placement import GPU
 from xla_emitters.dialects.lmhlo import BufferOp, buffer_type, tensor_of
-from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
+from xla_emitters.dialects.mlir import arith, gpu, memref
+from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dtypes import Kind
 from xla_emitters.loops.combine import (
     Reducer,

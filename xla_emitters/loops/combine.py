@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr, i8
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
@@ -32,6 +31,7 @@ from xla_emitters.dialects.hlo.convert import constant, emit_convert
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dtypes import DType, Kind, dtype
 from xla_emitters.fusions.reduction_starts import combining_opcodes, identities_needed
 from xla_emitters.loops.buffer_numbers import BufferNumbers

@@ -25,7 +25,6 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -34,6 +33,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir import arith, memref, scf, vector
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import captured_by, loops_of

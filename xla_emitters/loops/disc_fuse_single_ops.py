@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -24,9 +23,9 @@ from xla_emitters.buffers.fusion_rules import SINGLE
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.errors import UsageError
 from xla_emitters.loops.single_op_schedules import has_single_op_schedule
-from xla_emitters.loops.sort_schedule import FIRST, first_read
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -58,8 +57,11 @@ class DiscFuseSingleOpsPass(KernelPass):
                 )
                 made.attributes[DEVICE] = StringAttr(GPU)
                 made.location = inner.location
-                if is_cpu and inner.HLO.name == "hlo.sort" and (first := first_read(inner)) is not None:
-                    inner.attributes[FIRST] = IntegerAttr(first, i64)
+                if is_cpu and inner.HLO.name == "hlo.sort":
+                    from xla_emitters.loops.sort_schedule import FIRST, first_read  # imported here: few programs sort
+
+                    if (first := first_read(inner)) is not None:
+                        inner.attributes[FIRST] = IntegerAttr(first, i64)
                 Rewriter.insert_op(made, InsertPoint.before(inner))
                 inner.detach()
                 made.body.block.add_ops([inner, TerminatorOp(operands=[[]])])

@@ -27,7 +27,6 @@ from math import prod
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, gpu, memref
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FunctionType,
@@ -45,6 +44,7 @@ from xdsl.traits import ConstantLike
 from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.mlir import arith, gpu, memref
 from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dialects.ranges import constant_of

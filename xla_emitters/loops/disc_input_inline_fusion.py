@@ -21,12 +21,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.dialects.mlir import memref, scf
 from xla_emitters.errors import InternalError
 from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.inline_reads import inline_reads, producers_in

@@ -30,7 +30,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
@@ -40,16 +39,19 @@ from xla_emitters.buffers.middle_reductions import MIDDLE
 from xla_emitters.buffers.tiled_transposes import TILES
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.dialects.mlir import memref
 from xla_emitters.errors import UsageError
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.loops.element_code import has_element_code
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.middle_reduction_schedule import emit_middle_reduction_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
-from xla_emitters.loops.row_reduction_alone import emit_row_reduction_alone
-from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
-from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
-from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
+from xla_emitters.loops.row_reduction_schedules import (
+    emit_row_reduction_alone,
+    emit_row_reduction_schedule1,
+    emit_row_reduction_schedule2,
+    emit_row_reduction_schedule3,
+)
 from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops, Schedule
 from xla_emitters.loops.single_op_schedules import SINGLE_OP_SCHEDULES
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule

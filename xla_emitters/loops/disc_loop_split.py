@@ -32,18 +32,18 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import is_side_effect_free
 
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.gpu import LaunchOp, TerminatorOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import KERNEL_NAME, loops_of
 from xla_emitters.loops.schedule import SCHEDULE, THREADS_HINT
+from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
 THREADS = 256
@@ -72,7 +72,7 @@ class DiscLoopSplitPass(DevicePass):
         for op in ops:
             if isinstance(op, scf.ParallelOp):
                 self.launch(fusion, op, next(made))
-            elif is_side_effect_free(op):
+            elif is_pure(op):
                 op.detach()
                 Rewriter.insert_op(op, InsertPoint.before(fusion))
             else:

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import gpu
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.rewrite.kernel_pass import KernelPass

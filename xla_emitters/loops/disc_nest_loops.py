@@ -27,13 +27,13 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.index_sums import Sum, Sums

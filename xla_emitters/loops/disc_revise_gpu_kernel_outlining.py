@@ -22,7 +22,6 @@ from itertools import product
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import gpu, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -40,6 +39,7 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import IncRefOp, space_of
+from xla_emitters.dialects.mlir import gpu, memref
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dialects.ranges import constant_of

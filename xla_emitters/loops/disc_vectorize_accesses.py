@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects import memref, scf, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -45,6 +44,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir import memref, scf, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr, f32
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -31,6 +30,7 @@ from xla_emitters.dialects.hlo.elementwise import ConvertOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, BufferOp, FusionOp, TerminatorOp, buffer_type, space_of, tensor_of
+from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.dtypes import dtype
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

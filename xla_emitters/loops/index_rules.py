@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.buffer_sizes import product
@@ -30,6 +29,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicGatherOp, Dynamic
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, PadOp, SliceOp, rows
 from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.loops.element_context import BufferElement

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.element_code import Computed

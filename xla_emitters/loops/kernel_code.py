@@ -23,22 +23,22 @@ from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr, UnrealizedConversionCastOp, i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.traits import is_side_effect_free
 
 from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import DType, Kind, dtype_of
 from xla_emitters.loops.buffer_numbers import BufferNumbers
+from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import locate
 
@@ -203,7 +203,7 @@ class KernelCode:
         """Inserts an op, or returns an equal one that is visible."""
         locate(op, self.location)
         self._count()
-        if op.regions or not is_side_effect_free(op):
+        if op.regions or not is_pure(op):
             return self.builder.insert(op)
         key = _key(op)
         if (known := self._made.get(key)) is not None:
@@ -232,7 +232,7 @@ class KernelCode:
 
     def note(self, op: Operation) -> None:
         """Records that an op exists at the current insertion point."""
-        if not op.regions and is_side_effect_free(op):
+        if not op.regions and is_pure(op):
             self._made.setdefault(_key(op), op)
 
     @contextmanager

@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -28,6 +27,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.mlir import arith, memref
 from xla_emitters.dtypes import dtype
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.schedule import FusionLoops

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.library.random_bits import KEY_PARITY, MULTIPLIERS, ROTATIONS, WEYL
 from xla_emitters.loops.kernel_code import KernelCode

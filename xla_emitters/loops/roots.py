@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import memref
 from xdsl.ir import SSAValue, Use
 
 from xla_emitters.buffers.buffer_uses import asks_size, frees, writes
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.mlir import memref
 
 
 def is_used_outside(buffer: SSAValue, fusion: FusionOp) -> bool:

@@ -1,4 +1,4 @@
-"""The loop of a fusion whose roots reduce rows: `row_reduction_schedule1`, `2` and `3` differ only in the number of threads per row.
+"""The loop of a fusion whose roots reduce rows: the `row_reduction_schedules` differ only in the number of threads per row.
 
     lmhlo.reduce %x, %zero -> %y {dimensions = 1}         scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
                                                             %p = scf.for %j = %thread to %cols step 256 iter_args(%a = -0.0) {
@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from xdsl.dialects import gpu
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.loops.column_reduction_schedule import Update, emit_columns, emit_starts, is_atomic, update_from_rows
 from xla_emitters.loops.combine import (
     Reducer,

@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, i32
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.mlir import arith, gpu, memref, scf
 from xla_emitters.dialects.mlir.gpu import AddressSpaceAttr, ShuffleMode
 from xla_emitters.dialects.shuffles import shuffled
 from xla_emitters.loops.combine import Reducer

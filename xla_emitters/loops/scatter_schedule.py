@@ -25,7 +25,6 @@ from collections.abc import Callable, Sequence
 from itertools import starmap
 from operator import eq
 
-from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
@@ -38,7 +37,8 @@ from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
-from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
+from xla_emitters.dialects.mlir import arith, memref
+from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.fusions.reduction_starts import combining_opcodes
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, atomic_kind_of
 from xla_emitters.loops.element_context import BufferElement

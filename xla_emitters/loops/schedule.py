@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -26,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.element_code import element
 from xla_emitters.loops.kernel_code import KernelCode

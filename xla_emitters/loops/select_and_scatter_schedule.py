@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
@@ -28,6 +27,7 @@ from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import dtype
 from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.kernel_code import KernelCode

@@ -11,45 +11,49 @@ that loops would have to check.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
 from xla_emitters.dialects.lmhlo import BufferOp
-from xla_emitters.loops.random_bits_schedule import emit_random_bits, has_random_schedule
-from xla_emitters.loops.scatter_schedule import emit_scatter, has_scatter_schedule
 from xla_emitters.loops.schedule import Schedule
-from xla_emitters.loops.select_and_scatter_schedule import emit_select_and_scatter, has_select_and_scatter_schedule
-from xla_emitters.loops.sort_schedule import emit_sort, has_library_sort, has_sort_schedule
-from xla_emitters.loops.top_k_schedule import emit_top_k, has_top_k_schedule
-from xla_emitters.loops.window_schedule import emit_windows, has_window_code
+
+
+def _of(stem: str, name: str) -> Any:
+    """A function of a schedule's file, which is loaded when it is called first: few programs have such an op."""
+
+    def function(*arguments: Any, **named: Any) -> Any:
+        return getattr(import_module(f"xla_emitters.loops.{stem}_schedule"), name)(*arguments, **named)
+
+    return function
 
 
 def has_single_op_schedule(op: BufferOp, *, is_cpu: bool) -> bool:
     """Whether the op alone is a fusion that has a schedule here."""
     match op.HLO.name:
         case "hlo.sort":
+            from xla_emitters.loops.sort_schedule import has_library_sort, has_sort_schedule
+
             return has_sort_schedule(op) and (is_cpu or not has_library_sort(op))
         case "hlo.dynamic_top_k" | "hlo.topk":
-            return is_cpu and has_top_k_schedule(op)
+            return is_cpu and _of("top_k", "has_top_k_schedule")(op)
         case "hlo.dynamic_reduce_window" | "hlo.reduce_window":
-            return has_window_code(op)
+            return _of("window", "has_window_code")(op)
         case "hlo.rng_bit_generator" | "hlo.dynamic_rng_bit_generator":
-            return has_random_schedule(op)
+            return _of("random_bits", "has_random_schedule")(op)
         case "hlo.scatter":
-            return has_scatter_schedule(op)
+            return _of("scatter", "has_scatter_schedule")(op)
         case "hlo.select_and_scatter":
-            return len(op.outputs) == 1 and has_select_and_scatter_schedule(op)
+            return len(op.outputs) == 1 and _of("select_and_scatter", "has_select_and_scatter_schedule")(op)
         case _:
             return False
 
 
 SINGLE_OP_SCHEDULES: Mapping[str, Schedule] = {
-    "hlo.dynamic_reduce_window": emit_windows,
-    "hlo.dynamic_rng_bit_generator": emit_random_bits,
-    "hlo.dynamic_top_k": emit_top_k,
-    "hlo.reduce_window": emit_windows,
-    "hlo.rng_bit_generator": emit_random_bits,
-    "hlo.scatter": emit_scatter,
-    "hlo.select_and_scatter": emit_select_and_scatter,
-    "hlo.sort": emit_sort,
-    "hlo.topk": emit_top_k,
+    **dict.fromkeys(("hlo.dynamic_reduce_window", "hlo.reduce_window"), _of("window", "emit_windows")),
+    **dict.fromkeys(("hlo.dynamic_rng_bit_generator", "hlo.rng_bit_generator"), _of("random_bits", "emit_random_bits")),
+    **dict.fromkeys(("hlo.dynamic_top_k", "hlo.topk"), _of("top_k", "emit_top_k")),
+    "hlo.scatter": _of("scatter", "emit_scatter"),
+    "hlo.select_and_scatter": _of("select_and_scatter", "emit_select_and_scatter"),
+    "hlo.sort": _of("sort", "emit_sort"),
 }
 """Op alone in a fusion -> function that writes its loops."""

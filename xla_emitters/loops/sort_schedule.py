@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -48,6 +47,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Kind
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.merge_passes import Before, MergePasses, scratch_buffer

@@ -24,8 +24,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
-from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
-from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
+from xla_emitters.loops.row_reduction_schedules import BLOCK_A_ROW, WARP_A_ROW
 from xla_emitters.loops.row_rounds import ALONE, THREADS, WARP, RowThreads
 
 REGISTERS, NOWHERE = KEPT_IN = ("registers", "nowhere")

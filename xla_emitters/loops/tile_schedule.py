@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import gpu
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -26,6 +25,7 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.buffers.tiled_transposes import tiled_transpose
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.loops.element_code import Computed, Known
 from xla_emitters.loops.kernel_code import KernelCode

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
@@ -25,6 +24,7 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dialects.hlo.convert import at_least_f16
 from xla_emitters.dialects.hlo.elementwise_code import compare_floats, compare_integers
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.schedule import FusionLoops

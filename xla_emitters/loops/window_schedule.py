@@ -45,7 +45,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from xdsl.dialects import arith, gpu
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
@@ -58,6 +57,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.windows import WindowAttr
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import arith, gpu
 from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.kernel_code import KernelCode

@@ -38,9 +38,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, OpResult
 
+from xla_emitters.dialects.distinct import DistinctAttr
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir_with_lines
-from xla_emitters.dialects.xdsl_patches.distinct import DistinctAttr
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import first_position
 

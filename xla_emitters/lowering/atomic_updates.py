@@ -34,7 +34,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, complex, scf, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -57,7 +56,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.build import builder_inside
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, complex, llvm, scf, vector
 from xla_emitters.dialects.mlir.llvm.memory import ordering_number
 from xla_emitters.dialects.mlir.ptx_atomics import WORD_BITS, add_floats, addition_to
 from xla_emitters.dialects.mlir.vector import FromElementsOp

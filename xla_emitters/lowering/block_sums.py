@@ -24,12 +24,12 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, complex, scf
 from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, complex, scf
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 

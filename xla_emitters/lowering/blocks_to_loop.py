@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.mlir import arith, gpu, memref, scf
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

@@ -38,12 +38,12 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, complex, math
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, complex, math
 from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -36,7 +35,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import WIDE_FLOATS, FloatFormat

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

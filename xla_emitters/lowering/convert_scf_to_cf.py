@@ -29,11 +29,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, scf
 from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.mlir import arith, cf, func, scf
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal

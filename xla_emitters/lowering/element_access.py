@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass, field, replace
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr, VectorType, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -24,12 +23,11 @@ from xdsl.traits import SymbolOpInterface
 from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.kernels.accesses import subscript
 from xla_emitters.kernels.kernel_entry import SHARED
-from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_update
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.locations import located_builder
@@ -156,6 +154,8 @@ class ElementAccess:
 
     def update(self, op: AtomicRMWOp, pointer: SSAValue, index: SSAValue | None) -> None:
         """Inserts the atomic update that the body of `op` describes before it, and empties the body. raises as `lower_atomic_update`."""
+        from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_update  # few kernels have one
+
         builder = located_builder(InsertPoint.before(op), op)
         element = op.current.type
         storage = storage_of(element.element_type if isa(element, VectorType) else element)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, complex, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
@@ -31,6 +30,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported

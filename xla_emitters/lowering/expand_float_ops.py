@@ -31,7 +31,6 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -49,6 +48,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from xdsl.builder import Builder
-from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
@@ -39,6 +38,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
+from xla_emitters.dialects.mlir import affine, arith
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported

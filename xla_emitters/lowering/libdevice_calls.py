@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, ModuleOp, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.rewrite.locations import fuse_locations, located_builder

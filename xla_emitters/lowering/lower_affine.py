@@ -19,10 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import affine
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.lowering.index_arithmetic import (

@@ -35,7 +35,6 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, vector
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -54,9 +53,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, func, memref, vector
 from xla_emitters.dialects.mlir.gpu import FuncOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
-from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
+from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.kernels.captures import written_buffer
 from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, INVARIANT

@@ -40,7 +40,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, complex, func, gpu, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -62,7 +61,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict

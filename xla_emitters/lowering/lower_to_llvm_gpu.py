@@ -31,7 +31,6 @@ from typing import cast
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, gpu, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -59,7 +58,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.context import op_named
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, cf, func, gpu, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION

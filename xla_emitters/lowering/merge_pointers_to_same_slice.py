@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
 from xla_emitters.kernels.kernel_entry import ENTRY, SLICE_INDEX

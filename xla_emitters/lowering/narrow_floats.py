@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
     ContainerType,
@@ -41,6 +40,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
+from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dtypes import DTYPES, FloatFormat, Specials, dtype
 

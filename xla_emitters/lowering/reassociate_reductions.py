@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.utils import FastMathFlag
 
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

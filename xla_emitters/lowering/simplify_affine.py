@@ -18,11 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import affine
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap, Variable

@@ -24,13 +24,12 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType, i8, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.index_sums import Product, Sum, Sums, Term, factors_of

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     FixedBitwidthType,
     FunctionType,
@@ -29,6 +28,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, memref
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -43,7 +42,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, MOVES, narrow, rounded_to_odd, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass

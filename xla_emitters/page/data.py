@@ -22,9 +22,9 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.check import Verdict
 from xla_emitters.explore.cost import CostReport
 from xla_emitters.explore.program_cost import LaunchAt
+from xla_emitters.explore.verdict import Verdict
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.own_code import own_steps

@@ -21,7 +21,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.printer import print_ir_with_lines
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.check import blocks_to_run
+from xla_emitters.explore.module_stages import blocks_to_run
 from xla_emitters.explore.program_cost import LaunchAt
 from xla_emitters.program import Kernel
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -35,12 +35,6 @@ from xla_emitters.fusions.view import is_stitched
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.lowering.toolchain import (
-    PtxCompiler,
-    compile_to_llvm_ir,
-    compile_to_ptx_by_steps,
-    start_compile,
-)
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
@@ -55,6 +49,10 @@ from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.trace import Decision, Remark, Step
 from xla_emitters.trace.python_source import source_decision
+
+# What makes LLVM IR and PTX is imported at the stages that ask for them.
+if TYPE_CHECKING:
+    from xla_emitters.lowering.toolchain import PtxCompiler
 
 NO_KERNELS = "// no kernels\n"
 """Printed for a program without kernels at a stage that is not MLIR."""
@@ -102,6 +100,12 @@ def _parsed(text: str, name: str) -> ModuleOp:
         if row.stage == "hlo":
             break
     return module
+
+
+def source_of(program: Program) -> ModuleOp:
+    """The module of HLO that a program was compiled from; read again where it was kept as text."""
+    assert isinstance(program.compilation, Compiled)
+    return program.compilation.source or _parsed(program.hlo, f"<{program.name}>")
 
 
 @collector_at_rest()
@@ -152,7 +156,7 @@ def compile_module(
     else:
         # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
-        with start_compile(chip.architecture) if needs_tool else nullcontext() as pending:
+        with _started(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     devices = devices_of(module) if options.fusion is None else 1
     return Program(
@@ -168,6 +172,7 @@ def compile_module(
             code=code,
             graph=graph.trace,
             traces=tuple(recorder.trace for recorder in recorders),
+            source=module,
         ),
         stage=options.stage,
         hlo=text,
@@ -176,6 +181,12 @@ def compile_module(
         devices=devices,
         shardings=shardings_of(entry_of(module)) if devices > 1 else (),
     )
+
+
+def _started(architecture: str) -> AbstractContextManager[PtxCompiler]:
+    from xla_emitters.lowering.toolchain import start_compile
+
+    return start_compile(architecture)
 
 
 def _source_of(planned: PlannedKernel, lines: PythonLines) -> Iterator[Decision]:
@@ -273,6 +284,8 @@ def _compile_kernels(
                 _record("sass", listing, start, recorders, functions)
         case "llvm":
             start = time.perf_counter()
+            from xla_emitters.lowering.toolchain import compile_to_llvm_ir
+
             code = compile_to_llvm_ir(module, chip.architecture)
             _record("llvm", ToolListing(code), start, recorders, functions)
         case _:
@@ -415,6 +428,8 @@ def keep_intermediates(program: Program, directory: Path) -> None:
 
     program   compiled with its IR recorded at "llvm-dialect"
     """
+    from xla_emitters.lowering.toolchain import compile_to_ptx_by_steps
+
     for kernel, trace in zip(program.kernels, program.traces, strict=True):
         ir = trace["llvm-dialect"].ir
         if ir is None:

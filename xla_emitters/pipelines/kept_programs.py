@@ -9,20 +9,21 @@ versions of libraries, the tools that make PTX if the stage needs them, and the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import json
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 
 from xla_emitters import plugins
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.ways import tools_fingerprint
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
-from xla_emitters.runtime.program_cache import ProgramCache, key_of, open_cache
+from xla_emitters.runtime.cache import PROGRAMS, Cache, is_disabled, key_of
+from xla_emitters.trace import Trace
 
-LIBRARIES = ("xdsl", "numpy", "ml_dtypes")
+IN_MEMORY = 128
+"""Most programs that one process keeps in memory."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,52 @@ class Lookup:
     text: str
     name: str
     program: Program | None = None
-    store: ProgramCache | None = None
+    store: Cache | None = None
     key: str = ""
 
     def keep(self, program: Program) -> None:
         """Stores the program that was compiled now, if the cache is used."""
         if self.store is not None:
-            self.store.put(self.key, program)
+            put_program(self.store, self.key, program)
+
+
+_HELD = OrderedDict[tuple[Path, str], Program]()
+_LOCK = Lock()
+
+
+def get_program(store: Cache, key: str) -> Program | None:
+    """The program kept under `key`, from memory or from disk; one of another schema is a miss and is deleted."""
+    with _LOCK:
+        if (held := _HELD.get((store.directory, key))) is not None:
+            _HELD.move_to_end((store.directory, key))
+            return held
+    if (data := store.get(key)) is None:
+        return None
+    try:
+        content = json.loads(data)
+        traces = tuple(map(Trace.from_json, content["traces"]))
+        program = Program.from_json(content["program"], Trace.from_json(content["graph"]), traces)
+    except (ValueError, KeyError, TypeError):
+        store.drop(key)
+        return None
+    _hold(store, key, program)
+    return program
+
+
+def put_program(store: Cache, key: str, program: Program) -> None:
+    """Keeps `program` under `key`, in memory and on disk."""
+    _hold(store, key, program)
+    traces = [trace.to_json() for trace in program.traces]
+    content = {"program": program.to_json(), "graph": program.graph.to_json(), "traces": traces}
+    store.put(key, json.dumps(content).encode())
+
+
+def _hold(store: Cache, key: str, program: Program) -> None:
+    with _LOCK:
+        _HELD[store.directory, key] = program
+        _HELD.move_to_end((store.directory, key))
+        while len(_HELD) > IN_MEMORY:
+            _HELD.popitem(last=False)
 
 
 def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) -> Lookup:
@@ -52,11 +92,11 @@ def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) 
     raises  what `read_text` raises; UsageError for an unknown target
     """
     text, name = read_text(source)
-    store = open_cache() if cache and not options.verify else None
+    store = Cache.of(PROGRAMS) if cache and not options.verify and not is_disabled() else None
     key = _key(text, name, options) if store is not None else None
     if store is None or key is None:
         return Lookup(text, name)
-    return Lookup(text, name, store.get(key), store, key)
+    return Lookup(text, name, get_program(store, key), store, key)
 
 
 def read_text(source: str | Path) -> tuple[str, str]:
@@ -82,25 +122,11 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
     try:
         prices = options.tune == "price"
         needs_tools = prices or options.stage in TOOL_STAGES
-        tools = tools_fingerprint(with_sass=prices or options.stage == "sass") if needs_tools else ""
+        tools = ""
+        if needs_tools:
+            from xla_emitters.lowering.ways import tools_fingerprint
+
+            tools = tools_fingerprint(with_sass=prices or options.stage == "sass")
     except ToolError:
         return None
-    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *added)
-
-
-@lru_cache
-def own_fingerprint() -> str:
-    """A hash that changes with any file of this package and any version of a library whose types and numbers are in cached programs."""
-    digest = hashlib.sha256(" ".join(_installed(LIBRARIES)).encode())
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _installed(names: Iterable[str]) -> Iterator[str]:
-    """The versions of packages, read from folder names ("numpy-2.4.6.dist-info"): `importlib.metadata` takes longer to load than a cached
-    program takes to be found."""
-    for name in names:
-        spec = find_spec(name)
-        if spec is not None and spec.origin is not None:
-            yield from sorted(path.name for path in Path(spec.origin).parents[1].glob(f"{name}-*.dist-info"))
+    return key_of(text, name, repr(options), repr(options.device), tools, *added)

@@ -9,13 +9,13 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.buffer_uses import leaves_the_block, writes
 from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of

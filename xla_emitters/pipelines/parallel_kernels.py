@@ -23,20 +23,22 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import context_of_thread
-from xla_emitters.dialects.ir_bytes import ir_from_bytes, ir_to_bytes
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
-from xla_emitters.lowering.toolchain import PtxCompiler, compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.merge import Symbols, merge_modules, symbols_of
 from xla_emitters.rewrite.recorder import Recorder
+
+# Imported where a child is: most modules are compiled by one process.
+if TYPE_CHECKING:
+    from xla_emitters.lowering.toolchain import PtxCompiler
 
 LEAST_KERNELS = 4
 """For a process more; with fewer, starting it takes longer."""
@@ -149,6 +151,8 @@ class Shares:
             child.ask(None)
         for child in self._children:
             rows: list[tuple[int, bytes]] = child.answer() or []
+            from xla_emitters.dialects.ir_bytes import ir_from_bytes
+
             made |= {number: ir_from_bytes(data) for number, data in rows}
         return [made[number] if number in made else make() for number, make in enumerate(self._work)]
 
@@ -219,10 +223,14 @@ def _serve(
         except EOFError:
             return
         if renamed is None:
+            from xla_emitters.dialects.ir_bytes import ir_to_bytes
+
             connection.send([(number, ir_to_bytes(module)) for number, module in made.items()])
             continue
         try:
             part = _part(list(made.values()), renamed, options, Recorder("", "none", False, None))
+            from xla_emitters.lowering.toolchain import compile_to_ptx
+
             ptx = compile_to_ptx(part, options.device.architecture)
         except XlaEmittersError:
             ptx = None

@@ -31,6 +31,7 @@ from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cupy_launcher import HELP
 from xla_emitters.runtime.cupy_platform import find_cupy
 from xla_emitters.runtime.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
+from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.reference import call_beside
@@ -92,7 +93,7 @@ class GpuProgram(OnPlatform):
     def _checked(self, inputs: Sequence[Any]) -> list[Any]:
         """The arguments as C-ordered arrays of the device; those that the program overwrites are copied."""
         cupy, known = self._cupy, (self._cupy.ndarray, np.ndarray)
-        arrays = [array if isinstance(array, known) else cupy.from_dlpack(array) for array in inputs]
+        arrays = [array if isinstance(array, known) else cupy.from_dlpack(as_patterns(array)) for array in inputs]
         key = tuple([(array.dtype, array.shape, array.strides) for array in arrays])
         if (strided := self._fitting.get(key)) is None:
             types = self.made.sizes.guards.types

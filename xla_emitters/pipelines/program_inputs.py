@@ -1,4 +1,4 @@
-"""Arrays for a program with unknown sizes: random arguments, and a description of its results.
+"""Arrays for a program: random arguments, those in a file, and a description of its results.
 
     drawn_inputs(program, {"b": 2, "s": 16}, seed=0)       one array a parameter, the same on every machine
 
@@ -8,14 +8,15 @@ Indices are mostly in range: the ranges are read from a copy of the program at t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.pipelines.lowerings import lowerings_of
-from xla_emitters.program import ArraySpec, Program
+from xla_emitters.fusions.host import drawn_for
+from xla_emitters.program import ArraySpec, Compiled, Program
+from xla_emitters.runtime.arrays import StandardInput, load_arrays, load_given
 from xla_emitters.runtime.inputs import draw_inputs
-from xla_emitters.sizes import Argument, specialize
 
 STAGE = "run"
 
@@ -40,6 +41,14 @@ def drawn_inputs(program: Program, values: Mapping[str, int], seed: int, *, inst
             stage=STAGE,
             help=f"--sizes {wanted}{f', or {instead}' if instead else ''}",
         )
+    if isinstance(program.compilation, Compiled):
+        from xla_emitters.pipelines.compiler import source_of  # imported here: a program in StableHLO loads no emitters
+
+        return draw_inputs(drawn_for(source_of(program), program.fusion), program.parameters, seed)
+    # Imported here, so that HLO does not load the second system.
+    from xla_emitters.pipelines.lowerings import lowerings_of
+    from xla_emitters.sizes import Argument, specialize
+
     made = lowerings_of(program)
     guards = made.sizes.guards
     specs = [
@@ -49,6 +58,24 @@ def drawn_inputs(program: Program, values: Mapping[str, int], seed: int, *, inst
     guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
     module = specialize(made.source, values, made.sizes)
     return draw_inputs(entry_of(module), specs, seed)
+
+
+def given_inputs(
+    program: Program,
+    values: Mapping[str, int],
+    inputs: str | Path | StandardInput | Sequence[Array] | None,
+    seed: int,
+    *,
+    instead: str = "",
+) -> Sequence[Array]:
+    """The arrays, those in an `.npz`, or random ones as `drawn_inputs`. raises like it and `load_given`"""
+    if inputs is None:
+        return drawn_inputs(program, values, seed, instead=instead)
+    if isinstance(inputs, str | Path | StandardInput):
+        if isinstance(program.compilation, Compiled):
+            return load_arrays(inputs, "p", program.parameters)
+        return load_given(inputs, "p", len(program.parameters))
+    return inputs
 
 
 def result_specs(program: Program, results: Sequence[Array]) -> list[ArraySpec]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
 from xla_emitters.dialects.lmhlo import DONATED, tensor_of
-from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dialects.mlir import arith, func, gpu, llvm
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.host.disc_rewrite_ral_api import NAME, keep_names, name_buffer_ops
 from xla_emitters.lowering.host_runtime import host_program_ir

@@ -33,15 +33,7 @@ from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.pipelines.program_listing import LIBRARY, ListedOp, ProgramListing
 from xla_emitters.program import Program
-from xla_emitters.program.outline import (
-    Outline,
-    Work,
-    counted_work,
-    factors_of,
-    least_time,
-    no_kernels,
-    product_operations,
-)
+from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
 from xla_emitters.shapes import Size
 from xla_emitters.sizes import Sizes
 
@@ -51,40 +43,29 @@ QUIET = frozenset(("constant", "h2d", "d2h"))
 """Opcodes on the device that neither a kernel nor a library computes."""
 
 
-def assumed_sizes(sizes: Sizes, given: Mapping[str, int] | None = None) -> dict[str, int]:
+def assumed_sizes(sizes: Sizes, given: Mapping[str, int]) -> dict[str, int]:
     """A value for each symbol: the given one, or ASSUMED within the symbol's bounds."""
     found = dict[str, int]()
     for solved in sizes.guards.plan.solved:
         bounds = sizes.facts.bounds(Size.symbol(solved.symbol))
         value = max(ASSUMED, bounds.lower or 0)
         found[solved.symbol] = value if bounds.upper is None else min(value, bounds.upper)
-    return found | dict(given or {})
+    return found | dict(given)
 
 
-def outline_of(program: Program, made: Lowerings, given: Mapping[str, int] | None = None) -> Outline:
-    """The outline at these sizes; assumed ones for symbols that are not given."""
+def contents_of(program: Program, made: Lowerings, given: Mapping[str, int]) -> Contents:
+    """The contents at these sizes; at assumed ones for symbols that are not given."""
+    more = (f'p.trace["{program.stage}"].ir', "xe.cost(p, sizes={...})", "xla-emitters show FILE -o page.html")
+    if made.fused is None:
+        return Contents("", (), more=more)
     values = assumed_sizes(made.sizes, given)
-    work, remarks = tuple[Work, ...](), tuple[str, ...]()
-    if made.fused is not None:
-        work, remarks = program_work(made.fused, made.source, program.target, values)
-    facts = [f"does not run: its text leaves out the data of {', '.join(program.left_out)}"] if program.left_out else []
+    works = _Works(BufferSizes(from_allocations=True), PythonLines(made.source), device(program.target), values)
+    work, facts = tuple(works.all(made.fused)), tuple[str, ...]()
     if values and work:
         said = ", ".join(f"{name} = {value}" for name, value in values.items())
         asked = ", ".join(f"{name}=..." for name in values)
-        facts.append(f"at {said}" + ("" if given else f", which is assumed: print(p.explain({asked})) takes others"))
-    return Outline(
-        f"{program.name} for {program.target}: {counted_work(work) if made.fused is not None else no_kernels(program.stage)}",
-        (list(map(str, program.parameters)), list(map(str, program.results))),
-        work,
-        remarks,
-        tuple(facts),
-        (
-            "print(p.explain())",
-            f'p.trace["{program.stage}"].ir',
-            "xe.cost(p, sizes={...})",
-            "xla-emitters show FILE -o page.html",
-        ),
-    )
+        facts = (f"at {said}" + ("" if given else f", which is assumed: print(p.explain({asked})) takes others"),)
+    return Contents(counted_work(work), work, tuple(works.remarks(made.fused)), facts, more)
 
 
 def not_in_kernels(listing: ProgramListing, fused: ModuleOp) -> list[ListedOp]:
@@ -98,18 +79,6 @@ def not_in_kernels(listing: ProgramListing, fused: ModuleOp) -> list[ListedOp]:
         if isinstance(op, BufferOp) and not _is_in_fusion(op) and opcode_of(op.HLO) not in (*QUIET, "copy")
     }
     return [op for op in listing.ops if op.runs != LIBRARY and op.name in alone]
-
-
-def program_work(
-    fused: ModuleOp, source: ModuleOp, target: str, values: Mapping[str, int]
-) -> tuple[tuple[Work, ...], tuple[str, ...]]:
-    """The fusions and library calls of the stage `fused`, and what is unusual about the whole.
-
-    source  the module that was read, for lines of Python
-    values  of the symbols
-    """
-    made = _Works(BufferSizes(from_allocations=True), PythonLines(source), device(target), values)
-    return tuple(made.all(fused)), tuple(made.remarks(fused))
 
 
 class _Works:

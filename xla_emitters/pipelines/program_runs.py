@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.disc_ral import is_marker, is_runtime_value
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dtypes import Array
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.steps_of_buffers import steps_of_buffers

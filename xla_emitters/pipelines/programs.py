@@ -38,8 +38,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
-from xla_emitters.hlo_text.header import STACK_TABLES
-from xla_emitters.host.disc_convert_const_to_ral import write_constants
+from xla_emitters.hlo_text.stack_frames import STACK_TABLES
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
@@ -73,7 +72,7 @@ from xla_emitters.trace import Remark, Trace
 if TYPE_CHECKING:
     from xla_emitters.pipelines.program_gpu import GpuProgram
     from xla_emitters.pipelines.program_steps import ProgramSteps
-    from xla_emitters.program.outline import Outline
+    from xla_emitters.program.outline import Contents
 
 
 @dataclass
@@ -175,10 +174,10 @@ class OnDemand(Lowerings):
     def recorded(self) -> tuple[Trace, ...]:
         return self.traces if "lowering" in self.__dict__ else (self.passes,)
 
-    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline:
-        from xla_emitters.pipelines.program_outline import outline_of
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents:
+        from xla_emitters.pipelines.program_outline import contents_of
 
-        return outline_of(program, self, sizes)
+        return contents_of(program, self, sizes)
 
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
         from xla_emitters.pipelines.program_report import report
@@ -288,6 +287,8 @@ def compile_program(
         for row in PROGRAM_OPS:
             host.run(row.make(options), row.stage, context, copy)
         if options.constants:
+            from xla_emitters.host.disc_convert_const_to_ral import write_constants
+
             write_constants(copy, Path(options.constants))
     COMPILATIONS.made += 1
     made = OnDemand(name, module, sizes, stage, copy, fused, recorder.trace, options, plain)

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, func, gpu
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -47,6 +46,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, Re
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type
+from xla_emitters.dialects.mlir import arith, func, gpu
 from xla_emitters.dialects.mlir import gpu as gpu_functions
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Kind

@@ -9,12 +9,15 @@ One text has all kernels of a program; in the trace of a kernel, lines of other 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.lowering.ptx_lines import PtxLines, read_lines
 from xla_emitters.rewrite.recorder import Recorder, Sources
 from xla_emitters.rewrite.symbols import symbol_name
+
+if TYPE_CHECKING:
+    from xla_emitters.lowering.ptx_lines import PtxLines
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
     """PTX as the tools wrote it; with `line_info`, without the directives that this added."""
     if not line_info:
         return ToolListing(ptx)
+    from xla_emitters.lowering.ptx_lines import read_lines
+
     read = read_lines(ptx)
     ops = tuple(line.op_line if line else 0 for line in read.lines)
     return ToolListing(read.text, _functions(read), ops, ops)

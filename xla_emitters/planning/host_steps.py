@@ -4,6 +4,7 @@
     while                    a loop over the steps of its condition and its body
     conditional              a branch, with a list of steps for each computation
     bitcast                  a copy of the bytes if the elements' width changes; otherwise nothing: it names the same memory
+    copy                     a copy of the bytes
     library instruction      a library call
 
 A buffer (see `host_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated before
@@ -31,9 +32,7 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, li
 from xla_emitters.dialects.hlo.rule_ops import TOKEN
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
-from xla_emitters.fusions.loop_recurrences import recurrence_of
 from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
@@ -247,7 +246,7 @@ class _HostSteps:
                 yield from self._branch(op)
             case "after-all" | "recv" | "send-done":
                 pass  # steps run in order; what is received comes when the program waits for it
-            case "bitcast":
+            case "bitcast" | "copy":
                 yield self._copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:
                 yield self._library_call(op)
@@ -289,6 +288,8 @@ class _HostSteps:
 
     def _ends(self, loop: HloOp, state: Sequence[Slot]) -> Recurrence | None:
         """What ends a `while`, on the arrays of its state."""
+        from xla_emitters.fusions.loop_recurrences import recurrence_of  # imported here: few modules have loops
+
         if (found := recurrence_of(loop)) is None:
             return None
         return replace(found, state=tuple(self.planner.place(state[leaf]).slot for leaf in found.state))
@@ -309,6 +310,8 @@ class _HostSteps:
         yield Branch(op.instruction_name.data, chosen, tuple(branches), ())
 
     def _library_call(self, op: HloOp) -> Call:
+        from xla_emitters.hlo_text.alone import print_alone
+
         name, config = library_call_of(op, print_alone)
         operands = [
             (self._slot(leaf), array_spec(ir_type))

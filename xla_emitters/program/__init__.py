@@ -18,7 +18,6 @@ from xla_emitters.program.arrays import (
     Launch,
     Slot,
 )
-from xla_emitters.program.as_json import array_from_json, array_json, kernel_from_json, kernel_json
 from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
 from xla_emitters.program.compiled import LAUNCHERS, Compilation, Compiled, Program
 
@@ -36,8 +35,4 @@ __all__ = [
     "Program",
     "Scalar",
     "Slot",
-    "array_from_json",
-    "array_json",
-    "kernel_from_json",
-    "kernel_json",
 ]

@@ -89,6 +89,15 @@ class ArraySpec:
         return count
 
     @property
+    def bytes(self) -> int:
+        """Of all elements."""
+        from xla_emitters.dtypes import (
+            dtype,
+        )  # imported here: it loads NumPy, which a program that is printed does without
+
+        return dtype(self.dtype).size_bytes(self.elements)
+
+    @property
     def is_row_major(self) -> bool:
         return self.minor_to_major == tuple(reversed(range(len(self.shape))))
 

@@ -10,25 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.program.arrays import Arrays, ArraySpec
-from xla_emitters.program.as_json import (
-    array_from_json,
-    array_json,
-    call_from_json,
-    call_json,
-    kernel_from_json,
-    kernel_json,
-)
 from xla_emitters.program.callees import Kernel, LibraryCall
-from xla_emitters.program.memory import peak_of_temporaries
 from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of
-from xla_emitters.program.steps import Launch, Step
-from xla_emitters.program.steps_json import value_from_json, value_json
+from xla_emitters.program.steps import Launch, Step, peak_of_temporaries
 from xla_emitters.trace import Trace
-from xla_emitters.trace.explain import explained, explained_json, remarks_json
 
 if TYPE_CHECKING:
     from xla_emitters.program.communication import Communication
-    from xla_emitters.program.outline import Outline
+    from xla_emitters.program.outline import Contents, Outline
 
 
 def refuse_left_out(name: str, left_out: Sequence[str]) -> None:
@@ -195,9 +184,8 @@ class Program:
     @property
     def peak_bytes(self) -> int:
         """Bytes of device memory needed at once: parameters, results, and the temporaries that are allocated at the same time."""
-        arguments = sum(map(_bytes, (*self.parameters, *self.results)))
-        return arguments + peak_of_temporaries(
-            self.steps, lambda number: _bytes(self.arrays.spec(self.arrays.slot(number)))
+        return sum(spec.bytes for spec in (*self.parameters, *self.results)) + peak_of_temporaries(
+            self.steps, lambda number: self.arrays.spec(self.arrays.slot(number)).bytes
         )
 
     def refuse_left_out(self) -> None:
@@ -207,7 +195,25 @@ class Program:
     @cached_property
     def outline(self) -> Outline:
         """What `repr` and notebooks show: kernels and calls, dearest first, at assumed sizes. Nothing is compiled or run for it."""
-        return self.compilation.outline(self, {})
+        return self.outlined()
+
+    def outlined(self, **sizes: int) -> Outline:
+        """The outline at these sizes of symbols; without, at assumed ones. raises UsageError for sizes of a program without symbols"""
+        from xla_emitters.program.outline import Outline, no_kernels  # imported here: to run a program needs none
+
+        made, chips = (
+            self.compilation.contents(self, sizes),
+            f"{self.devices} {self.target}" if self.devices > 1 else self.target,
+        )
+        facts = [f"does not run: its text leaves out the data of {', '.join(self.left_out)}"] if self.left_out else []
+        return Outline(
+            f"{self.name} for {chips}: {made.kind or no_kernels(self.stage)}",
+            (list(map(str, self.parameters)), list(map(str, self.results))),
+            made.work,
+            made.remarks,
+            (*facts, *made.facts),
+            ("print(p.explain())", *made.more),
+        )
 
     @property
     def is_one_kernel(self) -> bool:
@@ -225,14 +231,14 @@ class Program:
         sizes   of symbols; with them also the memory of a run
         raises  UsageError or DataError for names that are not symbols, or sizes that the program refuses
         """
-        return "\n".join([*self.compilation.outline(self, sizes).summary(), *self.compilation.explain(self, sizes)])
+        return "\n".join([*self.outlined(**sizes).summary(), *self.compilation.explain(self, sizes)])
 
     def explained(self, **sizes: int) -> dict[str, Any]:
         """The same as plain data: see docs/json.md, "explain --json"."""
         return {
             "name": self.name,
             "target": self.target,
-            **self.compilation.outline(self, sizes).to_json(),
+            **self.outlined(**sizes).to_json(),
             **{"symbols": [], "guards": list(self.guards), "unresolved": 0, "ops": [], "fusions": [], "donated": []},
             **{"cpu": None, "memory": None, "mixed_precision": None},
             **self.compilation.explained(self, sizes),
@@ -247,6 +253,8 @@ class Program:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without traces. raises like `compilation`"""
+        from xla_emitters.program.as_json import array_json, call_json, kernel_json, value_json
+
         named = [{"name": name} for name in self.names] or [dict[str, str]()] * len(self.parameters)
         return {
             "name": self.name,
@@ -272,6 +280,8 @@ class Program:
     @staticmethod
     def from_json(data: Mapping[str, Any], graph: Trace | None = None, traces: tuple[Trace, ...] = ()) -> Program:
         """The inverse of `to_json`, with the traces that are stored beside it."""
+        from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json, value_from_json
+
         ptx = data["code"] if data["stage"] == "ptx" else data.get("ptx", "")
         compilation = Compiled(
             temporaries=tuple(map(array_from_json, data["temporaries"])),
@@ -293,20 +303,12 @@ class Program:
             hlo=data["hlo"],
             fusion=data["fusion"],
             left_out=tuple(data.get("left_out", ())),
+            devices=data.get("devices", 1),
+            shardings=tuple(data.get("shardings", ())),
             symbols=tuple(data["symbols"]),
             guards=tuple(data["guards"]),
             names=tuple(spec["name"] for spec in data["parameters"] if "name" in spec),
-            devices=data.get("devices", 1),
-            shardings=tuple(data.get("shardings", ())),
         )
-
-
-def _bytes(spec: ArraySpec) -> int:
-    from xla_emitters.dtypes import (
-        dtype,  # imported here: it loads NumPy, and a program that is only printed needs none
-    )
-
-    return dtype(spec.dtype).size_bytes(spec.elements)
 
 
 class Compilation(Protocol):
@@ -315,7 +317,7 @@ class Compilation(Protocol):
     The properties are those of `Program`; a part that is made on demand raises what its making raises.
     recorded   those of `traces` that are made already
     run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU
-    outline, explain, explained   at these sizes of its symbols; without what `outline` says
+    contents, explain, explained  at these sizes of its symbols; without what `contents` says
     """
 
     @property
@@ -340,14 +342,17 @@ class Compilation(Protocol):
     def on_gpu(self, program: Program) -> OnPlatform: ...
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any: ...
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]: ...
-    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline: ...
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents: ...
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]: ...
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """All of a compilation, as values."""
+    """All of a compilation, as values.
+
+    source  the module of HLO that was compiled, where it is in memory
+    """
 
     temporaries: tuple[ArraySpec, ...] = ()
     constants: tuple[int, ...] = field(default=(), kw_only=True)
@@ -357,6 +362,7 @@ class Compiled:
     code: str = field(default="", repr=False)
     graph: Trace = field(default_factory=Trace, compare=False, repr=False)
     traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
+    source: Any = field(default=None, compare=False, repr=False)
 
     @property
     def recorded(self) -> tuple[Trace, ...]:
@@ -364,27 +370,42 @@ class Compiled:
 
     def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]:
         """Without `stage` at `llvm-dialect`, or at the last stage before that was recorded. Nothing is donated."""
-        return _launcher("cpu")(program, inputs, stage)
+        return _launcher("cpu", program)(program, inputs, stage)
 
     def on_gpu(self, program: Program) -> OnPlatform:
-        launch = _launcher("gpu")
+        launch = _launcher("gpu", program)
         return OnFunction(lambda inputs: launch(program, inputs))
 
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any:
-        return _launcher("memory")(program, inputs)
+        return _launcher("memory", program)(program, inputs)
 
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
-        return _launcher("dispatches")(program, inputs)
+        return _launcher("dispatches", program)(program, inputs)
 
-    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline:
-        from xla_emitters.program.outline_of_steps import (
-            outline_of,  # imported here: to run or print a program needs none
-        )
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents:
+        from xla_emitters.device import device
+        from xla_emitters.program.outline import Contents
+        from xla_emitters.program.outline_of_steps import contents_of  # imported here: to run a program needs none
+        from xla_emitters.texts.units import bytes_text
 
         refuse_sizes(sizes)
-        return outline_of(program)
+        made = contents_of(self.steps, self.kernels, self.calls, self.traces, program.arrays, device(program.target))
+        facts = tuple[str, ...]()
+        if self.steps and not program.is_one_kernel:
+            arguments = sum(spec.bytes for spec in (*program.parameters, *program.results))
+            temporaries = bytes_text(program.peak_bytes - arguments)
+            facts = (
+                f"memory: {bytes_text(arguments)} of parameters and results, {temporaries} of temporaries at once",
+            )
+        remarks = [remark.text for trace in (self.graph, *self.traces) for remark in trace.remarks if remark.help]
+        trace = "p.trace" if len(self.traces) == 1 else "p.traces[0]"
+        more = (f'{trace}["{program.stage}"].ir', "xe.cost(p)", "xla-emitters show FILE -o page.html")
+        kind = ("one kernel" if program.is_one_kernel else made.kind) if self.steps else ""
+        return Contents(kind, made.work, (*dict.fromkeys(remarks), *made.remarks), facts, more if self.traces else ())
 
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
+        from xla_emitters.trace.explain import explained
+
         parts = [explained(self.graph)] if self.graph.remarks else []
         if not program.is_one_kernel:
             from xla_emitters.program.text import StepsText  # imported here, as the outline
@@ -397,25 +418,25 @@ class Compiled:
             parts.append(f"collectives\n{indent(lines, '  ')}")
         return [*parts, *map(explained, self.traces)]
 
-    def communications(self) -> list[Communication]:
-        """The collectives, with what they move and what runs beside them."""
-        from xla_emitters.program.communication import (
-            communications,  # imported here, as the outline
-        )
-
-        sizes = {
-            number: (sum(map(_bytes, call.operands)), sum(map(_bytes, call.results)))
-            for number, call in enumerate(self.calls)
-        }
-        return list(communications(self.steps, self.calls, sizes))
-
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
+        from xla_emitters.trace.explain import explained_json, remarks_json
+
         moved = [each.to_json() for each in self.communications()] if program.devices > 1 else []
         return {
             "remarks": remarks_json(self.graph),
             "kernels": [explained_json(trace) for trace in self.traces],
             **({"collectives": moved} if moved else {}),
         }
+
+    def communications(self) -> list[Communication]:
+        """The collectives, with what they move and what runs beside them."""
+        from xla_emitters.program.communication import communications  # imported here, as the outline
+
+        sizes = {
+            number: (sum(spec.bytes for spec in call.operands), sum(spec.bytes for spec in call.results))
+            for number, call in enumerate(self.calls)
+        }
+        return list(communications(self.steps, self.calls, sizes))
 
 
 def refuse_sizes(sizes: Mapping[str, int]) -> None:
@@ -429,7 +450,14 @@ LAUNCHERS: dict[str, Callable[..., Any]] = {}
 and "dispatches" say what a run on the CPU does. `runtime` sets all."""
 
 
-def _launcher(name: str) -> Callable[..., Any]:
+def _launcher(name: str, program: Program) -> Callable[..., Any]:
+    """raises UsageError for a program with unknown sizes, whose steps were read from JSON: their guards and functions are in its text"""
+    if program.symbols:
+        raise UsageError(
+            f"{program.name} was read from JSON, which describes a program with unknown sizes and does not hold what runs it",
+            stage="run",
+            help="compile its text",
+        )
     if name not in LAUNCHERS:
         raise UsageError(f"no launcher for {name}", stage="program", help="import xla_emitters.runtime")
     return LAUNCHERS[name]

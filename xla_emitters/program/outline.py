@@ -67,6 +67,18 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """What a compilation says of itself for the outline: `kind`, "27 kernels and 6 library calls" or "" before
+    there are any, and fields of `Outline`."""
+
+    kind: str
+    work: tuple[Work, ...]
+    remarks: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Outline:
     """A program on one screen.
 

@@ -10,94 +10,34 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Protocol
 
-from xla_emitters.device import Device, device
-from xla_emitters.dtypes import dtype
-from xla_emitters.program.arrays import Arrays, ArraySpec
+from xla_emitters.device import Device
+from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.communication import WAIT
-from xla_emitters.program.outline import (
-    Outline,
-    Work,
-    counted_work,
-    factors_of,
-    least_time,
-    no_kernels,
-    product_operations,
-)
+from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
 from xla_emitters.program.steps import Branch, Call, Compute, Extent, Launch, Load, Loop, Step, steps_within
-from xla_emitters.texts.units import bytes_text
 from xla_emitters.trace import Trace
 from xla_emitters.trace.python_source import SOURCE
 
 
-class Described(Protocol):
-    """The part of `Program` that this file uses."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def parameters(self) -> tuple[ArraySpec, ...]: ...
-    @property
-    def results(self) -> tuple[ArraySpec, ...]: ...
-    @property
-    def steps(self) -> tuple[Step, ...]: ...
-    @property
-    def kernels(self) -> tuple[Kernel, ...]: ...
-    @property
-    def calls(self) -> tuple[LibraryCall, ...]: ...
-    @property
-    def graph(self) -> Trace: ...
-    @property
-    def traces(self) -> tuple[Trace, ...]: ...
-    @property
-    def arrays(self) -> Arrays: ...
-    @property
-    def left_out(self) -> tuple[str, ...]: ...
-    @property
-    def peak_bytes(self) -> int: ...
-    @property
-    def is_one_kernel(self) -> bool: ...
-    @property
-    def devices(self) -> int: ...
-
-
-def outline_of(program: Described) -> Outline:
-    """See the file's head."""
-    by_name = {_plain(trace.name): trace for trace in program.traces}
+def contents_of(
+    steps: Sequence[Step],
+    kernels: Sequence[Kernel],
+    calls: Sequence[LibraryCall],
+    traces: Sequence[Trace],
+    arrays: Arrays,
+    chip: Device,
+) -> Contents:
+    """What steps do, in the order of first runs; `traces` say how kernels were made."""
+    by_name = {_plain(trace.name): trace for trace in traces}
     said = {
-        kernel.name: _said(kernel.name, by_name.get(kernel.name) or program.traces[number])
-        for number, kernel in enumerate(program.kernels)
-        if kernel.name in by_name or len(program.traces) == len(program.kernels)
+        kernel.name: _said(kernel.name, by_name.get(kernel.name) or traces[number])
+        for number, kernel in enumerate(kernels)
+        if kernel.name in by_name or len(traces) == len(kernels)
     }
-    work = work_of(program, device(program.target), said)
-    arguments = sum(map(_bytes, (*program.parameters, *program.results)))
-    facts = [f"does not run: its text leaves out the data of {', '.join(program.left_out)}"] if program.left_out else []
-    if program.steps and not program.is_one_kernel:
-        temporaries = bytes_text(program.peak_bytes - arguments)
-        facts.append(f"memory: {bytes_text(arguments)} of parameters and results, {temporaries} of temporaries at once")
-    remarks = [remark for trace in (program.graph, *program.traces) for remark in trace.remarks if remark.help]
-    trace = "p.trace" if len(program.traces) == 1 else "p.traces[0]"
-    more = (
-        [f'{trace}["{program.stage}"].ir', "xe.cost(p)", "xla-emitters show FILE -o page.html"]
-        if program.traces
-        else []
-    )
-    kind = "one kernel" if program.is_one_kernel else counted_work(work)
-    chips = f"{program.devices} {program.target}" if program.devices > 1 else program.target
-    return Outline(
-        f"{program.name} for {chips}: {kind if program.steps else no_kernels(program.stage)}",
-        (list(map(str, program.parameters)), list(map(str, program.results))),
-        work,
-        (*dict.fromkeys(remark.text for remark in remarks), *host_decisions(program)),
-        tuple(facts),
-        ("print(p.explain())", *more),
-    )
+    work = work_of(steps, kernels, calls, chip, said)
+    return Contents(counted_work(work), work, tuple(host_decisions(steps, arrays)))
 
 
 def _said(name: str, trace: Trace) -> Work:
@@ -112,12 +52,10 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_$]", "_", name)
 
 
-def _bytes(spec: ArraySpec) -> int:
-    return dtype(spec.dtype).size_bytes(spec.elements)
-
-
 def work_of(
-    program: Described,
+    steps: Sequence[Step],
+    kernels: Sequence[Kernel],
+    calls: Sequence[LibraryCall],
     chip: Device,
     said: Mapping[str, Work],
 ) -> tuple[Work, ...]:
@@ -125,25 +63,27 @@ def work_of(
 
     said  kernel name -> what its compilation said: how, source, unusual
     """
-    found, kernels = dict[str, Work](), {kernel.name: kernel for kernel in program.kernels}
-    for step, runs in _runs(program.steps, 1):
+    found, named = dict[str, Work](), {kernel.name: kernel for kernel in kernels}
+    for step, runs in _runs(steps, 1):
         match step:
             case Launch():
-                kernel = kernels[step.kernel]
+                kernel = named[step.kernel]
                 moved = {a.slice_index: a.bytes for a in kernel.arguments}
                 known = said.get(kernel.name, Work(kernel.name, "kernel", "", 0, None))
                 made = replace(known, launch=_shortened(kernel), runs=runs, time=least_time(chip, sum(moved.values())))
                 made = replace(made, unusual=(*made.unusual, *_launch_lacks(kernel, chip)))
-            case Call() if program.calls[step.op].name == WAIT:
+            case Call() if calls[step.op].name == WAIT:
                 continue
             case Call():
-                call, operations = program.calls[step.op], 0.0
+                call, operations = calls[step.op], 0.0
                 if call.name == "gemm" and len(call.operands) >= 2:
                     shapes = [each.shape for each in (*call.operands[:2], call.results[0])]
                     batch = prod(shapes[0][int(dim)] for dim in call.config.get("lhs_batch", ()))
                     operations = product_operations(shapes, batch) if all(map(prod, shapes)) else 0.0
                 factors = factors_of(call.operands[0].dtype if call.operands else "f32")
-                time = least_time(chip, sum(map(_bytes, (*call.operands, *call.results))), operations, factors)
+                time = least_time(
+                    chip, sum(spec.bytes for spec in (*call.operands, *call.results)), operations, factors
+                )
                 made = Work(call.instruction, f"call {call.name}", "", runs, time, source=call.source)
             case _:
                 continue
@@ -167,16 +107,16 @@ def _runs(steps: Sequence[Step], times: int) -> Iterator[tuple[Step, int]]:
                 pass
 
 
-def host_decisions(program: Described) -> list[str]:
+def host_decisions(steps: Sequence[Step], arrays: Arrays) -> list[str]:
     """Loops of unknown length and branches: the host waits for a number of the device at each."""
     found, read = list[str](), dict[Extent, object]()
-    steps = list(steps_within(program.steps))
-    for step in steps:
+    every = list(steps_within(steps))
+    for step in every:
         if isinstance(step, Load):
-            read[step.result] = program.arrays.slot(step.array.slot)
+            read[step.result] = arrays.slot(step.array.slot)
         elif isinstance(step, Compute):
             read[step.result] = read.get(step.operands[0])
-    for step in steps:
+    for step in every:
         if isinstance(step, Loop) and step.trips is None:
             found.append(
                 f"loop {step.name} has no known length: it is counted once, and the host reads {read.get(step.holds)} before each turn"

@@ -23,11 +23,6 @@ class RalName(NamedTuple):
     def __str__(self) -> str:
         return "___".join((self.call, self.device, "_".join(self.ins) or "void", "_".join(self.outs) or "void"))
 
-    @property
-    def without_device(self) -> str:
-        """The name without the device: the seed's spelling."""
-        return "___".join((self.call, "_".join(self.ins) or "void", "_".join(self.outs) or "void"))
-
     @staticmethod
     def parse(text: str, default_device: str = "gpu") -> RalName:
         """The inverse of `str`; a name in the seed's spelling, without a device, gets `default_device`.

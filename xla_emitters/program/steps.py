@@ -321,3 +321,23 @@ def steps_within(steps: Sequence[Step]) -> Iterator[Step]:
         elif isinstance(step, Branch):
             for branch in step.branches:
                 yield from steps_within(branch)
+
+
+def peak_of_temporaries(steps: Sequence[Step], size: Callable[[int], int]) -> int:
+    """The largest total size of temporaries at one time, from allocation to release; `size` returns a slot's bytes."""
+    most = now = 0
+    for step in steps:
+        match step:
+            case Allocate(array):
+                now += size(array.slot)
+            case Release(slot):
+                now -= size(slot)
+            case Loop():
+                parts = (step.condition, step.body)
+                most = max(most, *(now + peak_of_temporaries(part, size) for part in parts))
+            case Branch():
+                most = max([most, *(now + peak_of_temporaries(branch, size) for branch in step.branches)])
+            case _:
+                pass
+        most = max(most, now)
+    return most

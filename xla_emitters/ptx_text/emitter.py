@@ -14,7 +14,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import isnan
+from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     FileLineColLoc,
@@ -57,13 +59,13 @@ from xla_emitters.ptx_text.syntax import (
 )
 from xla_emitters.rewrite.locations import fuse_locations
 
-i128 = IntegerType(128)
 TYPES: dict[str, Attribute] = {
     "pred": i1,
     **{f"{kind}{bits}": IntegerType(bits) for kind in "bsu" for bits in (8, 16, 32, 64)},
-    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": i128},
+    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": VectorType(i64, [2])},
+    **dict.fromkeys(("s16x2", "u16x2"), VectorType(i16, [2])),
     **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2]), "f32x2": VectorType(f32, [2])},
-    **{"e4m3x2": i16, "e5m2x2": i16, "e4m3": i8, "e5m2": i8},
+    **{"e4m3x2": i16, "e5m2x2": i16, "e2m3x2": i16, "e3m2x2": i16, "e2m1x2": i8, "e4m3": i8, "e5m2": i8},
 }
 """PTX's type -> IR's."""
 
@@ -76,7 +78,7 @@ _CLOCKS = {
     **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
     **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
 }
-_ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "is_explicit_cluster": 0, "smid": 0, "nsmid": 1}
+_ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "globaltimer_hi": 0, "smid": 0, "nsmid": 1}
 POINTER = llvm.LLVMPointerType()
 
 
@@ -100,6 +102,7 @@ class Emitter:
 
     block      where ops are inserted
     current    the value of each register here
+    undo       what the current node and those that dominate it have set: (dictionary, key, value before)
     slots      scalar `.param` variables of the body, which are registers in all but name
     variables  name -> the variable, of the function and the module
     natural    the type in which a register is mostly computed and read; by default its bits
@@ -108,7 +111,7 @@ class Emitter:
     def __init__(self, module: PtxModule, function: Function, entry: Block) -> None:
         self.module, self.function, self.entry, self.block = module, function, entry, entry
         self.current: dict[Register, SSAValue | Number] = {}
-        self.undo: list[tuple[Register, SSAValue | Number | None]] = []
+        self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
         self.variables = {**module.variables, **{each.name: each for each in function.variables}}
         self.slots: dict[str, Register] = {}
         self.parameters: dict[str, tuple[Variable, SSAValue]] = {}
@@ -121,7 +124,7 @@ class Emitter:
         self._last_of_entry: Operation | None = None
         self._constants: dict[tuple[Attribute, int], SSAValue] = {}
         self._addresses: dict[str, SSAValue] = {}
-        self._casts: dict[tuple[SSAValue, Attribute, Block], SSAValue] = {}
+        self._made: dict[tuple[SSAValue, Attribute, int], SSAValue] = {}
 
     # ------------------------------------------------------------------------------------------ messages
 
@@ -130,7 +133,7 @@ class Emitter:
         return ParseError(message, stage=STAGE, place=self._place(), help=help)
 
     def unsupported(self, message: str) -> Unsupported:
-        return Unsupported(message, stage=STAGE, place=self._place())
+        return Unsupported(f"{message} is not supported", stage=STAGE, place=self._place())
 
     def _place(self):
         at = self.instruction
@@ -202,8 +205,8 @@ class Emitter:
         have, want = bits_of(value.type), bits_of(ir_type)
         if have < want or i1 in (value.type, ir_type):
             raise self.error(f"an operand of {have} bits is read as {want} bits")
-        key = value, ir_type, self.block
-        if (found := self._casts.get(key)) is not None:
+        key = value, ir_type, 0
+        if (found := self._made.get(key)) is not None:
             return found
         if have > want:
             narrow = self.add(llvm.TruncOp(self.cast(value, IntegerType(have)), IntegerType(want)))
@@ -216,7 +219,7 @@ class Emitter:
             made = value.owner.arg
         else:
             made = self.add(llvm.BitcastOp(value, ir_type))
-        self._casts[key] = made
+        self._keep(self._made, key, made)
         return made
 
     def extend(self, value: SSAValue, bits: int, is_signed: bool = False) -> SSAValue:
@@ -270,6 +273,8 @@ class Emitter:
         if name in _CLOCKS:
             word, ir_type = _CLOCKS[name]
             return self.intrinsic(f"read.{word}", [], ir_type)
+        if name == "is_explicit_cluster":
+            return self.constant(i1, 0)
         if name in _ONE_BLOCK:
             return self.constant(i32, _ONE_BLOCK[name])
         if family in ("cluster_ctaid", "cluster_nctaid"):
@@ -283,16 +288,17 @@ class Emitter:
         raise self.unsupported(f"special register '%{name}'")
 
     def resize_to(self, value: SSAValue, ir_type: Attribute) -> SSAValue:
+        if value.type == ir_type:
+            return value
         return self.cast(self.resize(value, bits_of(ir_type)), ir_type)
 
     def number(self, number: Number, ir_type: Attribute) -> int:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
         if number.kind == "f64" and scalar == f32:
-            try:
-                return int.from_bytes(struct.pack("<f", _float_of(f64, number.value)), "little")
-            except OverflowError:
-                raise self.error("the number does not fit into f32") from None
+            return int(np.array(_float_of(f64, number.value)).astype(np.float32).view(np.uint32))
+        if number.kind == "f32" and scalar == f64:
+            return int.from_bytes(struct.pack("<d", _float_of(f32, number.value)), "little")
         wanted = {"f32": 32, "f64": 64}.get(number.kind)
         if wanted is not None and wanted != bits_of(ir_type):
             raise self.error(f"a literal of {number.kind} is read as {bits_of(ir_type)} bits")
@@ -321,17 +327,21 @@ class Emitter:
         self.set(operand, value)
 
     def set(self, register: Register, value: SSAValue | Number) -> None:
-        self.undo.append((register, self.current.get(register)))
-        self.current[register] = value
+        self._keep(self.current, register, value)
+
+    def _keep(self, where: dict[Any, Any], key: Any, value: object) -> None:
+        """Sets an entry until the nodes that this one dominates are done."""
+        self.undo.append((where, key, where.get(key)))
+        where[key] = value
 
     def back_to(self, mark: int) -> None:
         """Undoes all writes since there were `mark` of them."""
         while len(self.undo) > mark:
-            register, before = self.undo.pop()
+            where, key, before = self.undo.pop()
             if before is None:
-                self.current.pop(register, None)
+                where.pop(key, None)
             else:
-                self.current[register] = before
+                where[key] = before
 
     def type_for(self, operand: Operand | None, ir_type: Attribute) -> Attribute:
         """The natural type of a register if it has the width of `ir_type`, else `ir_type`."""
@@ -384,7 +394,12 @@ class Emitter:
 
     def to_window(self, value: SSAValue, space: str) -> SSAValue:
         """The pointer for an integer address in a space's window."""
-        return self.add(llvm.IntToPtrOp.create(operands=[self.resize(value, 32)], result_types=[pointer_type(space)]))
+        key = value, pointer_type(space), 0
+        if (found := self._made.get(key)) is None:
+            op = llvm.IntToPtrOp.create(operands=[self.resize(value, 32)], result_types=[pointer_type(space)])
+            found = self.add(op)
+            self._keep(self._made, key, found)
+        return found
 
     def pointer(self, operand: Operand | None, space: str) -> SSAValue:
         """The pointer that `[...]` means in a space (`generic` where the mnemonic names none)."""
@@ -403,7 +418,13 @@ class Emitter:
         else:
             pointer = self.cast(self.read(operand.base, i64), POINTER)
         if operand.offset:
-            pointer = self.add(llvm.GEPOp(pointer, [operand.offset], i8, result_type=pointer.type))
+            if not -(1 << 31) < operand.offset < 1 << 31:
+                raise self.error(f"the offset {operand.offset} does not fit into 32 bits")
+            key = pointer, pointer.type, operand.offset
+            if (found := self._made.get(key)) is None:
+                found = self.add(llvm.GEPOp(pointer, [operand.offset], i8, result_type=pointer.type))
+                self._keep(self._made, key, found)
+            pointer = found
         return pointer
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from xla_emitters.errors import ParseError
+from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.ptx_text.rows import STAGE, row_of
 from xla_emitters.ptx_text.syntax import Function, Instruction, Label, Operand, Register, Symbol
 from xla_emitters.texts.source import Source
@@ -99,6 +99,11 @@ class Flow:
                 continue
             target = Node(0)
             if stem in ("ret", "exit"):
+                if item.operands:
+                    raise self._error(f"'{item.name}' has no operands", item.start, item.end)
+                if stem == "exit" and not self.function.is_entry:
+                    place = self.source.place(item.start, item.end)
+                    raise Unsupported("'exit' in a function that is called", stage=STAGE, place=place)
                 target.kind, target.end = "return", item
             else:
                 target.end = item

@@ -1,4 +1,4 @@
-"""Rows of instructions that access memory: loads, stores, atomic updates, copies, hints.
+"""Rows of instructions that access memory: loads, stores, atomic updates, hints.
 
 An address in a space's window becomes a pointer of that space; the executor knows which buffer it belongs to. Cache hints and eviction
 priorities are accepted and mean nothing here. Source: PTX ISA 8.8, 9.7.9 and 9.7.13.
@@ -7,13 +7,10 @@ priorities are accepted and mean nothing here. Source: PTX ISA 8.8, 9.7.9 and 9.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
-    IntegerAttr,
     IntegerType,
     VectorType,
-    bf16,
-    f16,
-    f32,
     i1,
     i32,
     i64,
@@ -22,25 +19,18 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.nvvm_async import (
-    CpAsyncCommitGroupOp,
-    CpAsyncOp,
-    CpAsyncWaitGroupOp,
-    LoadCacheModifier,
-    LoadCacheModifierAttr,
-)
-from xla_emitters.dialects.mlir.ptx_atomics import ADDITIONS, add_floats
-from xla_emitters.ptx_text.arithmetic import one_type, operands
+from xla_emitters.ptx_text.arithmetic import one_type, operands, vector_of
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of
-from xla_emitters.ptx_text.rows import ANY, SIGNED, row
+from xla_emitters.ptx_text.forms import check_operand
+from xla_emitters.ptx_text.rows import ANY, BYTES, row
 from xla_emitters.ptx_text.syntax import Address, Group, Instruction, Number, Operand, Register, Symbol
 
-_HINTS = (
+HINTS = (
     "ca cg cs lu cv wb wt nc weak volatile relaxed acquire release mmio cta cluster gpu sys L1::evict_normal L1::evict_unchanged "
-    "L1::evict_first L1::evict_last L1::no_allocate L2::evict_first L2::evict_last L2::evict_normal L2::cache_hint "
+    "L1::evict_first L1::evict_last L1::no_allocate L2::evict_first L2::evict_last L2::evict_normal L2::evict_unchanged L2::cache_hint "
     "L2::64B L2::128B L2::256B unified"
 )
-_SPACES = "global shared local const param shared::cta shared::cluster param::entry param::func"
+SPACES_OF_NAMES = "global shared local const param shared::cta shared::cluster param::entry param::func"
 _MONOTONIC, _ACQUIRE, _RELEASE = 2, 4, 5
 
 
@@ -67,19 +57,22 @@ def slot_of(e: Emitter, i: Instruction, operand: Operand | None) -> Register | N
     return None
 
 
-@row("ld", "ldu", types=ANY | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", pure=False)
+@row("ld", "ldu", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {HINTS} {SPACES_OF_NAMES}", pure=False)
 def ld(e: Emitter, i: Instruction) -> None:
     word, address, width, space = one_type(e, i), i.operands[1], width_of(i), space_of(i)
     targets = i.operands[0].elements if isinstance(i.operands[0], Group) else (i.operands[0],)
     if len(targets) != width:
         raise e.error(f"'{i.name}' loads {width} values into {len(targets)} registers")
+    for target in targets:
+        if target is not None or width == 1:
+            check_operand(e, i, target, word, is_result=True, may_be_wider=True)
     ir_type = TYPES[word]
     if (slot := slot_of(e, i, address)) is not None:
-        e.write(targets[0], e.read(slot, ir_type), word in SIGNED)
+        e.write(targets[0], e.read(slot, ir_type), word[0] == "s")
         return
     if isinstance(address, Address) and isinstance(address.base, Symbol) and width == 1:
         if (found := e.parameters.get(address.base.name)) is not None and found[0].count is None:
-            e.write(targets[0], part_of(e, found[1], ir_type, address.offset), word in SIGNED)
+            e.write(targets[0], part_of(e, found[1], ir_type, address.offset), word[0] == "s")
             return
     naturals = {e.type_for(target, ir_type) for target in targets}
     if len(naturals) == 1:
@@ -107,7 +100,7 @@ def ld(e: Emitter, i: Instruction) -> None:
                 part = e.add(llvm.ExtractElementOp(value, e.constant(i32, number)))
             else:
                 part = e.add(llvm.PoisonOp(ir_type))
-            e.write(target, part, word in SIGNED)
+            e.write(target, part, word[0] == "s")
 
 
 def part_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> SSAValue:
@@ -120,12 +113,14 @@ def part_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> SSA
     return e.cast(value, ir_type)
 
 
-@row("st", types=ANY | {"b128"}, modifiers=f"v2 v4 v8 {_HINTS} {_SPACES}", results=0, pure=False)
+@row("st", types=ANY | BYTES | {"b128"}, modifiers=f"v2 v4 v8 {HINTS} {SPACES_OF_NAMES}", results=0, pure=False)
 def st(e: Emitter, i: Instruction) -> None:
     word, address, width = one_type(e, i), i.operands[0], width_of(i)
     sources = i.operands[1].elements if isinstance(i.operands[1], Group) else (i.operands[1],)
     if len(sources) != width:
         raise e.error(f"'{i.name}' stores {width} values from {len(sources)} registers")
+    for source in sources:
+        check_operand(e, i, source, word, may_be_wider=True)
     ir_type = TYPES[word]
     if (slot := slot_of(e, i, address)) is not None:
         if bits_of(TYPES[slot.type]) != bits_of(ir_type):
@@ -140,9 +135,7 @@ def st(e: Emitter, i: Instruction) -> None:
     parts = [e.read(source, ir_type) for source in sources]
     value = parts[0]
     if width > 1:
-        value = e.add(llvm.PoisonOp(VectorType(ir_type, [width])))
-        for number, part in enumerate(parts):
-            value = e.add(llvm.InsertElementOp(value, part, e.constant(i32, number)))
+        value = vector_of(e, parts)
     pointer = e.pointer(address, space_of(i))
     ordering = ordering_of(i, _RELEASE) if width == 1 else 0
     e.do(llvm.StoreOp(value, pointer, bits_of(value.type) // 8, ordering=ordering, volatile="volatile" in i.parts))
@@ -163,8 +156,8 @@ _UPDATES = {
     **{"add.f": "fadd", "add": "add", "min.s": "min", "max.s": "max", "min.u": "umin", "max.u": "umax"},
     **{"min.f": "fmin", "max.f": "fmax", "min.b": "fmin", "max.b": "fmax"},
 }
-_UPDATE_TYPES = ANY | {"f16x2", "bf16x2"}
-_UPDATE_HINTS = f"exch add inc dec min max and or xor cas noftz acq_rel v2 v4 v8 {_HINTS} {_SPACES}"
+_UPDATE_TYPES = ANY - {"s16", "u16"} | {"f16", "bf16", "f16x2", "bf16x2"}
+_UPDATE_HINTS = f"exch add inc dec min max and or xor cas noftz acq_rel v2 v4 v8 {HINTS} {SPACES_OF_NAMES}"
 
 
 @row("atom", types=_UPDATE_TYPES, modifiers=_UPDATE_HINTS, pure=False)
@@ -188,91 +181,77 @@ def update(e: Emitter, i: Instruction, target: Operand | None, given: tuple[Oper
         raise e.error(f"'{i.name}' has no operation or too few operands")
     pointer = e.pointer(given[0], space_of(i))
     if width_of(i) > 1 or word.endswith("x2"):
-        additions(e, i, word, kind, pointer, target, given[1])
+        update_neighbours(e, i, word, kind, pointer, target, given[1])
         return
     ir_type = TYPES[word]
+    for operand in given[1 : 3 if kind == "cas" else 2]:
+        check_operand(e, i, operand, word)
+    if target is not None:
+        check_operand(e, i, target, word, is_result=True)
     if kind == "cas":
         expected, new = (e.read(operand, ir_type) for operand in given[1:3])
         pair = e.add(llvm.AtomicCmpXchgOp(pointer, expected, new))
         e.write(target, e.add(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [0]), pair, ir_type)))
         return
     is_float = word in ("f16", "bf16", "f32", "f64")
+    if word in ("f16", "bf16") and kind != "add":
+        raise e.unsupported(f"'{i.name}'")
     family = f"{kind}.{'f' if is_float else word[0]}"
     operation = _UPDATES.get(family) or _UPDATES.get(kind)
     if operation is None:
         raise e.error(f"'{i.name}' is no atomic update")
-    e.write(target, e.add(llvm.AtomicRMWOp(operation, pointer, e.read(given[1], ir_type))), word in SIGNED)
+    e.write(target, e.add(llvm.AtomicRMWOp(operation, pointer, e.read(given[1], ir_type))), word[0] == "s")
 
 
-def additions(
+_OF_NEIGHBOURS = {"add": "fadd", "min": "fmin", "max": "fmax"}
+
+
+def update_neighbours(
     e: Emitter, i: Instruction, word: str, kind: str, pointer: SSAValue, target: Operand | None, given: Operand | None
 ) -> None:
     """Updates of neighbouring floats, each atomic by itself: `v4.f32`, `f16x2`, `v2.bf16x2`."""
-    width = width_of(i)
-    element = {"f32": f32, "f16x2": f16, "bf16x2": bf16, "f16": f16, "bf16": bf16}[word] if word != "b32" else None
-    count = width * (2 if word.endswith("x2") else 1)
-    found = next((each for each in ADDITIONS if each.element == element and each.elements == count), None)
     sources = given.elements if isinstance(given, Group) else (given,)
-    if found is None or kind != "add" or len(sources) != width or not (word == "f32" or word.endswith("x2")):
+    targets = target.elements if isinstance(target, Group) else (target,) * len(sources)
+    element = TYPES[word.removesuffix("x2")]
+    if kind not in _OF_NEIGHBOURS or not isinstance(element, AnyFloat) or (word == "f32" and kind != "add"):
         raise e.unsupported(f"'{i.name}'")
-    part = i32 if found.is_packed else f32
-    old = e.add(add_floats(found, pointer, [e.read(source, part) for source in sources]))
-    targets = target.elements if isinstance(target, Group) else (target,)
+    if not len(sources) == len(targets) == width_of(i):
+        raise e.error(f"'{i.name}' takes {width_of(i)} registers, not {len(sources)}")
+    bits = bits_of(TYPES[word])
+    part = IntegerType(bits)
+    for operand in sources:
+        check_operand(e, i, operand, word)
+    value = vector_of(e, [e.read(source, part) for source in sources])
+    floats = e.cast(value, VectorType(element, [len(sources) * bits // element.bitwidth]))
+    old = e.cast(e.add(llvm.AtomicRMWOp(_OF_NEIGHBOURS[kind], pointer, floats)), VectorType(part, [len(sources)]))
     for number, register in enumerate(targets):
-        value = (
-            old if found.words == 1 else e.add(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), old, part))
-        )
-        e.write(register, value)
+        if register is not None:
+            check_operand(e, i, register, word, is_result=True)
+            e.write(register, e.add(llvm.ExtractElementOp(old, e.constant(i32, number))))
 
 
-# ---------------------------------------------------------------------------------------------- copies
+# ---------------------------------------------------------------------------------------------- hints
 
 
-@row("cp.async.ca", "cp.async.cg", modifiers=f"{_HINTS} {_SPACES}", results=0, pure=False)
-def cp_async(e: Emitter, i: Instruction) -> None:
-    """The copy is done at once: a kernel that waits for it too late is not found."""
-    given: list[Operand | None] = [*i.operands, None, None, None]
-    if not isinstance(size := given[2], Number):
-        raise e.error("'cp.async' needs a number of bytes")
-    to, of = e.pointer(given[0], "shared"), e.pointer(given[1], "global")
-    count = e.read(i.operands[3], i32) if len(i.operands) > 3 and not _is_predicate(i.operands[3]) else None
-    if len(i.operands) > 3 and _is_predicate(i.operands[3]):
-        count = e.add(llvm.SelectOp(e.read(i.operands[3], i1), e.constant(i32, 0), e.constant(i32, size.value)))
-    modifier = LoadCacheModifierAttr(LoadCacheModifier(i.parts[2]))
-    e.do(
-        CpAsyncOp.create(
-            operands=[to, of, *([] if count is None else [count])],
-            properties={"size": IntegerAttr(size.value, i32), "modifier": modifier},
-        )
-    )
-
-
-def _is_predicate(operand: Operand | None) -> bool:
-    return isinstance(operand, Register) and operand.type == "pred"
-
-
-@row("cp.async.commit_group", results=0, pure=False)
-def commit_group(e: Emitter, i: Instruction) -> None:
-    e.do(CpAsyncCommitGroupOp.create())
-
-
-@row("cp.async.wait_group", "cp.async.wait_all", results=0, pure=False)
-def wait_group(e: Emitter, i: Instruction) -> None:
-    count = i.operands[0].value if i.operands and isinstance(i.operands[0], Number) else 0
-    e.do(CpAsyncWaitGroupOp.create(properties={"n": IntegerAttr(count, i32)}))
-
-
-@row("prefetch", "prefetchu", "applypriority", "discard", modifiers=f"L1 L2 {_HINTS} {_SPACES}", results=0, pure=False)
+@row(
+    "prefetch",
+    "prefetchu",
+    "applypriority",
+    "discard",
+    modifiers=f"L1 L2 {HINTS} {SPACES_OF_NAMES}",
+    results=0,
+    pure=False,
+)
 def hint(e: Emitter, i: Instruction) -> None:
     """Means nothing for the numbers."""
 
 
-@row("createpolicy", types={"b64"}, modifiers=f"fractional range {_HINTS} {_SPACES}")
+@row("createpolicy", types={"b64"}, modifiers=f"fractional range {HINTS} {SPACES_OF_NAMES}")
 def createpolicy(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], Number(0))
 
 
-@row("isspacep", modifiers=_SPACES)
+@row("isspacep", modifiers=SPACES_OF_NAMES)
 def isspacep(e: Emitter, i: Instruction) -> None:
     pointer = e.cast(e.read(operands(e, i, 2)[1], i64), POINTER)
     e.write(i.operands[0], e.intrinsic(f"isspacep.{space_of(i)}", [pointer], i1))

@@ -8,13 +8,11 @@ Source: PTX ISA 8.8, chapters 4, 5 and 11.
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterator
 from dataclasses import replace
 
-from xla_emitters.ptx_text.lexer import STAGE, Token, TokenKind, read_token
+from xla_emitters.ptx_text.declarations import Declarations, Scope
+from xla_emitters.ptx_text.lexer import Token, TokenKind
 from xla_emitters.ptx_text.syntax import (
-    SIZES,
     Address,
     Function,
     Group,
@@ -30,14 +28,11 @@ from xla_emitters.ptx_text.syntax import (
     Symbol,
     Variable,
 )
-from xla_emitters.texts.cursor import TokenCursor, nearest
+from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
 NEWEST = (8, 8)
 """The ISA's version that this reader was written from; a text of a newer one gets a remark."""
-MOST_BYTES = 1 << 30
-"""Limit of one variable, in bytes."""
-
 _SPACES = ("global", "const", "shared", "local", "param", "tex")
 _LINKING = (".visible", ".extern", ".weak", ".common")
 _NUMBERS = {
@@ -57,38 +52,7 @@ _SPECIAL = re.compile(
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
     r"|pm\d+(?:_64)?|envreg\d+|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
 )
-_MOST_DIGITS = 80
 _USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
-_RANGE = re.compile(r"(.*?)(0|[1-9]\d*)$")
-
-
-class PtxCursor(TokenCursor[Token]):
-    stage = STAGE
-    max_nesting = 100
-    groups = "blocks"
-
-    def read(self, offset: int) -> Token:
-        return read_token(self.source, offset)
-
-    def empty(self, offset: int) -> Token:
-        return Token(TokenKind.END, "", offset, offset)
-
-
-class Scope:
-    """The names of a `{ }` block. ranges: prefix -> (type, count) of `.reg .b32 %r<10>`; registers of one are made when they are used."""
-
-    def __init__(self) -> None:
-        self.registers: dict[str, Register] = {}
-        self.ranges: dict[str, tuple[str, int]] = {}
-        self.variables: dict[str, str] = {}
-
-    def register(self, name: str) -> Register | None:
-        if (found := self.registers.get(name)) is not None:
-            return found
-        match = _RANGE.match(name)
-        if match is None or (declared := self.ranges.get(match[1])) is None or int(match[2]) >= declared[1]:
-            return None
-        return self.registers.setdefault(name, Register(name, declared[0]))
 
 
 def read_ptx(text: str, file: str) -> PtxModule:
@@ -101,17 +65,8 @@ def read_ptx(text: str, file: str) -> PtxModule:
     return Parser(Source(text, file)).module()
 
 
-class Parser:
+class Parser(Declarations):
     """Reads one text."""
-
-    def __init__(self, source: Source) -> None:
-        self.cursor = PtxCursor(source)
-        self.found = PtxModule(source)
-        self.scopes: list[Scope] = []
-        self.function: Function | None = None
-        self.locals = 0
-        self.loc: tuple[int, int, int] | None = None
-        self.used: int | None = None
 
     # ------------------------------------------------------------------------------------------ the module
 
@@ -171,16 +126,11 @@ class Parser:
         cursor.expect("{", "after the section's name")
         self.skip_to("}")
 
-    def skip_to(self, end: str) -> None:
-        """Consumes all tokens up to `end`."""
-        while not self.cursor.accept(end):
-            if self.cursor.token.kind is TokenKind.END:
-                raise self.cursor.unexpected(f"'{end}'")
-            self.cursor.advance()
-
     def linked(self) -> None:
         """A function or a variable of the module."""
         cursor, words = self.cursor, set[str]()
+        if not self.found.target:
+            raise cursor.unexpected("'.target'", help="PTX begins with .version, .target and .address_size")
         while cursor.at(*_LINKING):
             words.add(cursor.advance().text)
         token = cursor.token
@@ -197,148 +147,6 @@ class Parser:
             cursor.expect(";", "after the variable")
         else:
             raise cursor.unexpected("a directive of the module, such as .entry or .global")
-
-    # ------------------------------------------------------------------------------------------ variables
-
-    def variables(self, is_extern: bool = False) -> Iterator[Variable]:
-        """`.shared .align 4 .b8 name[8320]`, without its semicolon; several names, separated by commas."""
-        cursor = self.cursor
-        space = cursor.advance().text[1:]
-        align, element, width, is_pointer, pointee_align = 0, "", 1, False, 1
-        while cursor.token.kind is TokenKind.DIRECTIVE:
-            word = cursor.advance()
-            match word.text:
-                case ".align":
-                    value = self.integer("the alignment")
-                    if value <= 0 or value & (value - 1) or value > 1 << 20:
-                        raise cursor.error("an alignment is a power of two", cursor.previous)
-                    if is_pointer:
-                        pointee_align = value
-                    else:
-                        align = value
-                case ".ptr":
-                    is_pointer = True
-                case ".v2" | ".v4" | ".v8":
-                    width = int(word.text[2:])
-                case ".global" | ".const" | ".shared" | ".local" if is_pointer:
-                    pass
-                case ".attribute":
-                    self.skip_to(")")
-                case _ if word.text[1:] in SIZES and word.text != ".pred":
-                    element = word.text[1:]
-                case _:
-                    raise cursor.error(f"'{word.text}' is no type and no property of a variable", word)
-        if not element:
-            raise cursor.unexpected("the variable's type, such as .b32")
-        while True:
-            name = cursor.expect_kind(TokenKind.NAME, "the variable's name")
-            names = [name.text]
-            if cursor.accept("<"):
-                count = self.integer("the count")
-                cursor.expect(">", "after the count")
-                if not 0 <= count <= 10_000:
-                    raise cursor.error("too many variables", cursor.previous)
-                names = [f"{name.text}{number}" for number in range(count)]
-            count, is_array = width, width > 1
-            while cursor.accept("["):
-                is_array = True
-                count *= 0 if cursor.at("]") else self.integer("the number of elements")
-                cursor.expect("]", "after the number of elements")
-                if not 0 <= count * SIZES[element] <= MOST_BYTES:
-                    raise cursor.error(f"'{name.text}' has more than {MOST_BYTES} bytes", name)
-            values = self.initial_values(name, count) if cursor.accept("=") else None
-            for each in names:
-                yield Variable(
-                    each,
-                    space,
-                    element,
-                    count if is_array else None,
-                    align,
-                    name.start,
-                    values,
-                    is_extern,
-                    is_pointer,
-                    pointee_align,
-                )
-            if space == "param" or not cursor.accept(","):
-                return
-
-    def initial_values(self, name: Token, count: int) -> tuple[Number | Symbol, ...]:
-        """`{1, 2, {3}}` or `1`, flat."""
-        cursor, values = self.cursor, list[Number | Symbol]()
-        if not cursor.at("{"):
-            return (self.constant(),)
-        depth = 0
-        while True:
-            if cursor.accept("{"):
-                depth += 1
-            elif cursor.accept("}"):
-                depth -= 1
-                if not depth:
-                    break
-            elif not cursor.accept(","):
-                values.append(self.constant())
-                if len(values) > count:
-                    raise cursor.error(f"'{name.text}' has {count} elements, but more values", cursor.previous)
-            if depth > 100:
-                raise cursor.too_deep()
-        return tuple(values)
-
-    # ------------------------------------------------------------------------------------------ numbers
-
-    def integer(self, what: str) -> int:
-        cursor = self.cursor
-        is_negative = cursor.accept("-")
-        value = self.number(token := cursor.expect_kind(TokenKind.NUMBER, what))
-        if value.kind != "int":
-            raise cursor.error(f"{what} must be an integer", token)
-        return -value.value if is_negative else value.value
-
-    def number(self, token: Token) -> Number:
-        if len(token.text) > _MOST_DIGITS:
-            raise self.cursor.error("the number has too many digits", token)
-        return number_of(token.text)
-
-    def constant(self) -> Number | Symbol:
-        """A number with its sign, `(cast) number`, or an address `symbol+4`, `generic(symbol)`."""
-        cursor = self.cursor
-        token = cursor.token
-        if token.text == "(" and cursor.peek().kind is TokenKind.DIRECTIVE:
-            cursor.advance()
-            cursor.advance()
-            cursor.expect(")", "after the cast")
-            return self.constant()
-        if token.text in ("-", "+", "~", "!"):
-            cursor.advance()
-            with cursor.nested():
-                value = self.constant()
-            if not isinstance(value, Number):
-                raise cursor.error("expected a number", cursor.previous)
-            if value.kind != "int":
-                if token.text != "-":
-                    raise cursor.error("expected an integer", cursor.previous)
-                return Number(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
-            return Number(
-                {"-": -value.value, "+": value.value, "~": ~value.value, "!": int(not value.value)}[token.text]
-            )
-        if token.kind is TokenKind.NUMBER:
-            return self.number(cursor.advance())
-        if token.kind is TokenKind.NAME:
-            name = cursor.advance().text
-            if name == "generic" and cursor.accept("("):
-                name = cursor.expect_kind(TokenKind.NAME, "a variable").text
-                cursor.expect(")", "after the variable")
-                return Symbol(name, self.offset(), True)
-            return Symbol(name, self.offset())
-        raise cursor.unexpected("a number or an address")
-
-    def offset(self) -> int:
-        """`+8`, `-8`, `+-8` or nothing."""
-        total = 0
-        while self.cursor.at("+", "-"):
-            sign = -1 if self.cursor.advance().text == "-" else 1
-            total += sign * self.integer("the offset")
-        return total
 
     # ------------------------------------------------------------------------------------------ functions
 
@@ -446,32 +254,6 @@ class Parser:
             case _:
                 raise cursor.error(f"'{word.text}' is no directive of a function's body", word)
 
-    def registers(self) -> None:
-        """`.reg .b32 %r<10>, %a;`"""
-        cursor = self.cursor
-        cursor.advance()
-        kind, width = "", 1
-        while cursor.token.kind is TokenKind.DIRECTIVE:
-            word = cursor.advance().text[1:]
-            if word in ("v2", "v4"):
-                width = int(word[1:])
-            elif word in SIZES:
-                kind = word
-            else:
-                raise cursor.error(f"'.{word}' is no type of a register", cursor.previous)
-        if not kind or width > 1:
-            raise cursor.error("a register has one type, such as .b32, and is no vector", cursor.previous)
-        while True:
-            name = cursor.expect_kind(TokenKind.NAME, "the register's name").text
-            if cursor.accept("<"):
-                self.scopes[-1].ranges[name] = kind, self.integer("the number of registers")
-                cursor.expect(">", "after the number of registers")
-            else:
-                self.scopes[-1].registers[name] = Register(name, kind)
-            if not cursor.accept(","):
-                break
-        cursor.expect(";", "after the registers")
-
     def location(self) -> None:
         """`.loc 1 13 20`, with `, function_name $L, inlined_at ...` after it."""
         self.cursor.advance()
@@ -543,6 +325,8 @@ class Parser:
         match token.text:
             case "_":
                 cursor.advance()
+                if cursor.accept("|"):
+                    return Pair(None, self.register(cursor.expect_kind(TokenKind.NAME, "a register")))
                 return None
             case "!":
                 cursor.advance()
@@ -616,23 +400,3 @@ class Parser:
 
 def _renamed(variable: Variable, name: str) -> Variable:
     return variable if variable.name == name else replace(variable, name=name)
-
-
-def number_of(text: str) -> Number:
-    """The value of a literal.
-
-    >>> number_of("0x10U"), number_of("0f3F800000").kind, number_of("1.5").kind
-    (Number(value=16, kind='int'), 'f32', 'f64')
-    """
-    lower = text.lower()
-    if lower.startswith(("0f", "0d")):
-        return Number(int(text[2:], 16), "f32" if lower[1] == "f" else "f64")
-    if "." in text or ("e" in lower and not lower.startswith("0x")):
-        return Number(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
-    digits = lower.removesuffix("u")
-    for prefix, base in (("0x", 16), ("0b", 2)):
-        if digits.startswith(prefix):
-            return Number(int(digits[2:], base))
-    if len(digits) > 1 and digits.startswith("0") and all(digit in "01234567" for digit in digits):
-        return Number(int(digits, 8))
-    return Number(int(digits))

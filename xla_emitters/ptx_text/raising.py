@@ -30,9 +30,10 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import DataError, ParseError, Unsupported
-from xla_emitters.ptx_text import arithmetic, memory, threads
+from xla_emitters.ptx_text import arithmetic, asynchronous, bits, conversions, matrices, memory, threads
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, natural_types
 from xla_emitters.ptx_text.flow import Flow, Node
+from xla_emitters.ptx_text.forms import check_form
 from xla_emitters.ptx_text.rows import CARRY, STAGE, registers_in, row_of
 from xla_emitters.ptx_text.syntax import (
     Address,
@@ -45,10 +46,10 @@ from xla_emitters.ptx_text.syntax import (
     Variable,
 )
 
-TABLES = (arithmetic, memory, threads)
+TABLES = (arithmetic, asynchronous, bits, conversions, matrices, memory, threads)
 """The modules that fill the table of rows when they are imported."""
-MOST_SHARED = 1 << 20
-"""Limit of a block's shared memory, in bytes: beyond any GPU's."""
+MOST_SHARED = 48 << 10
+"""Limit of static shared memory of a block, in bytes."""
 
 
 def entry_named(module: PtxModule, name: str | None) -> Function:
@@ -80,6 +81,9 @@ def raise_kernel(
     attributes  attributes of the function, such as its launch
     raises      ParseError for names and types that do not fit, Unsupported for instructions without a row, each with its place
     """
+    if max(entry.bounds.get("reqnctapercluster", (1,))) > 1:
+        place = module.source.place(entry.start, entry.end)
+        raise Unsupported("a cluster of several blocks is not supported", stage=STAGE, place=place)
     functions, variables = list[llvm.FuncOp](), dict[str, None]()
     pending, seen = [entry], {entry.name}
     while pending:
@@ -94,7 +98,15 @@ def raise_kernel(
                 seen.add(name)
                 pending.append(module.functions[name])
     owned = {variable.name: variable for function in module.functions.values() for variable in function.variables}
-    globals_ = [global_of(module, name, module.variables.get(name) or owned[name]) for name in variables]
+    used = {name: module.variables.get(name) or owned[name] for name in variables}
+    declared = [variable for name in seen for variable in module.functions[name].variables]
+    shared = [variable for variable in {*used.values(), *declared} if variable.space == "shared"]
+    if sum(variable.size for variable in shared) > MOST_SHARED:
+        place = module.source.place(shared[0].start, shared[0].start + len(shared[0].name))
+        raise Unsupported(
+            f"a block with more than {MOST_SHARED} bytes of static shared memory", stage=STAGE, place=place
+        )
+    globals_ = [global_of(module, name, variable) for name, variable in used.items()]
     return ModuleOp([*globals_, *functions])
 
 
@@ -132,7 +144,6 @@ class Raised:
         self.result = Register(scalars[0].name, scalars[0].type) if scalars else None
         if self.result is not None:
             e.slots[self.result.name] = self.result
-        self._refuse_large_shared()
         e.natural = natural_types(module, function)
         flow = Flow(module.source, function, self.touched, [self.result] if self.result else [])
         self.blocks = {node: entry if not node.number else Block(arg_types=self._types(node)) for node in flow.nodes}
@@ -144,11 +155,6 @@ class Raised:
 
     def unsupported(self, message: str, start: int) -> Unsupported:
         return Unsupported(message, stage=STAGE, place=self.module.source.place(start, start + 1))
-
-    def _refuse_large_shared(self) -> None:
-        variables = [v for v in (*self.module.variables.values(), *self.function.variables) if v.space == "shared"]
-        if sum(variable.size for variable in variables) > MOST_SHARED:
-            raise self.unsupported(f"a block with more than {MOST_SHARED} bytes of shared memory", variables[0].start)
 
     def _types(self, node: Node) -> list[Attribute]:
         return [self.emitter.natural.get(register, TYPES[register.type]) for register in node.arguments]
@@ -210,9 +216,10 @@ class Raised:
             if not wanted:
                 e.guard = e.add(llvm.XOrOp(e.guard, e.constant(i1, 1)))
         try:
+            check_form(e, instruction, row)
             row.emit(e, instruction)
-        except IndexError:
-            raise e.error(f"'{instruction.name}' has too few operands") from None
+        except (IndexError, StopIteration):
+            raise e.error(f"'{instruction.name}' has too few operands or modifiers") from None
         finally:
             e.guard = None
 

@@ -1,10 +1,13 @@
 """The table of instructions: what each mnemonic accepts, which operands it writes, and the ops that it becomes.
 
-    @row("add", types=INTEGERS | FLOATS, modifiers="rn rz rm rp ftz sat cc")
+    @row("add", form="ttt", types=INTEGERS | FLOATS, modifiers="rn rz rm rp ftz sat cc")
     def add(e: Emitter, i: Instruction) -> None: ...
 
 `arithmetic.py`, `memory.py` and `threads.py` fill the table when they are imported. A mnemonic without a row, and a modifier or type
-that its row does not name, is refused by name with its place.
+that its row does not name, is refused by name with its place. The form has a letter for each operand:
+
+    t, s    of the mnemonic's first or second type          p    a predicate        u    32 bits, no float
+    w       of twice the width of the first type            .    anything           ?    the next may be left out
 """
 
 from __future__ import annotations
@@ -23,14 +26,18 @@ STAGE = "ptx"
 Emit: TypeAlias = Callable[[Any, Instruction], None]
 """(emitter, instruction): adds the ops."""
 
-SIGNED = frozenset({"s8", "s16", "s32", "s64"})
-UNSIGNED = frozenset({"u8", "u16", "u32", "u64"})
-BITS = frozenset({"b8", "b16", "b32", "b64"})
+SIGNED = frozenset({"s16", "s32", "s64"})
+UNSIGNED = frozenset({"u16", "u32", "u64"})
+BITS = frozenset({"b16", "b32", "b64"})
 INTEGERS = SIGNED | UNSIGNED
 SCALAR_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 FLOATS = SCALAR_FLOATS | {"f16x2", "bf16x2"}
 WITH_PAIRS = FLOATS | {"f32x2"}
-ANY = INTEGERS | BITS | SCALAR_FLOATS
+ANY = INTEGERS | BITS | {"f32", "f64"}
+BYTES = frozenset({"s8", "u8", "b8"})
+"""Types of memory and of conversions alone."""
+ROUNDINGS = ("rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi")
+_OF_FLOATS = frozenset({*ROUNDINGS, "ftz", "approx", "NaN", "xorsign", "abs"})
 
 CARRY = Register("%cc", "pred")
 """The carry flag of `.cc` instructions."""
@@ -42,6 +49,8 @@ class Row:
 
     name      its first parts, such as `mul.wide`
     results   how many of the first operands are written
+    form      its operands; "": the function checks them
+    needs     modifiers of which it must have one
     is_pure   whether it may be computed where its guard does not hold
     carries   whether it reads the carry flag
     """
@@ -53,6 +62,8 @@ class Row:
     results: int
     is_pure: bool
     carries: bool
+    form: str
+    needs: tuple[str, ...]
 
 
 ROWS: dict[str, Row] = {}
@@ -65,13 +76,16 @@ def row(
     results: int = 1,
     pure: bool = True,
     carries: bool = False,
+    form: str = "",
+    needs: Collection[str] = (),
 ) -> Callable[[Emit], Emit]:
     """Registers the function as the meaning of the mnemonics `names`."""
 
     def register(emit: Emit) -> Emit:
         for name in names:
             assert name not in ROWS, name
-            ROWS[name] = Row(name, emit, frozenset(types), frozenset(modifiers.split()), results, pure, carries)
+            words = frozenset(modifiers.split())
+            ROWS[name] = Row(name, emit, frozenset(types), words, results, pure, carries, form, tuple(needs))
         return emit
 
     return register
@@ -85,8 +99,33 @@ def _row_of(parts: tuple[str, ...]) -> Row | str:
             for part in parts[count:]:
                 if part not in found.types and part not in found.modifiers:
                     return f"'.{part}' of '{'.'.join(parts)}' is not supported"
-            return found
+            return _fault_of(found, parts) or found
     return f"instruction '{'.'.join(parts)}' is not supported{nearest(parts[0], ROWS)}"
+
+
+def _fault_of(row: Row, parts: tuple[str, ...]) -> str:
+    """What is wrong with the modifiers of a mnemonic; "" if nothing is."""
+    name, given, types = ".".join(parts), parts[1:], [part for part in parts[1:] if part in SIZES]
+    if row.needs and not any(part in row.needs for part in given):
+        return f"'{name}' needs one of {', '.join(f'.{word}' for word in row.needs)}"
+    if sum(part in ROUNDINGS for part in given) > 1:
+        return f"'{name}' has several roundings"
+    if "xorsign" in given and "abs" not in given:
+        return f"'.xorsign' of '{name}' needs '.abs'"
+    spaces = sum(part.partition("::")[0] in ("global", "shared", "local", "const", "param") for part in given)
+    if spaces > 1 and parts[0] in ("ld", "ldu", "st", "atom", "red"):
+        return f"'{name}' has several state spaces"
+    if parts[0] not in _ARITHMETIC or not types:
+        return ""
+    if types[0] in INTEGERS:
+        refused = _OF_FLOATS | (set[str]() if types[0] == "s32" else {"sat"})
+    else:
+        refused = {"cc"} | ({"ftz", "sat"} if types[0] == "f64" and "approx" not in given else set[str]())
+    wrong = next((part for part in given if part in refused), None)
+    return f"'.{wrong}' of '{name}' is not of type .{types[0]}" if wrong else ""
+
+
+_ARITHMETIC = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "neg", "div", "rcp", "sqrt", "rsqrt"})
 
 
 def row_of(source: Source, instruction: Instruction) -> Row:

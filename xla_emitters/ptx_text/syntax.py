@@ -189,6 +189,6 @@ class PtxModule:
 SIZES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},
     **{"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f16x2": 4, "bf16x2": 4, "f32x2": 8, "tf32": 4, "b128": 16, "pred": 1},
-    **{"e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2},
+    **{"s16x2": 4, "u16x2": 4, "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "e2m3x2": 2, "e3m2x2": 2, "e2m1x2": 1},
 }
 """Type -> bytes."""

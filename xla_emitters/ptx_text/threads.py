@@ -14,13 +14,32 @@ from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.ptx_text.arithmetic import one_type, operands
 from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
+from xla_emitters.ptx_text.forms import check_operand
 from xla_emitters.ptx_text.rows import row
 from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol, Variable
 
 # ---------------------------------------------------------------------------------------------- barriers
 
 
-@row("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync", modifiers="aligned", results=0, pure=False)
+def word(e: Emitter, i: Instruction, operand: Operand | None) -> SSAValue:
+    """An operand of 32 bits that is no float: a mask, a lane, a count."""
+    check_operand(e, i, operand, "u32")
+    return e.read(operand, i32)
+
+
+_NAMES = ("bar", "barrier", "barrier.cta", "bar.cta")
+
+
+def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
+    """The barrier's number, and of how many threads it is. raises ParseError for numbers that no barrier has"""
+    for operand, most, what in zip(given, (15, 1024), ("a barrier", "threads"), strict=False):
+        check_operand(e, i, operand, "u32")
+        if isinstance(operand, Number) and not 0 <= operand.value <= most:
+            raise e.error(f"{operand.value} is no number of {what}")
+    return [e.read(operand, i32) for operand in given]
+
+
+@row(*(f"{name}.sync" for name in _NAMES), modifiers="aligned", results=0, pure=False)
 def barrier(e: Emitter, i: Instruction) -> None:
     given = i.operands
     if not 1 <= len(given) <= 2:
@@ -28,31 +47,53 @@ def barrier(e: Emitter, i: Instruction) -> None:
     if given == (Number(0),):
         e.do(nvvm.Barrier0Op.create())
     else:
-        e.do(nvvm.BarrierOp(e.read(given[0], i32), e.read(given[1], i32) if len(given) > 1 else None))
+        number, *count = _numbers(e, i, given)
+        e.do(nvvm.BarrierOp(number, count[0] if count else None))
 
 
-@row(
-    "bar.red",
-    "barrier.red",
-    "barrier.cta.red",
-    "bar.cta.red",
-    types={"u32", "pred"},
-    modifiers="popc and or aligned",
-    pure=False,
-)
+@row(*(f"{name}.arrive" for name in _NAMES), modifiers="aligned", results=0, pure=False)
+def barrier_arrive(e: Emitter, i: Instruction) -> None:
+    values = _numbers(e, i, tuple(operands(e, i, 2)))
+    e.do(llvm.CallIntrinsicOp("llvm.nvvm.barrier.cta.arrive", values, []))
+
+
+@row(*(f"{name}.red" for name in _NAMES), types={"u32", "pred"}, modifiers="popc and or aligned", pure=False)
 def barrier_reduction(e: Emitter, i: Instruction) -> None:
-    if len(i.operands) != 3 or i.operands[1] != Number(0):
-        raise e.unsupported(f"'{i.name}' of some threads of the block")
+    if not 3 <= len(i.operands) <= 4:
+        raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
+    target, *given, source = i.operands
     kind = next(part for part in ("popc", "and", "or") if part in i.parts)
-    predicate = e.extend(e.read(i.operands[2], i1), 32)
-    found = e.add(nvvm.BarrierOp(None, None, nvvm.BarrierReductionAttr.of(kind), predicate))
-    is_truth = kind != "popc"
-    e.write(i.operands[0], e.add(llvm.ICmpOp(found, e.constant(i32, 0), "ne")) if is_truth else found)
+    check_operand(e, i, target, "u32" if kind == "popc" else "pred", is_result=True)
+    check_operand(e, i, source, "pred")
+    numbers: list[SSAValue | None] = [*_numbers(e, i, tuple(given)), None]
+    if given == [Number(0)]:
+        numbers = [None, None]
+    predicate = e.extend(e.read(source, i1), 32)
+    found = e.add(nvvm.BarrierOp(numbers[0], numbers[1], nvvm.BarrierReductionAttr.of(kind), predicate))
+    e.write(target, found if kind == "popc" else e.add(llvm.ICmpOp(found, e.constant(i32, 0), "ne")))
+
+
+@row("barrier.cluster.wait", modifiers="acquire aligned", results=0, pure=False)
+def cluster_wait(e: Emitter, i: Instruction) -> None:
+    """A block is its own cluster."""
+    e.do(nvvm.Barrier0Op.create())
+
+
+@row("mapa", types={"u32", "u64"}, modifiers="shared::cluster", pure=False)
+def mapa(e: Emitter, i: Instruction) -> None:
+    """The address in the block of that rank, which is 0."""
+    target, address, _ = operands(e, i, 3)
+    e.write(target, e.read(address, TYPES[one_type(e, i)]))
+
+
+@row("getctarank", types={"u32", "u64"}, modifiers="shared::cluster")
+def getctarank(e: Emitter, i: Instruction) -> None:
+    e.write(operands(e, i, 2)[0], Number(0))
 
 
 @row("bar.warp.sync", results=0, pure=False)
 def sync_warp(e: Emitter, i: Instruction) -> None:
-    e.do(nvvm.SyncWarpOp.create(operands=[e.read(operands(e, i, 1)[0], i32)]))
+    e.do(nvvm.SyncWarpOp.create(operands=[word(e, i, operands(e, i, 1)[0])]))
 
 
 _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async global shared::cta tensormap::generic mbarrier_init"
@@ -60,6 +101,7 @@ _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async g
 
 @row("membar", "fence", modifiers=f"{_SCOPES} async::generic sync_restrict::shared::cta", results=0, pure=False)
 def fence(e: Emitter, i: Instruction) -> None:
+    operands(e, i, 0)
     e.do(llvm.FenceOp("seq_cst"))
 
 
@@ -71,9 +113,10 @@ def griddepcontrol(e: Emitter, i: Instruction) -> None:
 
 @row("nanosleep", types={"u32"}, results=0, pure=False)
 def nanosleep(e: Emitter, i: Instruction) -> None:
-    e.do(NanosleepOp.create(operands=[e.read(operands(e, i, 1)[0], i32)]))
+    e.do(NanosleepOp.create(operands=[word(e, i, operands(e, i, 1)[0])]))
 
 
+@row("barrier.cluster.arrive", modifiers="release relaxed aligned", results=0, pure=False)
 @row("setmaxnreg", types={"u32"}, modifiers="inc dec sync aligned", results=0, pure=False)
 @row("pmevent", modifiers="mask", results=0, pure=False)
 def nothing(e: Emitter, i: Instruction) -> None:
@@ -88,11 +131,13 @@ def shfl(e: Emitter, i: Instruction) -> None:
     is_sync = i.parts[1] == "sync"
     target, value, offset, clamp, *rest = operands(e, i, 5 if is_sync else 4)
     kind = nvvm.ShflKind(next(part for part in i.parts if part in ("up", "down", "bfly", "idx")))
-    mask = e.read(rest[0], i32) if rest else e.constant(i32, -1)
+    mask = word(e, i, rest[0]) if rest else e.constant(i32, -1)
     first = target.first if isinstance(target, Pair) else target
+    check_operand(e, i, first, "b32", is_result=True)
+    check_operand(e, i, value, "b32")
     ir_type = e.type_for(first, i32)
     is_pair = isinstance(target, Pair)
-    found = e.add(nvvm.ShflOp(kind, mask, e.read(value, ir_type), e.read(offset, i32), e.read(clamp, i32), is_pair))
+    found = e.add(nvvm.ShflOp(kind, mask, e.read(value, ir_type), word(e, i, offset), word(e, i, clamp), is_pair))
     if isinstance(target, Pair):
         parts = [_field(e, found, number, part) for number, part in enumerate((ir_type, i1))]
         e.write(target.first, parts[0])
@@ -109,7 +154,7 @@ def _field(e: Emitter, value: SSAValue, number: int, ir_type: object) -> SSAValu
 def vote(e: Emitter, i: Instruction) -> None:
     target, predicate, mask = operands(e, i, 3)
     kind = nvvm.VoteKind(i.parts[2])
-    given = [e.read(mask, i32), e.read(predicate, i1)]
+    given = [word(e, i, mask), e.read(predicate, i1)]
     result = i32 if kind is nvvm.VoteKind.BALLOT else i1
     e.write(
         target, e.add(nvvm.VoteOp(operands=given, result_types=[result], properties={"kind": nvvm.VoteKindAttr(kind)}))
@@ -126,7 +171,7 @@ def match(e: Emitter, i: Instruction) -> None:
     target, value, mask = operands(e, i, 3)
     kind = nvvm.MatchKind(i.parts[1])
     result = llvm.LLVMStructType.from_type_list([i32, i1]) if kind is nvvm.MatchKind.ALL else i32
-    given = [e.read(mask, i32), e.read(value, TYPES[one_type(e, i)])]
+    given = [word(e, i, mask), e.read(value, TYPES[one_type(e, i)])]
     found = e.add(nvvm.MatchOp(operands=given, result_types=[result], properties={"kind": nvvm.MatchKindAttr(kind)}))
     if kind is nvvm.MatchKind.ANY:
         e.write(target, found)
@@ -139,12 +184,14 @@ def match(e: Emitter, i: Instruction) -> None:
 @row("redux.sync", types={"s32", "u32", "b32", "f32"}, modifiers="add min max and or xor abs NaN", pure=False)
 def redux(e: Emitter, i: Instruction) -> None:
     target, value, mask = operands(e, i, 3)
-    word = one_type(e, i)
+    of = one_type(e, i)
+    check_operand(e, i, target, of, is_result=True)
+    check_operand(e, i, value, of)
     kind = next(part for part in i.parts if part in ("add", "min", "max", "and", "or", "xor"))
-    prefix = {"f32": "f", "u32": "u"}.get(word, "") if kind in ("min", "max") else ""
-    ir_type = f32 if word == "f32" else i32
+    prefix = {"f32": "f", "u32": "u"}.get(of, "") if kind in ("min", "max") else ""
+    ir_type = f32 if of == "f32" else i32
     op = nvvm.ReduxOp(
-        operands=[e.read(value, ir_type), e.read(mask, i32)],
+        operands=[e.read(value, ir_type), word(e, i, mask)],
         result_types=[ir_type],
         properties={
             "kind": nvvm.ReduxKindAttr(nvvm.ReduxKind(f"{prefix}{kind}")),
@@ -158,7 +205,7 @@ def redux(e: Emitter, i: Instruction) -> None:
 @row("elect.sync", pure=False)
 def elect(e: Emitter, i: Instruction) -> None:
     target, mask = operands(e, i, 2)
-    members = e.read(mask, i32)
+    members = word(e, i, mask)
     chosen = e.add(nvvm.ElectSyncOp(operands=[members], result_types=[i1]))
     if isinstance(target, Pair):
         e.write(target.second, chosen)
@@ -177,6 +224,7 @@ def elect(e: Emitter, i: Instruction) -> None:
 
 @row("trap", "brkpt", results=0, pure=False)
 def trap(e: Emitter, i: Instruction) -> None:
+    operands(e, i, 0)
     if i.parts[0] == "trap":
         e.do(llvm.INTRINSICS["trap"].create())
 

@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from functools import cache
 
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.rewrite.conversion_patterns import CONVERSION_PATTERNS
 from xla_emitters.rewrite.dce import erase_unreachable_blocks
 from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr, is_constant_value

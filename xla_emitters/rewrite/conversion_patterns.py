@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, i1
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.rewrite.folders import constant_op, constant_value, integer_attr, width
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, i32
-from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xla_emitters.errors import Unsupported
 
 DEFAULT_INDEX_BITS = 64  # MLIR's

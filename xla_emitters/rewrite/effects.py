@@ -5,8 +5,9 @@
     is_dead(op)          unused and without effects: may be erased
     is_speculatable(op)  pure, and cannot fail: may run where it would not have run
 
-xDSL calls every op with the `Pure` trait speculatable. Here an access is not, and a division only if its divisor shows that it cannot fail:
-an index outside its tensor is an error in the CPU executor and reads other memory on a GPU, and x / 0 is undefined in LLVM.
+xDSL calls every op with the `Pure` trait speculatable. Here an access is not, and a division only if its divisor shows that it cannot
+fail: an index outside its tensor is an error in the CPU executor and reads other memory on a GPU, and x / 0 is undefined in LLVM. Traits
+that xDSL's classes lack are in `added_traits.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache
 
-from xdsl.dialects import arith, tensor, vector
 from xdsl.ir import Operation, OpTrait
 from xdsl.traits import (
     Commutative,
@@ -27,11 +27,14 @@ from xdsl.traits import (
     MemoryEffectKind,
     NoMemoryEffect,
     Pure,
+    RecursivelySpeculatable,
     RecursiveMemoryEffect,
     SymbolOpInterface,
 )
 
+from xla_emitters.dialects.mlir import arith, tensor, vector
 from xla_emitters.dialects.ranges import constant_of
+from xla_emitters.rewrite.added_traits import ADDED_TRAITS
 
 UNSIGNED_DIVISIONS = (arith.DivUIOp, arith.RemUIOp, arith.CeilDivUIOp)
 SIGNED_DIVISIONS = (arith.DivSIOp, arith.RemSIOp, arith.CeilDivSIOp, arith.FloorDivSIOp)
@@ -46,9 +49,15 @@ COMMUTATIVE = (
 
 
 @cache
+def _traits_of(op_type: type[Operation]) -> tuple[OpTrait, ...]:
+    """The traits of the class, and those that it lacks."""
+    return (*op_type.traits.traits, *ADDED_TRAITS.get(op_type, ()))
+
+
+@cache
 def has_trait_type(op_type: type[Operation], trait_type: type[OpTrait]) -> bool:
     """Whether ops of `op_type` have a trait of `trait_type`; cached, because drivers call this for every op."""
-    return any(isinstance(trait, trait_type) for trait in op_type.traits.traits)
+    return any(isinstance(trait, trait_type) for trait in _traits_of(op_type))
 
 
 @cache
@@ -66,7 +75,7 @@ def is_effect_free_type(op_type: type[Operation]) -> bool:
 
 @cache
 def _effect_traits(op_type: type[Operation]) -> tuple[MemoryEffect, ...]:
-    return tuple(trait for trait in op_type.traits.traits if isinstance(trait, MemoryEffect))
+    return tuple(trait for trait in _traits_of(op_type) if isinstance(trait, MemoryEffect))
 
 
 def _effects_of(op: Operation) -> AbstractSet[EffectInstance] | None:
@@ -152,10 +161,16 @@ def is_speculatable(op: Operation) -> bool:
         return constant_of(op.operands[1]) not in (None, 0)
     if isinstance(op, SIGNED_DIVISIONS):
         return constant_of(op.operands[1]) not in (None, 0, -1)  # -1: the smallest integer divided by -1 overflows
-    trait = op.get_trait(ConditionallySpeculatable)
-    if trait is None or not trait.is_speculatable(op):
+    trait = _speculatability(type(op))
+    # The trait of an op that is speculatable if its body is asks xDSL's, which knows nothing of the traits added here.
+    if trait is None or not (isinstance(trait, RecursivelySpeculatable) or trait.is_speculatable(op)):
         return False
     return all(is_speculatable(inner) or is_terminator(inner) for inner in _inner_ops(op))
+
+
+@cache
+def _speculatability(op_type: type[Operation]) -> ConditionallySpeculatable | None:
+    return next((trait for trait in _traits_of(op_type) if isinstance(trait, ConditionallySpeculatable)), None)
 
 
 def _inner_ops(op: Operation) -> Iterator[Operation]:

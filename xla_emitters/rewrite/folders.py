@@ -25,7 +25,6 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
-from xdsl.dialects import arith, complex, vector
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
@@ -40,6 +39,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.dialects.xdsl_patches.fast_values import item, operands_of
 from xla_emitters.dtypes import WIDE_FLOATS

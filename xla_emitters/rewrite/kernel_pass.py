@@ -29,6 +29,7 @@ from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.exceptions import DiagnosticException
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
+from xla_emitters.dialects.completion import adopt_all
 from xla_emitters.dialects.verification import place_from_location, verify_ir
 from xla_emitters.errors import InternalError, Place, Unsupported, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.plugins import blamed, fault, is_outside
@@ -134,6 +135,8 @@ def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, ver
             raise
         name = module_pass.name
         raise InternalError(f"{name}: {type(error).__name__}: {error}", stage=name) from error
+    if not isinstance(module_pass, KernelPass):
+        adopt_all(module)
     if verify:
         verify_after(module_pass.name, module)
 
@@ -142,6 +145,7 @@ def _run_from_outside(module_pass: ModulePass, context: Context, module: ModuleO
     owner, what = type(module_pass), f"pass '{module_pass.name}'"
     with blamed(owner, what):
         module_pass.apply(context, module)
+    adopt_all(module)
     try:
         verify_ir(module)
     except VerifyError as error:

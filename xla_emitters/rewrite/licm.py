@@ -11,9 +11,9 @@ loop of four trips, but not out of one that may have none: there its index may b
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
 from xdsl.ir import Operation, Region
 
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.rewrite.effects import is_pure, is_speculatable, is_terminator

@@ -26,6 +26,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
@@ -75,7 +76,7 @@ Worklist = dict[Operation, None]
 
 
 class LocatedRewriter(PatternRewriter):
-    """xDSL's rewriter, which also gives new ops locations and puts changed ops on the worklist."""
+    """xDSL's rewriter, which also gives new ops locations, makes xDSL's ours, and puts changed ops on the worklist."""
 
     def __init__(self, worklist: Worklist, root: Operation) -> None:
         super().__init__(InsertPoint.at_end(Block()))  # `start` sets the real one
@@ -152,8 +153,10 @@ class LocatedRewriter(PatternRewriter):
         locate(op, self.location)
         if op.regions:
             for inner in op.walk(reverse=True, region_first=True):
+                adopt(inner)
                 self._push(inner)
         else:
+            adopt(op)
             self._push(op)
 
     def _removed(self, op: Operation) -> None:

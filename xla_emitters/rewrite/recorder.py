@@ -21,7 +21,6 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.printer import print_ir_with_lines
-from xla_emitters.hlo_text import print_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
@@ -119,6 +118,8 @@ def ir_listing(module: ModuleOp) -> tuple[str, Sources]:
 
 def hlo_listing(module: ModuleOp) -> tuple[str, Sources]:
     """A module of the `hlo` dialect as HLO text."""
+    from xla_emitters.hlo_text import print_hlo
+
     text = print_hlo(module)
     return text, _sources_of_hlo(text)
 

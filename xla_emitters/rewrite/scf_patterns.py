@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf, vector
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.mlir import scf, vector
 from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr
 from xla_emitters.rewrite.locations import fuse_locations
 

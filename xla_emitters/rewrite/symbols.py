@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.gpu_functions import ModuleOp as GpuModuleOp
 
 Scope: TypeAlias = ModuleOp | GpuModuleOp

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.rewrite.locations import located_builder
 
 

@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from xla_emitters.dtypes import dtype
+from xla_emitters.library.arguments import LETTERS
 from xla_emitters.lowering.cpu_steps import DATA
 
-LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
-"""Element type -> BLAS's letter."""
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 MOST = 1 << 31
 """BLAS's integers have 32 bits."""

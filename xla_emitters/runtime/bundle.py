@@ -33,10 +33,9 @@ import xla_emitters
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.library.functions import FUNCTIONS
-from xla_emitters.program import ArraySpec, Kernel, Program, Slot, array_json, kernel_json
-from xla_emitters.program.as_json import call_json
+from xla_emitters.program import ArraySpec, Kernel, Program, Slot
+from xla_emitters.program.as_json import array_json, call_json, kernel_json, value_json
 from xla_emitters.program.steps import Allocate, Launch, Release, Step
-from xla_emitters.program.steps_json import value_json
 from xla_emitters.runtime import bundle_main
 from xla_emitters.runtime.arrays import bit_pattern
 from xla_emitters.runtime.cupy_flat import refusal
@@ -51,7 +50,7 @@ FILES = (
     "errors.py",
     "memory_limit.py",
     *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
-    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "executable", "steps", "steps_json")),
+    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "executable", "steps")),
     *(
         f"runtime/{stem}.py"
         for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_flat", "cupy_platform")
@@ -170,7 +169,7 @@ def refused_on_gpu(program: Program) -> str:
 
 def positions_to_compare(spec: ArraySpec, seed: int) -> Array:
     """Sorted flat row-major positions: all of a result up to `WHOLE_BYTES`, else both ends and a seeded choice."""
-    if dtype(spec.dtype).size_bytes(spec.elements) <= WHOLE_BYTES:
+    if spec.bytes <= WHOLE_BYTES:
         return np.arange(spec.elements)
     chosen = np.random.default_rng([seed, 1]).choice(spec.elements, POSITIONS - 2 * EDGE, replace=False)
     edges = [np.arange(EDGE), np.arange(spec.elements - EDGE, spec.elements)]

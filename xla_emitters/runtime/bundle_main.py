@@ -35,11 +35,10 @@ except ModuleNotFoundError as missing:
 from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.arrays import Arrays
-from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json
+from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json, value_from_json
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Place, Release, Step, steps_within
-from xla_emitters.program.steps_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.bundle_programs import run_programs
 from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory

@@ -23,10 +23,9 @@ import numpy as np
 from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.arrays import Arrays, Launch
-from xla_emitters.program.as_json import array_from_json, call_from_json
+from xla_emitters.program.as_json import array_from_json, call_from_json, value_from_json
 from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
 from xla_emitters.program.executable import Constants, executable_of_arrays
-from xla_emitters.program.steps_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.cupy_arrays import to_cupy, to_numpy
 from xla_emitters.runtime.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue

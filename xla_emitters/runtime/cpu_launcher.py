@@ -31,7 +31,6 @@ from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_
 from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.scalar_computations import on_elements
 from xla_emitters.runtime.simt.code import Rules
@@ -69,6 +68,8 @@ def run_program(
     program.refuse_left_out()
     given, stage = buffers_of(program, inputs), stage or last_stage(program)
     if stage in ("hlo", "graph"):
+        from xla_emitters.runtime.reference import evaluate  # imported here: threads need no reference
+
         text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
         module = parse_hlo(text, f"<{program.name}>")
         is_whole = stage == "graph" or program.fusion is None

@@ -24,11 +24,11 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
+from xla_emitters.library.arguments import LETTERS
 from xla_emitters.lowering.cpu_steps import ADDED_TYPES
 from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime import blas
-from xla_emitters.runtime.blas import LETTERS, SHARED_WORK, gemm_of, library, pointer
-from xla_emitters.runtime.convolutions import convolution_of
+from xla_emitters.runtime.blas import SHARED_WORK, gemm_of, library, pointer
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.walk import Frame, Run
@@ -276,6 +276,8 @@ def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
         made.verify_rule()
         if dims_of(made.result) != shapes[2]:
             return None
+        from xla_emitters.runtime.convolutions import convolution_of  # imported here: most programs have none
+
         convolve = convolution_of(library_call_of(made)[1], element, *shapes)
     except (DataError, RuleBroken):
         return None  # in NumPy the step refuses its operands when it is reached

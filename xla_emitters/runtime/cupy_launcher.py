@@ -24,9 +24,8 @@ from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.runtime.arrays import checked
-from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
 from xla_emitters.runtime.cupy_platform import find_cupy, to_device, to_host
-from xla_emitters.runtime.cupy_steps import queue
+from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
@@ -76,6 +75,8 @@ def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: 
         _parameter(cupy, array, spec, number)
         for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True))
     ]
+    from xla_emitters.runtime.cupy_steps import queue  # imported here, as in `_loaded`
+
     results = _loaded(cupy, program, most_iterations).run(given, queue(cupy))
     return [_result(cupy, buffer, spec, on_host=on_host) for buffer, spec in zip(results, program.results, strict=True)]
 
@@ -88,6 +89,9 @@ def _loaded(cupy: Any, program: Program, most_iterations: int) -> LoadedProgram:
     """The program on the current device, kept as long as the program. raises ToolError where the driver rejects the PTX"""
     key = id(program), int(cupy.cuda.Device().id), most_iterations
     if (found := _programs.get(key)) is None:
+        # Imported here: on a machine without a GPU only `cuda_reason_missing` is asked.
+        from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
+
         platform = FlatCupyPlatform(cupy, program.kernels, program.calls)
         made = executable_of(program.arrays, program.steps, program.calls)
         found = _programs[key] = LoadedProgram(made, platform, FlatMemory(cupy), most_iterations=most_iterations)
@@ -109,7 +113,7 @@ def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
     if isinstance(array, np.ndarray):
         return to_device(cupy, checked(cast(Array, array), spec, f"parameter {number}"), spec)
     wanted = pattern_type(spec.dtype)
-    on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(array)
+    on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(as_patterns(array))
     if tuple(on_device.shape) != spec.shape or on_device.dtype not in (wanted, numpy_type(spec.dtype)):
         raise DataError(
             f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is expected ({wanted})",

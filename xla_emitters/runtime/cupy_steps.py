@@ -25,7 +25,7 @@ import numpy as np
 
 from xla_emitters import library
 from xla_emitters.errors import DataError, ToolError, Unsupported
-from xla_emitters.library.arguments import Array, numpy_type, pattern_type
+from xla_emitters.library.arguments import LETTERS, Array, numpy_type, pattern_type
 from xla_emitters.memory_limit import allowed_memory
 from xla_emitters.program.arrays import Launch as At
 from xla_emitters.program.bind import STAGE
@@ -46,7 +46,6 @@ MOST_ANSWERS = 1024
 UNASKED_SHARED_BYTES = 48 << 10
 """Dynamic shared memory in bytes that a launch gets without setting a function attribute."""
 NO_KERNEL = "the library has no such function, and no kernel computes it"
-OF_BLAS = frozenset(("f32", "f64", "c64", "c128"))
 PLAIN: Mapping[str, Any] = {"alpha": [1, 0], "epilogue": "DEFAULT", "rounds": None}
 """The configuration of a product without prologue and epilogue."""
 LibraryFunction: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -201,7 +200,7 @@ class CupyPlatform(NumpyCalls):
         name, config = op.library or ("", {})
         types = {place.dtype for place in (*step.reads, *step.writes)}
         shapes = [frame.bound.shapes.get(place.slot) for place in (*step.reads, *step.writes)]
-        if name != "gemm" or None in shapes or len(types) != 1 or not types <= OF_BLAS:
+        if name != "gemm" or None in shapes or len(types) != 1 or not types <= LETTERS.keys():
             return None
         if config["operands"] != ["lhs", "rhs"] or any(config.get(key, plain) != plain for key, plain in PLAIN.items()):
             return None

@@ -18,12 +18,12 @@ from xla_emitters.dialects.hlo import called
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
-from xla_emitters.hlo_text.parser import parse_hlo
-from xla_emitters.runtime.reference import call_beside
 
 
 def on_elements(text: str, arrays: Sequence[Array]) -> Array:
     """The root of the text's entry, for each element of arrays of one shape. raises InternalError for a root that is a tuple."""
+    from xla_emitters.runtime.reference import call_beside  # imported here: most programs have no such computation
+
     entry = _entry_of(text)
     with np.errstate(all="ignore"):
         found = called.on_elements(entry, SymbolRefAttr(entry.sym_name), call_beside(entry))(arrays)
@@ -34,5 +34,7 @@ def on_elements(text: str, arrays: Sequence[Array]) -> Array:
 
 @lru_cache(maxsize=64)
 def _entry_of(text: str) -> ComputationOp:
+    from xla_emitters.hlo_text.parser import parse_hlo
+
     module = parse_hlo(text, "<computation>")
     return next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)

@@ -14,7 +14,7 @@ Plain values: nothing here knows the compiler's IR, or arrays; `sizes` finds the
 from xla_emitters.shapes.axes import Axes
 from xla_emitters.shapes.bounds import Bounds
 from xla_emitters.shapes.facts import Fact, Facts, Relation
-from xla_emitters.shapes.guards import Guard, needed, product_fits
+from xla_emitters.shapes.guards import Guard, needed
 from xla_emitters.shapes.size import Size, TooLarge, ceildiv, floordiv, maximum, minimum, mod
 from xla_emitters.shapes.solve import Parameter, Plan, plan
 from xla_emitters.shapes.text import parse_shape, parse_size, print_shape
@@ -40,5 +40,4 @@ __all__ = [
     "parse_size",
     "plan",
     "print_shape",
-    "product_fits",
 ]

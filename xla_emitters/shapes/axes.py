@@ -14,7 +14,7 @@ Source: docs/reference/4 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 
 from xla_emitters.errors import Place, VerifyError
 from xla_emitters.shapes.facts import Facts, Source
@@ -33,8 +33,8 @@ class Axes:
     >>> axes.size_of(("y", 0)), axes.same(("x", 0), ("y", 0)), axes.same(("x", 0), ("z", 0))
     (<Size b>, True, None)
     >>> axes.tie(("y", 0), 4, "argument 1 (p1), axis 0")
-    >>> axes.size_of(("x", 0)), axes.places_of(("x", 0))
-    (<Size 4>, ('argument 0 (p0), axis 0', 'add', 'argument 1 (p1), axis 0'))
+    >>> axes.size_of(("x", 0))
+    <Size 4>
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -42,7 +42,6 @@ class Axes:
         self._parents: dict[Hashable, Hashable] = {}
         self._members: dict[Hashable, int] = {}
         self._sizes: dict[Hashable, tuple[Size, Source]] = {}
-        self._places: dict[Hashable, list[Source]] = {}
 
     def tie(self, key: Hashable, size: Size | int, place: Source) -> None:
         """Records that the axis `key` has this size.
@@ -54,7 +53,6 @@ class Axes:
         if root in self._sizes:
             self._meet(self._sizes[root], new, place)
         self._sizes.setdefault(root, new)
-        self._remember(root, [place])
 
     def join(self, a: Hashable, b: Hashable, place: Source) -> None:
         """Records that the axes `a` and `b` have the same size.
@@ -66,25 +64,17 @@ class Axes:
             return
         if kept in self._sizes and gone in self._sizes:
             self._meet(self._sizes[kept], self._sizes[gone], place)
-        places = [*self._places[kept], place, *self._places[gone]]
         if self._members[kept] < self._members[gone]:
             kept, gone = gone, kept
         self._parents[gone] = kept
         self._members[kept] += self._members.pop(gone)
         if gone in self._sizes:
             self._sizes.setdefault(kept, self._sizes.pop(gone))
-        del self._places[gone]
-        self._places[kept] = []
-        self._remember(kept, places)
 
     def size_of(self, key: Hashable) -> Size | None:
         """The size of an axis, simplified by the facts; None if it is not tied to one."""
         known = self._sizes.get(self._find(key))
         return None if known is None else self.facts.simplify(known[0])
-
-    def places_of(self, key: Hashable) -> tuple[Source, ...]:
-        """The first few sources of the fact that this axis has its size."""
-        return tuple(self._places[self._find(key)])
 
     def same(self, a: Hashable, b: Hashable) -> bool | None:
         """Whether the axes have the same size; None if unknown."""
@@ -94,35 +84,6 @@ class Axes:
         if left in self._sizes and right in self._sizes:
             return self.facts.equal(self._sizes[left][0], self._sizes[right][0])
         return None
-
-    def same_product(self, a: Iterable[Hashable], b: Iterable[Hashable]) -> bool | None:
-        """Whether the axes `a` together have as many elements as the axes `b`, as a reshape requires; None if unknown.
-
-        An axis without a size cancels if it is on both sides.
-
-        >>> s = Size.symbol("s")
-        >>> axes = Axes(Facts())
-        >>> for key, size in (("x0", 2 * s), ("x1", 3), ("y0", 6), ("y1", s)):
-        ...     axes.tie(key, size, "a test")
-        >>> axes.same_product(["x0", "x1", "z"], ["y0", "z", "y1"]), axes.same_product(["x0"], ["y1", "z"])
-        (True, None)
-        """
-        left, right = [self._find(key) for key in a], [self._find(key) for key in b]
-        for root in list(left):
-            if root not in self._sizes and root in right:
-                left.remove(root)
-                right.remove(root)
-                # If a factor is 0, the products are equal whatever the others are, so only True can be used.
-                if self.same_product(left, right):
-                    return True
-                return None
-        if not all(root in self._sizes for root in (*left, *right)):
-            return None
-        products = [Size.constant(1), Size.constant(1)]
-        for side, roots in enumerate((left, right)):
-            for root in roots:
-                products[side] = products[side] * self._sizes[root][0]
-        return self.facts.equal(*products)
 
     def classes(self) -> list[tuple[Hashable, ...]]:
         """The keys of every class, in the order of their first use."""
@@ -146,17 +107,10 @@ class Axes:
                 notes=tuple(dict.fromkeys((*notes, *error.notes))),
             ) from error
 
-    def _remember(self, root: Hashable, places: list[Source]) -> None:
-        known = self._places[root]
-        known += [place for place in dict.fromkeys(places) if place not in known]
-        del known[_PLACES:]
-
     def _find(self, key: Hashable) -> Hashable:
         parent = self._parents.setdefault(key, key)
         if parent == key:
-            if key not in self._members:
-                self._members[key] = 1
-                self._places[key] = []
+            self._members.setdefault(key, 1)
             return key
         while (above := self._parents[parent]) != parent:
             self._parents[key] = above
@@ -166,6 +120,3 @@ class Axes:
 
 def _note(source: Source, text: str) -> tuple[Place | None, str]:
     return (source, text) if isinstance(source, Place) else (None, f"{source}: {text}")
-
-
-_PLACES = 16  # per class; an elementwise network has one class with a place for every op

@@ -11,15 +11,14 @@ Source: docs/reference/4 2.1, 7.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from xla_emitters.errors import DataError, VerifyError
-from xla_emitters.shapes.facts import AT_MOST, Fact, Facts, Relation, Source
-from xla_emitters.shapes.size import Size, as_size
+from xla_emitters.shapes.facts import Fact, Facts, Relation, Source
+from xla_emitters.shapes.size import Size
 
 _PLACEHOLDER = re.compile(r"\{([0-9]{1,4})\}")
 
@@ -81,19 +80,6 @@ class Guard:
 
     def __str__(self) -> str:
         return str(self.fact)
-
-
-def product_fits(
-    sizes: Iterable[Size | int], limit: int, message: str = "", source: Source = "a kernel's index type"
-) -> Guard:
-    """The guard that the product of `sizes` is at most `limit`; {0} in the message is the product.
-
-    >>> guard = product_fits([Size.symbol("b"), 1024], 2**31 - 1, "{0} elements; this kernel has 32-bit indices")
-    >>> guard.holds({"b": 2**21 - 1}), guard.message_for({"b": 2**21})
-    (True, '2147483648 elements; this kernel has 32-bit indices')
-    """
-    product = math.prod((as_size(size) for size in sizes), start=Size.constant(1))
-    return Guard(AT_MOST, product, Size.constant(limit), message, (product,) if message else (), source)
 
 
 def needed(guards: Iterable[Guard], facts: Facts) -> tuple[tuple[Guard, ...], Facts]:

@@ -42,8 +42,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Place, Unsupported, UsageError, VerifyError
-from xla_emitters.hlo_text.header import STACK_TABLES
-from xla_emitters.hlo_text.stack_frames import StackTables
+from xla_emitters.hlo_text.stack_frames import STACK_TABLES, StackTables
 from xla_emitters.stablehlo_text.attributes import Attributes
 from xla_emitters.stablehlo_text.lexer import Token
 from xla_emitters.stablehlo_text.locations import Location, metadata, name_of

@@ -21,10 +21,10 @@ import os
 import shlex
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer
-from xla_emitters.tools.given import Given, inputs_of, read_given, sizes_given, told_if_drawn
+from xla_emitters.tools.given import INPUTS, Given, read_given, refuse_sizes_with_inputs, sizes_given, told_if_drawn
 from xla_emitters.tools.input_output import arrays_source, counted, refuse_second_reader
 from xla_emitters.tools.options import (
     add_arrays,
@@ -38,7 +38,7 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.bisect import Culprit, Search
+    from xla_emitters.explore.blame import Culprit, Search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,10 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--atol", type=float, help="allow this absolute difference instead of the error bounds of the ops"
     )
+    parser.add_argument("--rtol", type=float, help="allow this relative difference instead")
     parser.add_argument(
         "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
     )
-    parser.add_argument("--rtol", type=float, help="allow this relative difference instead")
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -75,13 +75,15 @@ def run(options: argparse.Namespace) -> int:
     culprit = search.culprit
     if options.json:
         found = culprit and culprit.to_json()
-        print(json.dumps({"found": found, "executed": search.executed, "kernels": search.kernels}, indent=2))
+        on = {} if search.device is None else {"device": search.device}
+        print(json.dumps({"found": found, **on, "executed": search.executed, "kernels": search.kernels}, indent=2))
     elif culprit is None:
         kernels = counted(search.kernels, "kernel")
         print(f"no pass is wrong: {kernels}, {counted(search.executed, 'execution')}, one after every pass among them")
     else:
         since = f"  since     git bisect start BAD GOOD, then: {recipe(options, culprit.kind)}"
-        print(*culprit_lines(culprit), since, sep="\n")
+        where = [] if search.device is None else [f"on device {search.device}:"]
+        print(*where, *culprit_lines(culprit), since, sep="\n")
     if culprit is None:
         return 0
     if culprit.error is not None:
@@ -91,30 +93,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _bisected(options: argparse.Namespace, given: Given) -> Search:
-    from xla_emitters.dialects.hlo.device_groups import devices_of
     from xla_emitters.explore.bisect import bisect
-    from xla_emitters.explore.check_devices import bisect_on_devices
-    from xla_emitters.explore.program_bisect import bisect_program
-    from xla_emitters.pipelines.compiler import read_module
-    from xla_emitters.runtime.devices import devices_wanted
 
-    limit, how = max_iterations(options, "bisect"), compile_options(options)
-    bounds: Any = {"sanitize": options.sanitize, "atol": options.atol, "rtol": options.rtol, "most_iterations": limit}
-    if not given.is_program:
-        inputs = arrays_source(options.inputs)
-        keywords = replace(how, verify=True).as_keywords()
-        module = read_module(given.source)
-        if devices_wanted(devices_of(module) if how.fusion is None else 1, options.devices, "bisect") == 1:
-            return bisect(module, inputs=inputs, blocks=options.blocks, seed=options.seed, **bounds, **keywords)
-        rest = {**bounds, "blocks": options.blocks}
-        found, device = bisect_on_devices(module, inputs=inputs, seed=options.seed, how=rest, **keywords)
-        if device is not None:
-            print(f"on device {device}:", file=sys.stderr if options.json else sys.stdout)
-        return found
-    program = given.compiled(replace(how, record="none"))
-    arrays = inputs_of(options, program, sizes_given(options.sizes), options.inputs)
-    with told_if_drawn(options.inputs is None):
-        return bisect_program(program, arrays, **bounds)
+    refuse_sizes_with_inputs(options)
+    how, source = compile_options(options), given.checked_source(options)
+    with told_if_drawn(given.is_program and options.inputs is None):
+        return bisect(
+            source,
+            sizes=sizes_given(options.sizes),
+            blocks=options.blocks,
+            sanitize=options.sanitize,
+            inputs=arrays_source(options.inputs),
+            seed=options.seed,
+            atol=options.atol,
+            rtol=options.rtol,
+            most_iterations=max_iterations(options, "bisect"),
+            devices=options.devices,
+            instead=INPUTS,
+            **replace(how, verify=True).as_keywords(),
+        )
 
 
 VERDICTS = {"crash": "0|3) exit 0;; 70) exit 1;;"}

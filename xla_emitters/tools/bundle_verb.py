@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.dialects.hlo.device_groups import devices_of
-    from xla_emitters.explore.check import bundle_case
+    from xla_emitters.explore.bundle_cases import bundle_case
     from xla_emitters.explore.listing import LeftOut, compilable, kernels_of_one_device
     from xla_emitters.pipelines.compiler import read_module
     from xla_emitters.runtime.bundle import Case, ProgramCase, refused_on_gpu, write_bundle
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _program_case(options: argparse.Namespace, given: Given) -> ProgramCase:
     """The case of a program with unknown sizes, at each of the given sizes; without any, a case of a program whose sizes are known."""
-    from xla_emitters.explore.programs import bundle_program
+    from xla_emitters.explore.bundle_cases import bundle_program
 
     program = given.compiled(replace(compile_options(options), record="none"))
     sizes = [sizes_of(program, each, options.files) for each in options.sizes or [None]]

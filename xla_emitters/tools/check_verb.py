@@ -26,7 +26,7 @@ from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.failures import INTERRUPTED, reported
-from xla_emitters.tools.given import INPUTS, read_given, refuse_sizes_with_inputs, sizes_given, sizes_of, told_if_drawn
+from xla_emitters.tools.given import INPUTS, read_given, refuse_sizes_with_inputs, sizes_of, told_if_drawn
 from xla_emitters.tools.input_output import (
     arrays_source,
     counted,
@@ -52,7 +52,7 @@ from xla_emitters.tools.terminal import marked_error, progress
 from xla_emitters.tools.workers import Job, run_jobs
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.check import Verdict
+    from xla_emitters.explore.verdict import Verdict
 
 
 @dataclass
@@ -201,7 +201,8 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
 
 
 def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
-    from xla_emitters.explore.check_anything import check
+    from xla_emitters.explore.check import check
+    from xla_emitters.program import Program
 
     if is_ptx(name):
         report = check_ptx(options, name)
@@ -209,17 +210,16 @@ def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
         for detail in report.details:
             print(f"    {detail}", file=sys.stderr)
         return 0 if report.ok else NumbersDiffer.exit_code
-    given, sizes = read_given(options, name), sizes_given(options.sizes)
-    source: Any = given.source
+    given = read_given(options, name)
+    source = given.checked_source(options)
+    sizes = sizes_of(source, options.sizes, options.files) if isinstance(source, Program) else None
     if given.is_program:
         refuse_sizes_with_inputs(options)
-        source = given.compiled(replace(compile_options(options), stage="stablehlo"))
-        sizes = sizes_of(source, options.sizes, options.files)
     with told_if_drawn(given.is_program and options.inputs is None):
         report = check(
             source,
             stages=options.stages,
-            sizes=sizes if given.is_program else None,
+            sizes=sizes,
             instead=INPUTS,
             seed=options.seed,
             inputs=arrays_source(options.inputs),

@@ -25,7 +25,6 @@ from xla_emitters.tools.options import (
     record_wanted,
 )
 from xla_emitters.tools.terminal import coloured, progress
-from xla_emitters.trace.annotate import annotated, hlo_definitions, stablehlo_definitions
 
 ANNOTATED = ("ptx", "sass")
 """The stages at which kernels have PTX: `--annotate` prints them."""
@@ -185,6 +184,7 @@ def _annotated(given: Given, program: Any, stage: str) -> str:
     """The code with what each line is from beside it."""
     from xla_emitters.hlo_text import parse_hlo
     from xla_emitters.hlo_text.stack_frames import PythonLines
+    from xla_emitters.trace.annotate import annotated, hlo_definitions, stablehlo_definitions
 
     if given.is_program:
         from xla_emitters.pipelines.lowerings import lowerings_of

@@ -57,7 +57,7 @@ def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None
     found: list[tuple[str, list[LineCost]]] = []
     for cost in report.costs:
         priced = cost.program
-        outline = priced.outline if priced is not None else program.compilation.outline(program, sizes or {})
+        outline = priced.outline if priced is not None else program.outlined(**(sizes or {}))
         found.append((cost.target, by_source(cost, outline.work)))
     if as_json:
         rows = [{"target": target, "lines": [line.to_json() for line in lines]} for target, lines in found]

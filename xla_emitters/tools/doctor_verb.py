@@ -188,14 +188,15 @@ def gpu() -> Iterator[Finding]:
 
 
 def cache() -> Iterator[Finding]:
-    from xla_emitters.runtime.program_cache import ProgramCache, cache_directory, is_disabled
+    from xla_emitters.runtime.cache import PROGRAMS, Cache, cache_directory, is_disabled
 
     if is_disabled():
         yield Finding("cache", "programs", "ok", "disabled by XLA_EMITTERS_DISABLE_CACHE")
         return
-    directory = cache_directory()
-    entries, size = ProgramCache(directory).size()
-    yield Finding("cache", "programs", "ok", f"{counted(entries, 'program')}, {size / 2**20:.1f} MiB in {directory}")
+    entries, size = Cache.of(PROGRAMS).size()
+    yield Finding(
+        "cache", "programs", "ok", f"{counted(entries, 'program')}, {size / 2**20:.1f} MiB in {cache_directory()}"
+    )
 
 
 def environment() -> Iterator[Finding]:

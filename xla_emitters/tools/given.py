@@ -12,7 +12,7 @@ import argparse
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +95,14 @@ class Given:
         """The name of a file without its ending; "stdin" for standard input."""
         return "stdin" if isinstance(self.source, str) else self.source.stem
 
+    def checked_source(self, options: argparse.Namespace) -> str | Path | Program:
+        """What `check` and `bisect` take: of StableHLO a program that is not lowered yet, for its symbols; else the text."""
+        if not self.is_program:
+            return self.source
+        from xla_emitters.tools.options import compile_options
+
+        return self.compiled(replace(compile_options(options), stage="stablehlo", record="none"))
+
     def compiled(self, how: CompileOptions, *, cache: bool = False) -> Program:
         """The program. raises what the compiler raises
 
@@ -163,13 +171,11 @@ def inputs_of(
     options: argparse.Namespace, program: Program, values: Mapping[str, int], file: str | None
 ) -> Sequence[Array]:
     """The arrays in a file of --inputs, or without one random arrays at these sizes. raises UsageError for both"""
-    from xla_emitters.pipelines.program_inputs import drawn_inputs
-    from xla_emitters.runtime.arrays import load_given
+    from xla_emitters.pipelines.program_inputs import given_inputs
 
-    if (source := arrays_source(file)) is None:
-        return drawn_inputs(program, values, options.seed, instead=INPUTS)
-    refuse_sizes_with_inputs(options)
-    return load_given(source, "p", len(program.parameters))
+    if file is not None:
+        refuse_sizes_with_inputs(options)
+    return given_inputs(program, values, arrays_source(file), options.seed, instead=INPUTS)
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
-from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.context import DIALECTS, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
@@ -38,13 +38,12 @@ def make_app(file: str | None, passes: str = "") -> Any:
         raise ToolError(
             f"the extra [notebook] is not installed: {error}", stage="gui", help=install_command(extras="notebook")
         ) from error
-    universe = Universe.get_multiverse()
-    factories = dict(universe.all_passes) | all_passes()
+    factories = dict(Universe.get_multiverse().all_passes) | all_passes()
     # The tree of passes takes classes, not functions that load them.
     kinds: list[tuple[str, type[ModulePass]]] = sorted((name, factory()) for name, factory in factories.items())
     chosen = PassPipeline(passes_of(parse_passes(passes), factories)).passes
     text = None if file is None else text_of(file)
-    return InputApp(tuple(universe.all_dialects.items()), tuple(kinds), file, text, tuple(chosen))
+    return InputApp(tuple(DIALECTS.items()), tuple(kinds), file, text, tuple(chosen))
 
 
 def text_of(file: str) -> str:

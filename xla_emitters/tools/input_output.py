@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import DataError, UsageError
-from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
@@ -93,12 +92,18 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
     traces = (*graph, *program.compilation.recorded)
     for trace in traces:
         if options.print_ir_after_all or options.print_ir_after_change:
+            from xla_emitters.trace.text import dumps  # imported here, and below: most commands print none
+
             for dump in dumps(trace, changed_only=not options.print_ir_after_all):
                 print(dump, file=sys.stderr)
         if options.print_ir_tree_dir:
+            from xla_emitters.trace.text import write_tree
+
             folder = "" if trace is program.graph or len(traces) == 1 else trace.name
             write_tree(trace, Path(options.print_ir_tree_dir) / folder)
         if options.time_passes:
+            from xla_emitters.trace.text import stage_table
+
             print(stage_table(trace, every_pass=True), file=sys.stderr)
     if options.remarks:
         for trace in (program.graph, *program.compilation.recorded):

@@ -24,7 +24,7 @@ from xla_emitters.tools.terminal import progress
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.any_ptx import PtxKernel
-    from xla_emitters.explore.check import Verdict
+    from xla_emitters.explore.verdict import Verdict
     from xla_emitters.program import Launch
 
 

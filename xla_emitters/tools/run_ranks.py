@@ -129,7 +129,7 @@ def _run(
 
 def _verdict(runner: Runner, given: Sequence[Array], results: Sequence[Array]) -> tuple[bool, str, tuple[str, ...]]:
     """The comparison with the reference, which exchanges arrays as the program does."""
-    from xla_emitters.explore.check_devices import reference_of_device
+    from xla_emitters.explore.on_devices import reference_of_device
 
     verdict = reference_of_device(runner.module, given, most_iterations=runner.limit).compare(results)
     return verdict.ok, verdict.summary, verdict.details

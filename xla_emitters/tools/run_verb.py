@@ -40,13 +40,13 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.ptx_files import add_launch, is_ptx, run_ptx
 from xla_emitters.tools.run_ranks import COMMS, run_as_rank
 from xla_emitters.tools.terminal import progress
-from xla_emitters.trace.text import stage_table
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.dtypes import Array
-    from xla_emitters.explore.check import Reference, Verdict
+    from xla_emitters.explore.verdict import Reference, Verdict
+    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.planning.host_steps import PlannedKernel
     from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
@@ -147,7 +147,7 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("'-' is given more than once: standard output takes one file", stage="run")
     if options.json and "-" in outputs:
         raise UsageError("--json and '--outputs -' both write to standard output", stage="run")
-    runner = (_OfProgram if given.is_program else _OfModule)(options, given)
+    runner = _Runner(options, given)
     if given.is_program and (options.devices or 1) != 1:
         raise UsageError(
             "--devices is for modules that XLA partitioned", stage="run", help="xla-emitters optimize FILE"
@@ -155,7 +155,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.comm != "local":
         if given.is_program or options.json or max(len(inputs), len(outputs)) > 1 or "-" in outputs:
             raise UsageError(f"--comm {options.comm} runs a module once, with files, and prints no JSON", stage="run")
-        assert isinstance(runner, _OfModule)
         return run_as_rank(options, runner, *(names[0] if names else None for names in (inputs, outputs)))
     results, standard = BytesIO(), sys.stdout
     with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
@@ -168,7 +167,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _compile_and_run(
     options: argparse.Namespace,
-    runner: _OfModule | _OfProgram,
+    runner: _Runner,
     inputs: Sequence[str],
     outputs: Sequence[str],
     stream: IO[bytes],
@@ -198,13 +197,13 @@ def _compile_and_run(
 
 def _run_once(
     options: argparse.Namespace,
-    runner: _OfModule | _OfProgram,
+    runner: _Runner,
     given: Sequence[Array],
     target: str | None,
     stream: IO[bytes],
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
-    from xla_emitters.program import array_json
+    from xla_emitters.program.as_json import array_json
     from xla_emitters.runtime.arrays import save_named
 
     ran = runner.run(given)
@@ -251,41 +250,62 @@ class _Ran:
     names: Sequence[str] = ()
 
 
-class _OfModule:
-    """HLO text: on the GPU, or the IR of a stage on the CPU, under watchers. raises UsageError or ToolError for options that do not fit"""
+class _Runner:
+    """A program that is compiled once: on the GPU; on the CPU the IR of a stage, of HLO under watchers; or StableHLO as a call runs it.
+
+    raises  UsageError or ToolError for options that do not fit
+    """
 
     def __init__(self, options: argparse.Namespace, given: Given) -> None:
         self.options, self.given, self.limit = options, given, max_iterations(options, "run")
-        self.on_gpu, self.stage = _runs_on_gpu(options), _executed_stage(options)
-        self.watch = _Watch(options, self.stage)
+        self.on_gpu, self.stage = _runs_on_gpu(options, given), _executed_stage(options, given)
+        refuse_sizes_with_inputs(options)
+        self.sizes, self.watch = sizes_given(options.sizes), _Watch(options, self.stage)
+        self._first: Reference | ExecutionError | None = None
 
     def compile(self) -> Program:
-        from xla_emitters.lowering.ways import ptx_reason_missing
-        from xla_emitters.pipelines.compiler import compile_module, read_module
-        from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-        from xla_emitters.runtime.cupy_launcher import device_architecture
+        options, is_program = self.options, self.given.is_program
+        wanted, record = self.stage, "stages"
+        if is_program:
+            from xla_emitters.pipelines.programs import COMPILATIONS
 
-        options, self.module = self.options, read_module(self.given.source)
-        # A table or a folder shows all stages, up to PTX where it can be made; else compilation stops at the stage to run.
-        wanted = self.stage
-        if self.on_gpu or options.show_stages or options.print_ir_tree_dir:
-            wanted = "ptx"
-            if not self.on_gpu and (missing := ptx_reason_missing()):
-                wanted = EXECUTABLE_STAGES[-1]
-                print(f"note: PTX is left out: {missing}", file=sys.stderr)
-        how = replace(compile_options(options), stage=wanted, record=record_wanted(options, "stages"))
+            self.before = COMPILATIONS.made
+            wanted, record = wanted or "ptx", "stages" if wanted or options.show_stages else "none"
+        elif self.on_gpu or options.show_stages or options.print_ir_tree_dir:
+            wanted = self._last_stage()
+        how = replace(compile_options(options), stage=wanted, record=record_wanted(options, record))
         if self.on_gpu:
+            from xla_emitters.runtime.cupy_launcher import device_architecture
+
             how = replace(how, target=device_architecture())
-        with progress(f"compiling {self.given.name}"):
-            observers = self.watch.observer if _watched_by(options) else None
-            self.program = compile_module(self.module, how, observers=observers)
-        self.devices = self._devices()
+        self.program = self.given.compiled(how) if is_program else self._compiled(how)
+        self.devices = 1 if is_program else self._devices()
         return self.program
+
+    def _last_stage(self) -> str:
+        """For a GPU, a table or a folder of all stages: PTX where it can be made."""
+        from xla_emitters.lowering.ways import ptx_reason_missing
+        from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+
+        if self.on_gpu or not (missing := ptx_reason_missing()):
+            return "ptx"
+        print(f"note: PTX is left out: {missing}", file=sys.stderr)
+        return EXECUTABLE_STAGES[-1]
+
+    def _compiled(self, how: CompileOptions) -> Program:
+        """A module of HLO, whose kernels are kept at the stage where they are watched."""
+        from xla_emitters.pipelines.compiler import compile_module, read_module
+
+        with progress(f"compiling {self.given.name}"):
+            observers = self.watch.observer if _watched_by(self.options) else None
+            return compile_module(read_module(self.given.source), how, observers=observers)
 
     def _devices(self) -> int:
         """How many devices the run has. raises UsageError for another number than the module's, and for options that are for one"""
+        from xla_emitters.pipelines.compiler import source_of
         from xla_emitters.runtime.devices import devices_wanted
 
+        self.module = source_of(self.program)
         devices = devices_wanted(self.program.devices, self.options.devices, "run")
         if devices > 1 and self.on_gpu and self.options.comm == "local":
             raise Unsupported(
@@ -298,23 +318,19 @@ class _OfModule:
         return devices
 
     def show_stages(self) -> None:
+        from xla_emitters.trace.text import stage_table
+
         for trace in self.program.traces:
             print(stage_table(trace))
-        for kernel in self.program.kernels:
+        for kernel in () if self.given.is_program else self.program.kernels:
             print(f"kernel {kernel}")
 
     def arrays(self, file: str | None) -> Sequence[Array]:
         """The arguments in a file of --inputs, or random ones."""
-        from xla_emitters.fusions.host import drawn_for
-        from xla_emitters.runtime.arrays import load_arrays
-        from xla_emitters.runtime.inputs import draw_inputs
-
         self.program.refuse_left_out()
         if self.devices > 1:
             return self._arrays_of_devices(file)
-        if (source := arrays_source(file)) is not None:
-            return load_arrays(source, "p", self.program.parameters)
-        return draw_inputs(drawn_for(self.module, self.options.fusion), self.program.parameters, self.options.seed)
+        return inputs_of(self.options, self.program, self.sizes, file)
 
     def _arrays_of_devices(self, file: str | None) -> Sequence[Array]:
         """The arguments of device 0, then those of device 1, ..."""
@@ -348,15 +364,17 @@ class _OfModule:
         return _Ran(results, specs, where, time.perf_counter() - start, row={"devices": self.devices}, names=names)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
-        from xla_emitters.runtime.cpu_launcher import run_program
-        from xla_emitters.runtime.cupy_launcher import launch_program
-
+        if self.given.is_program:
+            return self._run_program(arrays)
         if self.devices > 1:
             return self._run_on_devices(arrays)
+        from xla_emitters.runtime.cpu_launcher import run_program
 
         start, program, watch = time.perf_counter(), self.program, self.watch
         with progress(f"running {self.given.name}"):
             if self.on_gpu:
+                from xla_emitters.runtime.cupy_launcher import launch_program
+
                 results = launch_program(program, arrays, most_iterations=self.limit)
             else:
                 results = run_program(
@@ -366,77 +384,7 @@ class _OfModule:
         where = f"the GPU ({program.kernels[0].architecture})" if self.on_gpu else f"the CPU at stage {self.stage}"
         return _Ran(results, program.results, where, seconds, said=watch.report())
 
-    def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
-        """The comparison with the NumPy reference."""
-        from xla_emitters.explore.check import reference_for
-        from xla_emitters.pipelines.compiler import plan_module
-
-        how = compile_options(self.options)
-        if self.devices > 1:
-            return self._verdict_of_devices(arrays)
-        with progress("evaluating the reference"):
-            plan = plan_module(self.module, how)
-            reference = reference_for(
-                self.module, arrays, how.fusion, most_iterations=self.limit, options=how, plan=plan
-            )
-            return reference.compare(results)
-
-    def _verdict_of_devices(self, arrays: Sequence[Array]) -> Verdict:
-        """The comparison of each device's results, in the last run, with the NumPy reference of all."""
-        from xla_emitters.explore.check_devices import references_on_devices, verdict_of_devices
-
-        given = [self._of_device(arrays, device) for device in range(self.devices)]
-        with progress("evaluating the reference"):
-            references = references_on_devices(self.module, given, most_iterations=self.limit)
-            verdicts = [reference.compare(of) for reference, of in zip(references, self.of_devices, strict=True)]
-        return verdict_of_devices(verdicts, range(self.devices), self.devices)
-
-    def counts(self) -> dict[str, int]:
-        return {"compiles": 1, "kernels": len(self.program.kernels), "library_calls": len(self.program.calls)}
-
-
-class _OfProgram:
-    """StableHLO: on the CPU as a call runs it, or the IR of a stage; or on the GPU. Has what `_OfModule` has."""
-
-    def __init__(self, options: argparse.Namespace, given: Given) -> None:
-        self.options, self.given, self.limit = options, given, max_iterations(options, "run")
-        self.on_gpu = options.platform == "cuda"
-        if self.on_gpu:
-            self._refuse_without_gpu()
-        refuse_sizes_with_inputs(options)
-        if options.stage is not None:
-            from xla_emitters.pipelines.programs import executable_stage
-
-            executable_stage(options.stage, "run")
-        self.sizes = sizes_given(options.sizes)
-        self._first: Reference | ExecutionError | None = None
-
-    def _refuse_without_gpu(self) -> None:
-        """Checks for a GPU before anything is compiled. raises UsageError with a stage, ToolError without CuPy or a device"""
-        from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture
-
-        if self.options.stage:
-            raise UsageError("--platform cuda runs PTX only; stages run on the CPU", stage="run", help="--platform cpu")
-        if reason := cuda_reason_missing():
-            raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
-        self.options.target = device_architecture()
-
-    def compile(self) -> Program:
-        from xla_emitters.pipelines.programs import COMPILATIONS
-
-        options, self.before = self.options, COMPILATIONS.made
-        record = record_wanted(options, "stages" if options.stage or options.show_stages else "none")
-        how = replace(compile_options(options), stage=options.stage or "ptx", record=record)
-        self.program = self.given.compiled(how)
-        return self.program
-
-    def show_stages(self) -> None:
-        print(stage_table(self.program.trace))
-
-    def arrays(self, file: str | None) -> Sequence[Array]:
-        return inputs_of(self.options, self.program, self.sizes, file)
-
-    def run(self, arrays: Sequence[Array]) -> _Ran:
+    def _run_program(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.pipelines.lowerings import lowerings_of
         from xla_emitters.pipelines.program_inputs import result_specs
         from xla_emitters.pipelines.programs import deviations_of
@@ -470,27 +418,41 @@ class _OfProgram:
 
     def _reference(self, arrays: Sequence[Array]) -> Reference | ExecutionError:
         """The reference's results, or why it has none."""
-        from xla_emitters.explore.programs import reference_of
+        from xla_emitters.explore.verdict import reference_of
 
+        options = None if self.given.is_program else compile_options(self.options)
         with progress("evaluating the reference"):
             try:
-                return reference_of(self.program, arrays, most_iterations=self.limit)
+                return reference_of(self.program, arrays, most_iterations=self.limit, options=options)
             except ExecutionError as error:
                 return error
 
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
-        from xla_emitters.pipelines.lowerings import lowerings_of
-
-        reference = self._first or self._reference(lowerings_of(self.program).checked(arrays))
+        """The comparison with the NumPy reference."""
+        if self.devices > 1:
+            return self._verdict_of_devices(arrays)
+        reference = self._first or self._reference(arrays)
         if isinstance(reference, ExecutionError):
             raise reference
         return reference.compare(results)
+
+    def _verdict_of_devices(self, arrays: Sequence[Array]) -> Verdict:
+        """The comparison of each device's results, in the last run, with the NumPy reference of all."""
+        from xla_emitters.explore.on_devices import references_on_devices, verdict_of_devices
+
+        given = [self._of_device(arrays, device) for device in range(self.devices)]
+        with progress("evaluating the reference"):
+            references = references_on_devices(self.module, given, most_iterations=self.limit)
+            verdicts = [reference.compare(of) for reference, of in zip(references, self.of_devices, strict=True)]
+        return verdict_of_devices(verdicts, range(self.devices), self.devices)
 
     def counts(self) -> dict[str, int]:
         from xla_emitters.pipelines.lowerings import lowerings_of
         from xla_emitters.pipelines.program_listing import list_program
         from xla_emitters.pipelines.programs import COMPILATIONS
 
+        if not self.given.is_program:
+            return {"compiles": 1, "kernels": len(self.program.kernels), "library_calls": len(self.program.calls)}
         made = lowerings_of(self.program)
         try:
             kernels = len(made.lowering.kernels)
@@ -500,11 +462,13 @@ class _OfProgram:
         return {"compiles": COMPILATIONS.made - self.before, "kernels": kernels, "library_calls": calls}
 
 
-def _runs_on_gpu(options: argparse.Namespace) -> bool:
+def _runs_on_gpu(options: argparse.Namespace, given: Given) -> bool:
     """Whether the options and this machine say so. raises UsageError for options that contradict each other, ToolError without a GPU"""
+    watched = _watched_by(options)
+    if options.platform == "cpu" or (options.platform != "cuda" and given.is_program):
+        return False
     from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing
 
-    watched = _watched_by(options)
     if options.platform == "cuda" and options.stage:
         raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")
     if options.platform == "cuda" and watched:
@@ -512,11 +476,18 @@ def _runs_on_gpu(options: argparse.Namespace) -> bool:
     reason = "a stage was asked for" if options.stage or watched else cuda_reason_missing()
     if options.platform == "cuda" and reason:
         raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
-    return options.platform != "cpu" and reason is None
+    return reason is None
 
 
-def _executed_stage(options: argparse.Namespace) -> str:
-    """The stage that the CPU executes. raises UsageError for one that it cannot execute, or not as the options say"""
+def _executed_stage(options: argparse.Namespace, given: Given) -> str:
+    """The stage that the CPU executes; "" for StableHLO as a call runs it.
+
+    raises  UsageError for one that it cannot execute, or not as the options say
+    """
+    if given.is_program:
+        from xla_emitters.pipelines.programs import executable_stage
+
+        return executable_stage(options.stage, "run") if options.stage is not None else ""
     from xla_emitters.pipelines.passes import RUNNABLE_STAGES
 
     stage = options.stage or "llvm-dialect"
@@ -553,17 +524,22 @@ class _Watch:
 
     def watchers(self, kernel: Kernel) -> list[Watcher]:
         """The watchers of a kernel's accesses."""
-        from xla_emitters.runtime.simt.access_counts import AccessCounter
-        from xla_emitters.runtime.simt.sanitizer import Sanitizer
+        found = list[Any]()
+        if self._options.sanitize:
+            from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
-        found: list[Watcher] = [Sanitizer()] if self._options.sanitize else []
+            found.append(Sanitizer())
         if self._options.access_report:
+            from xla_emitters.runtime.simt.access_counts import AccessCounter
+
             self._counters.append((kernel.name, AccessCounter()))
             found.append(self._counters[-1][1])
         return found
 
     def report(self) -> tuple[str, ...]:
         """The accesses of the last run."""
+        if not self._counters:
+            return ()
         from xla_emitters.runtime.simt.access_counts import access_table
 
         counters, self._counters = self._counters, []

@@ -15,8 +15,8 @@ from xla_emitters.tools.terminal import progress
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from xla_emitters.explore.check import Verdict
     from xla_emitters.explore.program_cost import LaunchAt
+    from xla_emitters.explore.verdict import Verdict
     from xla_emitters.page.data import Chunks
     from xla_emitters.pipelines.options import CompileOptions
 
@@ -74,7 +74,7 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
     """The index of a program's page; if sizes are given with its costs and accesses, and with --check its verdict at these sizes."""
     from xla_emitters.explore.cost import cost
     from xla_emitters.explore.program_cost import launches_of
-    from xla_emitters.explore.programs import check_program
+    from xla_emitters.explore.program_stages import check_program
     from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 

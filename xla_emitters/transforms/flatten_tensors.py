@@ -29,7 +29,6 @@ from itertools import product
 from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     DenseIntOrFPElementsAttr,
@@ -46,6 +45,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.hlo.types import LayoutAttr
+from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing

@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp
 from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, interval_of, range_attr

@@ -28,11 +28,11 @@ from collections import Counter, deque
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.cse import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass

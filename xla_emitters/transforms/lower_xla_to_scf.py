@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
@@ -27,6 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.mlir import arith, scf, tensor
 from xla_emitters.dialects.mlir.gpu import ShuffleMode
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp

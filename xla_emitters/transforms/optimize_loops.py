@@ -45,7 +45,6 @@ from dataclasses import dataclass, replace
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     BoolAttr,
@@ -62,6 +61,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.mlir import arith, scf, vector
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of

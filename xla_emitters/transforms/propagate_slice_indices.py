@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.errors import VerifyError
 from xla_emitters.kernels.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX

@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerType, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value

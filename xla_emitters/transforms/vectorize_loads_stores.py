@@ -48,7 +48,6 @@ from functools import cache
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -72,6 +71,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.mlir.ptx_atomics import addition_to
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Kind, dtype_of

@@ -7,12 +7,13 @@ from itertools import product
 
 import pytest
 from xdsl.builder import Builder
-from xdsl.dialects import arith, func, scf, test
+from xdsl.dialects import test
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects import build
+from xla_emitters.dialects.mlir import arith, func, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp

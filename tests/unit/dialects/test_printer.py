@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same, generic_text
-from xdsl.dialects import arith, func, scf, test
+from xdsl.dialects import test
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Block, Region
 from xdsl.printer import Printer
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import arith, func, scf
 from xla_emitters.dialects.printer import KernelPrinter, print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap

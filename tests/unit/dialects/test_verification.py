@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from xdsl.dialects import cf, func
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, MemRefType, NameLoc, StringAttr, f32, i1, i64
 from xdsl.ir import Block, Region
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import cf, func
 from xla_emitters.dialects.verification import immediate_dominators, verify_ir
 from xla_emitters.errors import VerifyError
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
@@ -19,6 +18,7 @@ from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.elementwise import OPS, ElementwiseOp, Row
 from xla_emitters.dialects.hlo.types import type_text
+from xla_emitters.dialects.mlir import arith, func, tensor
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.emitters.emit import emit_fusion

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import array_type
+from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dtypes import dtype
 from xla_emitters.emitters.elemental import kernel_tensor
 from xla_emitters.emitters.entry import entry_function, index_bits, kernel_module

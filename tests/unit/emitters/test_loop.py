@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.mlir import func, tensor
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.fusions.view import view_of

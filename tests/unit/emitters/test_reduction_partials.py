@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import device
+from xla_emitters.dialects.mlir import func
 from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.explore.check import check

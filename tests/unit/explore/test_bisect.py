@@ -11,14 +11,15 @@ from runtime.mutations import SWAPS, Mutation, bump_constant, negate_predicate, 
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 from runtime.wrong_passes import row_name, wrong_op
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo import elementwise
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.emitters.entry import KernelEntry
 from xla_emitters.errors import InternalError
-from xla_emitters.explore.bisect import Culprit, bisect
+from xla_emitters.explore.bisect import bisect
+from xla_emitters.explore.blame import Culprit
 from xla_emitters.graph import split_scatters
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass

@@ -11,7 +11,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
-from xla_emitters.explore.check import Comparison, check, depends_on_iteration_order
+from xla_emitters.explore.check import check
+from xla_emitters.explore.module_stages import Comparison
+from xla_emitters.explore.verdict import depends_on_iteration_order
 from xla_emitters.graph import select_fusion, split_reductions
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.lowering import libdevice_calls
@@ -345,7 +347,7 @@ def test_text_that_reads_back_as_another_module_is_found(stages: str, monkeypatc
     def read(text: str, name: str) -> ModuleOp:
         return parse_hlo(text.replace("(2)", "(3)"), name)
 
-    monkeypatch.setattr("xla_emitters.explore.check.parse_hlo", read)
+    monkeypatch.setattr("xla_emitters.explore.module_stages.parse_hlo", read)
     monkeypatch.setattr("xla_emitters.runtime.cpu_launcher.parse_hlo", read)
     verdict = check(text, stages=stages)
     assert not verdict.ok

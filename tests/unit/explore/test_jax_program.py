@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools_here import PTX, needs
+from unit.runtime.fake_gpu import fake_cupy
 
 from xla_emitters.device import device
 from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError
@@ -15,6 +17,7 @@ from xla_emitters.explore import jax_program, optimized_texts
 from xla_emitters.explore.compile import compile
 from xla_emitters.explore.jax_program import JaxProgram, from_jax, is_stage
 from xla_emitters.explore.xla import description
+from xla_emitters.program import platforms
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
@@ -53,6 +56,23 @@ def test_the_answer_is_of_the_callers_family(jax: Any) -> None:
     program = from_jax(two, X, stage="llvm-dialect")
     assert {type(leaf) for leaf in program(X)} == {np.ndarray}
     assert all(isinstance(leaf, jax.Array) for leaf in program(jax.numpy.asarray(X)))
+
+
+@needs(*PTX)
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_jaxs_arrays_on_a_gpu_come_out_as_jaxs(jax: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """On the fake CuPy, for which the memory of the host is a GPU's; no array is copied through NumPy."""
+    x = jax.numpy.asarray(X).astype(name)
+    program = from_jax(two, x)
+    monkeypatch.setattr(platforms, "_CUDA_OF_DLPACK", (x.__dlpack_device__()[0],))
+    with fake_cupy() as cupy:
+        doubled, is_large = program(x)
+        assert cupy.launches
+    assert isinstance(doubled, jax.Array)
+    assert isinstance(is_large, jax.Array)
+    assert (doubled.dtype, is_large.dtype) == (x.dtype, bool)
+    np.testing.assert_array_equal(np.asarray(doubled), np.asarray(two(x)[0]))
+    np.testing.assert_array_equal(np.asarray(is_large), np.asarray(x > 1))
 
 
 def test_arguments_are_converted_as_jax_converts_them(jax: Any) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from runtime.stablehlo_programs import CORPUS
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
@@ -20,11 +19,11 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm, memref
 from xla_emitters.explore import wrong_thread
-from xla_emitters.explore.bisect import Culprit, Search
+from xla_emitters.explore.bisect import bisect
+from xla_emitters.explore.blame import Culprit, Search
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.program_bisect import bisect_program
 from xla_emitters.graph.shape_code import Number, ShapeCode
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.pipelines.options import CompileOptions
@@ -103,7 +102,7 @@ def behind(pass_name: str, of: str, wrong: type[KernelPass]) -> Generator[int]:
 def searched(text: str = TEXT, **given: Any) -> Search:
     program = compile_text(text, "m.mlir", CompileOptions(record="none"))
     sizes = dict.fromkeys(program.symbols, 5)
-    return bisect_program(program, drawn_inputs(program, sizes, 0), **given)
+    return bisect(program, inputs=drawn_inputs(program, sizes, 0), **given)
 
 
 def found(text: str = TEXT) -> Culprit:
@@ -179,7 +178,7 @@ def test_the_kernel_the_thread_and_the_op_are_named(right_elements: int) -> None
     y.flat[:right_elements] = 0
     program = compile_text(TEXT.replace("stablehlo.abs", "stablehlo.negate"), "m.mlir", CompileOptions(record="none"))
     with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
-        culprit = bisect_program(program, (np.ones((5, 3), np.float32), y)).culprit
+        culprit = bisect(program, inputs=(np.ones((5, 3), np.float32), y)).culprit
     assert culprit is not None
     assert "main" in culprit.kernel
     assert culprit.element is not None
@@ -208,7 +207,7 @@ def test_the_thread_is_of_the_kernel_that_is_wrong() -> None:
     x[2, 0] = 1
     program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))
     with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
-        culprit = bisect_program(program, (x, x, np.ones((4, 5), np.float32))).culprit
+        culprit = bisect(program, inputs=(x, x, np.ones((4, 5), np.float32))).culprit
     assert culprit is not None
     assert "subtract" in culprit.kernel
     assert culprit.element is not None
@@ -263,7 +262,7 @@ def test_a_pass_on_tensors_whose_result_cannot_be_run(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(ShapeCode, "product", wrong)
     program = compile_text((CORPUS / "narrow.mlir").read_text(), "narrow.mlir", CompileOptions(record="none"))
-    culprit = bisect_program(program, drawn_inputs(program, dict.fromkeys(program.symbols, 5), 0)).culprit
+    culprit = bisect(program, inputs=drawn_inputs(program, dict.fromkeys(program.symbols, 5), 0)).culprit
     assert culprit is not None
     assert (culprit.kind, culprit.name) == ("execution", "disc-canonicalize-reduction")
     assert "reshape" in culprit.summary
@@ -295,7 +294,7 @@ module @m {
 """.lstrip()
     program = compile_text(text, "m.mlir", CompileOptions(record="none"))
     with behind("disc-canonicalize-reduction", "program", ReadsTheOtherParameter):
-        culprit = bisect_program(program, (np.ones((5, 3), np.float32), np.ones((2, 3), np.float32))).culprit
+        culprit = bisect(program, inputs=(np.ones((5, 3), np.float32), np.ones((2, 3), np.float32))).culprit
     assert culprit is not None
     assert culprit.name == ReadsTheOtherParameter.name
 
@@ -305,7 +304,7 @@ def test_what_only_the_host_does_has_no_thread() -> None:
     """A buffer that the host never frees: the call says so, and every kernel is right."""
     program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))
     with behind("disc-dead-temp-buffer-removal", "program", KeepsABuffer):
-        culprit = bisect_program(program, drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)).culprit
+        culprit = bisect(program, inputs=drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)).culprit
     assert culprit is not None
     assert (culprit.kind, culprit.name) == ("execution", "keeps-a-buffer")
     assert "not freed" in culprit.summary

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.programs import check_program
+from xla_emitters.explore.program_stages import check_program
 from xla_emitters.explore.watched_kernels import check_kernels, first_difference
 from xla_emitters.pipelines.pass_lists import LISTS
 from xla_emitters.pipelines.passes import Row

@@ -7,6 +7,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import fusions_of, host_computations, host_fusions
@@ -15,6 +16,7 @@ from xla_emitters.graph.insert_copies import insert_copies
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.planning.plan import plan_program
 from xla_emitters.program import Slot
+from xla_emitters.program.steps import Copy, Launch
 from xla_emitters.runtime.reference import evaluate
 
 UPDATE = """
@@ -46,9 +48,26 @@ INPUTS = [np.arange(9, dtype=np.int32), np.array([20, 30], np.int32), np.array(8
 
 
 def flow(text: str) -> list[tuple[str, tuple[Slot, ...], tuple[Slot, ...]]]:
+    """Kernels and copies in the order of the steps: the kernel's name or "copy", what it reads, what it writes."""
     module = parse_hlo(text)
     insert_copies(module)
-    return [(kernel.name, kernel.operands, kernel.results) for kernel in plan_program(module).kernels]
+    plan = plan_program(module)
+    arrays = [
+        Slot(kind, number)
+        for kind, types in (("parameter", plan.parameters), ("result", plan.results), ("temporary", plan.temporaries))
+        for number in range(len(types))
+    ]
+    found = list[tuple[str, tuple[Slot, ...], tuple[Slot, ...]]]()
+    for step in plan.steps:
+        match step:
+            case Launch():
+                kernel = plan.kernels[int(step.kernel)]
+                found.append((kernel.name, kernel.operands, kernel.results))
+            case Copy():
+                found.append(("copy", (arrays[step.source.slot],), (arrays[step.target.slot],)))
+            case _:
+                pass
+    return found
 
 
 def assert_stays(module: ModuleOp) -> None:
@@ -72,7 +91,7 @@ P, U, AT, R = Slot("parameter", 0), Slot("parameter", 1), Slot("parameter", 2), 
 
 @pytest.mark.parametrize(("text", "name"), [(UPDATE + ENTRY, "fusion"), (BARE, "main")])
 def test_an_update_that_is_wanted_elsewhere_goes_into_a_copy(text: str, name: str) -> None:
-    assert flow(text) == [(f"{name}.copy", (P,), (R,)), (name, (R, U, AT), (R,))]
+    assert flow(text) == [("copy", (P,), (R,)), (name, (R, U, AT), (R,))]
 
 
 def test_an_update_goes_into_what_a_fusion_makes_for_it_alone() -> None:
@@ -89,7 +108,7 @@ def test_what_a_fusion_makes_for_several_is_not_overwritten() -> None:
     made, updated = Slot("result", 0), Slot("result", 1)
     assert flow(UPDATE + wanted_too) == [
         ("n", (P,), (made,)),
-        ("fusion.copy", (made,), (updated,)),
+        ("copy", (made,), (updated,)),
         ("fusion", (updated, U, AT), (updated,)),
     ]
 
@@ -102,7 +121,7 @@ ENTRY main {{
   inner = (s32[9], s32[9]) tuple(p, n)
   ROOT all = (s32[9], (s32[9], s32[9])) tuple(n, inner)
 }}"""
-    made = [("n", (P,), (R,)), ("copy", (P,), (Slot("result", 1),)), ("copy.1", (R,), (Slot("result", 2),))]
+    made = [("n", (P,), (R,)), ("copy", (P,), (Slot("result", 1),)), ("copy", (R,), (Slot("result", 2),))]
     assert flow(text) == made
 
 
@@ -114,7 +133,7 @@ def test_copies_change_no_value(text: str) -> None:
     assert print_hlo(parse_hlo(print_hlo(after))) == print_hlo(after)
     (one,), (two,) = evaluate(entry_of(before), INPUTS), evaluate(entry_of(after), INPUTS)
     assert one.tolist() == two.tolist()
-    assert all(op.location for op in entry_of(after).instructions if isinstance(op, FusionOp))
+    assert all(op.location for op in entry_of(after).instructions if isinstance(op, FusionOp | CopyOp))
 
 
 LOOP = """
@@ -138,7 +157,7 @@ SAID = ", output_to_operand_aliasing={{}: (0, {})}"
 BODIES = {
     "updated alone": ("", "", "fusion, u", ["fusion"]),
     "read before": (READ, "", "fusion, kept", ["kept", "fusion"]),
-    "read after": ("", READ, "fusion, kept", ["fusion.copy", "fusion", "kept"]),
+    "read after": ("", READ, "fusion, kept", ["fusion", "kept"]),
 }
 
 
@@ -152,7 +171,9 @@ def test_a_loops_body_updates_its_state_in_place_unless_that_is_read_later(case:
     assert [op.instruction_name.data for op in fusions] == wanted
     (updating,) = (op for op in fusions if op.instruction_name.data == "fusion")
     assert updating.output_to_operand_aliasing is not None
-    assert list(view_of(updating).wanted_aliases.values()) == [updating.operands[0]]
+    (updated,) = view_of(updating).wanted_aliases.values()
+    assert updated is updating.operands[0]
+    assert isinstance(updated.owner, CopyOp) == (case == "read after")
 
 
 STATE = """
@@ -223,7 +244,8 @@ def test_a_branch_updates_a_copy_whatever_is_said() -> None:
         ROOT r = s32[9] conditional(c, s, s), true_computation=part, false_computation=part }}"""
     module = parse_hlo(text)
     insert_copies(module)
-    assert [op.instruction_name.data for op in host_fusions(entry_of(module))] == ["fusion.copy", "fusion"]
+    (fusion,) = host_fusions(entry_of(module))
+    assert isinstance(fusion.operands[0].owner, CopyOp)
 
 
 def test_what_is_said_of_an_array_that_is_not_its_own_is_left_out() -> None:
@@ -258,8 +280,11 @@ def test_results_of_loops_and_branches_stay_as_they_are_but_not_entrys() -> None
         ROOT t = (s32[9], s32[9], s32[9]) tuple(x, x, p) }"""
     module = parse_hlo(text)
     insert_copies(module)
-    assert [op.instruction_name.data for op in host_fusions(entry_of(module))] == ["copy", "copy.1"]
-    assert all(not fusions_of(computation) for computation in host_computations(module)[:-1])
+    copies = [
+        [op.instruction_name.data for op in computation.instructions if isinstance(op, CopyOp)]
+        for computation in host_computations(module)
+    ]
+    assert copies == [*[[]] * (len(copies) - 1), ["copy", "copy.1"]]
 
 
 def test_a_root_that_is_a_parameter_is_copied() -> None:
@@ -267,7 +292,7 @@ def test_a_root_that_is_a_parameter_is_copied() -> None:
         f"{UPDATE}ENTRY main {{ ROOT p = s32[9] parameter(0)\n n = s32[9] fusion(p), kind=kLoop, calls=negate }}"
     )
     insert_copies(module)
-    assert isinstance(entry_of(module).root.owner, FusionOp)
+    assert isinstance(entry_of(module).root.owner, CopyOp)
 
 
 OF_THE_RESULT = """f { p = s32[4,6] parameter(0)

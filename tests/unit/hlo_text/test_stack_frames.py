@@ -7,8 +7,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.hlo_text.header import STACK_TABLES
-from xla_emitters.hlo_text.stack_frames import Frame, PythonLines, StackTables, own_frame, stacks_of
+from xla_emitters.hlo_text.stack_frames import STACK_TABLES, Frame, PythonLines, StackTables, own_frame, stacks_of
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 MINE = Frame("/home/me/train.py", 22, "step")

@@ -46,7 +46,6 @@ def test_negation_and_plain_numbers():
     assert Interval(1, 2) + 3 == 3 + Interval(1, 2) == Interval(4, 5)
     assert 10 - Interval(1, 2) == Interval(8, 9)
     assert Interval(1, 2) * -4 == -4 * Interval(1, 2) == Interval(-8, -4)
-    assert Interval(3, 3).is_equal_to(3) is True
 
 
 def test_floordiv_gives_the_hull_when_the_divisor_keeps_its_sign():
@@ -78,16 +77,9 @@ def test_comparisons_are_three_valued(compare):
         assert compare(a, b) is (answers.pop() if len(answers) == 1 else None), (a, b)
 
 
-def test_equality_of_values_is_three_valued():
-    for a, b in PAIRS:
-        answers = {x == y for x in values(a) for y in values(b)}
-        assert a.is_equal_to(b) is (answers.pop() if len(answers) == 1 else None), (a, b)
-
-
 def test_nothing_is_known_of_values_that_do_not_exist():
     assert (Interval(0, 1) < EMPTY) is None
     assert (EMPTY >= Interval(0, 1)) is None
-    assert EMPTY.is_equal_to(EMPTY) is None
     assert EMPTY == Interval(3, 2)  # structural
     for a, b in ((EMPTY, Interval(1, 2)), (Interval(1, 2), EMPTY), (EMPTY, EMPTY)):
         assert a // b == a % b == Interval(0, -1)  # empty, as [l, l - 1]

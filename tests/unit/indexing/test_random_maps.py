@@ -102,9 +102,6 @@ def test_other_numberings_of_the_same_variables(maps):
         everywhere = answers(m)
         as_dims = m.symbols_to_dims()
         assert answers(as_dims) == {(dims + symbols, ()): values for (dims, symbols), values in everywhere.items()}
-        if m.range_vars:
-            moved = m.range_vars_to_dims([0])
-            assert answers(moved) == {(d + s[:1], s[1:]): values for (d, s), values in everywhere.items()}
         at = m.dims[0].bounds.upper
         fixed = m.with_dims_fixed({0: at})
         wanted = {(d[1:], s): values for (d, s), values in everywhere.items() if d[0] == at}

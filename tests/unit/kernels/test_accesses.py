@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import func, scf, tensor
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.kernels.accesses import TensorAccess, accesses_in, are_disjoint, buffer_of, subscript, trip_count
 

@@ -1,9 +1,9 @@
 """Which functions may update their tensors in place."""
 
 import pytest
-from xdsl.dialects import func
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import func
 from xla_emitters.kernels.in_place import Conflict, find_conflict
 
 HEAD = """

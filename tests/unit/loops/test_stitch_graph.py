@@ -9,8 +9,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
-from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
-from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
+from xla_emitters.loops.row_reduction_schedules import BLOCK_A_ROW, WARP_A_ROW
 from xla_emitters.loops.stitch_forms import (
     LANES_A_ROW,
     LARGE_BLOCK_A_ROW,

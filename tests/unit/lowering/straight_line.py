@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import func
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.mlir import func
 
 Array = Any
 

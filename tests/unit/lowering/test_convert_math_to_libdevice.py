@@ -1,10 +1,10 @@
 """Every row of the table names a function that libdevice has, and the call is located."""
 
 import pytest
-from xdsl.dialects import func
 from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import func
 from xla_emitters.errors import ToolError
 from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass

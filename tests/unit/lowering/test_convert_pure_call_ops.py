@@ -1,10 +1,10 @@
 """Calls keep their attributes."""
 
 import pytest
-from xdsl.dialects import func
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import func
 from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
 
 

@@ -3,10 +3,10 @@
 import subprocess
 
 import pytest
-from xdsl.dialects import func
 from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import func
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.toolchain import module_body_text

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from unit.lowering.straight_line import run
-from xdsl.dialects import affine
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.errors import Unsupported

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import func
 
 import xla_emitters as xe
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.lowering.limit_inlining import FUNCTION_LIMIT, KERNEL_LIMIT, LimitInliningPass
 from xla_emitters.rewrite.notes import take_notes

@@ -1,10 +1,10 @@
 """What the FileCheck cases do not show: locations, names, remarks. Values are in test_index_arithmetic.py."""
 
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
 from xla_emitters.rewrite.locations import instructions_of, place_of
 from xla_emitters.rewrite.notes import take_notes

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from runtime.small_programs import GELU, PROGRAMS, TARGET
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ParseError, Unsupported, UsageError
 from xla_emitters.hlo_text import print_hlo

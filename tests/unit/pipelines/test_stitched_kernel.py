@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from runtime.row_modules import fusion_of, module_of
-from xdsl.dialects import func
 
 from xla_emitters.device import device
+from xla_emitters.dialects.mlir import func
 from xla_emitters.emitters.entry import argument_attributes
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.entry import entry_of

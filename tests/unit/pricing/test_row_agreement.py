@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.device import device
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import HloFusion, view_of

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import xla_emitters as xe
+from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
@@ -41,6 +42,9 @@ def test_a_program_of_unknown_sizes_is_the_same_after_json(file: str) -> None:
         assert getattr(again, name) == getattr(program, name), name
     assert program.steps
     assert again.to_json() == program.to_json()
+    if program.symbols:
+        with pytest.raises(UsageError, match="was read from JSON, which describes a program with unknown sizes"):
+            again(*drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0))
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from xla_emitters.program.as_json import value_from_json, value_json
 from xla_emitters.program.steps import Fill, Number, Place, Release
-from xla_emitters.program.steps_json import value_from_json, value_json
 
 
 def test_bytes_are_text_in_between() -> None:

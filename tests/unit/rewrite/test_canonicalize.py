@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import OpResult, SSAValue
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.rewrite.canonicalize import canonicalize
 from xla_emitters.rewrite.folders import constant_integer
 

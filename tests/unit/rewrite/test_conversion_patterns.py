@@ -5,11 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.rewrite.canonicalize import canonicalize
 from xla_emitters.rewrite.folders import constant_integer
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects import arith, cf, func, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseIntOrFPElementsAttr,
@@ -27,6 +26,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from xla_emitters.dialects.mlir import arith, cf, func, vector
 from xla_emitters.rewrite.folders import (
     ConstantPool,
     constant_op,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
@@ -14,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from xla_emitters.device import DEVICES, device
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.errors import InternalError, UsageError
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass

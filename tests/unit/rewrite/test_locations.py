@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, IntegerAttr, NameLoc, StringAttr, UnknownLoc, i1
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.rewrite.locations import UNKNOWN, fuse_all, fuse_locations, locate, located_builder, place_of
 
 

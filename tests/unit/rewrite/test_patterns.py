@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, NameLoc, StringAttr, UnknownLoc
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.canonicalize import canonicalize
 from xla_emitters.rewrite.cse import cse

@@ -7,10 +7,10 @@ import operator
 from collections.abc import Callable
 
 import pytest
-from xdsl.dialects import arith, func
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.indexing import Interval
 from xla_emitters.rewrite.range_folds import decide_comparison, decide_extremum
 

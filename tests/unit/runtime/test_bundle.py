@@ -20,7 +20,7 @@ from runtime.small_programs import PROGRAMS, TARGET
 from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
 
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.check import Reference, reference_for
+from xla_emitters.explore.verdict import Reference, reference_for
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.library.convolution import NO_CUDNN
 from xla_emitters.pipelines.compiler import read_module

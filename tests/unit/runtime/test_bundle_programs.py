@@ -12,7 +12,7 @@ import pytest
 from unit.runtime.fake_gpu import NO_SCALARS, fake_cupy, program_for_fake
 from unit.runtime.test_bundle import manifest_of, plain_python, rewritten, with_manifest
 
-from xla_emitters.explore.programs import bundle_program
+from xla_emitters.explore.bundle_cases import bundle_program
 from xla_emitters.runtime import bundle_programs
 from xla_emitters.runtime.bundle import write_bundle
 

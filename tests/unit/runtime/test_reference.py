@@ -8,7 +8,7 @@ import pytest
 from runtime.small_programs import GELU, PROGRAMS
 
 from xla_emitters.errors import NumbersDiffer
-from xla_emitters.explore.check import Reference, reference_for
+from xla_emitters.explore.verdict import Reference, reference_for
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
 from xla_emitters.pipelines.compiler import read_module

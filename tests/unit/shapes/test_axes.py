@@ -19,7 +19,6 @@ def test_joins_are_transitive():
     assert axes.size_of("x") == B
     assert axes.same("x", "other") is None
     assert axes.size_of("other") is None
-    assert set(axes.places_of("x")) == {"x-y", "z-w", "y-z", "argument 0"}
 
 
 def test_sizes_that_meet_become_facts():
@@ -84,22 +83,9 @@ def test_a_conflict_through_facts_names_the_fact():
     )
 
 
-def test_products():
-    axes = Axes(Facts())
-    for key, size in (("x0", B), ("x1", 6), ("y0", 2 * B), ("y1", 3)):
-        axes.tie(key, size, "here")
-    assert axes.same_product(["x0", "x1"], ["y0", "y1"])
-    assert axes.same_product(["x0", "x1", "u"], ["u", "y0", "y1"])
-    assert axes.same_product(["x1"], ["y1"]) is False
-    assert axes.same_product(["x1", "u"], ["y1", "u"]) is None  # u may be 0
-    assert axes.same_product(["u"], ["v"]) is None
-    assert axes.same_product([], [])
-
-
 def test_ten_thousand_joins():
     axes = Axes(Facts())
     axes.tie(0, B, "argument 0")
     for number in range(10_000):
         axes.join(number, number + 1, f"op {number}")
     assert axes.size_of(10_000) == B
-    assert len(axes.places_of(0)) == 16

@@ -9,7 +9,7 @@ from repeatable import repeatable
 from unit.shapes.random_sizes import NAMES, Tape, build
 
 from xla_emitters.errors import DataError
-from xla_emitters.shapes import Facts, Guard, Size, needed, product_fits
+from xla_emitters.shapes import Facts, Guard, Size, needed
 from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL, MULTIPLE
 from xla_emitters.shapes.size import as_size
 
@@ -49,15 +49,6 @@ def test_jax_s_own_words():
 def test_a_division_by_zero_in_a_guard_is_an_error_of_the_data():
     with pytest.raises(DataError, match=r"division by zero in floordiv\(b, s\)"):
         one(EQUAL, B // S, 1).check({"b": 1, "s": 0})
-
-
-def test_products_do_not_wrap():
-    guard = product_fits([B, S, 8], 2**31 - 1, "{0} elements")
-    assert guard.holds({"b": 2**14, "s": 2**14 - 1})
-    with pytest.raises(DataError, match="4294967296 elements"):
-        guard.check({"b": 2**14, "s": 2**15})
-    with pytest.raises(DataError, match="is 18446744073709551616"):
-        product_fits([B, S], 2**31 - 1).check({"b": 2**32, "s": 2**32})
 
 
 def test_what_follows_is_left_out():

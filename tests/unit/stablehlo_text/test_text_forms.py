@@ -11,7 +11,7 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.errors import ParseError, Unsupported, VerifyError
-from xla_emitters.explore.programs import reference_of
+from xla_emitters.explore.verdict import reference_of
 from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL as PASSES_IN_ORDER
 from xla_emitters.rewrite.kernel_pass import KernelPass

@@ -238,7 +238,7 @@ def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> 
     [
         (["run", OUTER, "--fusion", "f"], "--fusion is for modules of HLO text"),
         (["run", OUTER, "--sanitize"], "--sanitize is for modules of HLO text"),
-        (["run", OUTER, "--platform", "cuda", "--stage", "host"], "--platform cuda runs PTX only"),
+        (["run", OUTER, "--platform", "cuda", "--stage", "host"], "--stage runs on the CPU: a GPU runs PTX only"),
         (["run", OUTER, "--inputs", "a.npz", "--sizes", "b=1"], "the arrays have sizes"),
         (["run", OUTER, "--stage", "scf"], "a program has no stage 'scf'"),
         (["run", OUTER, "--sizes", "b=1,s=1", "--stage", "ptx"], "no CPU runs the stage 'ptx'"),

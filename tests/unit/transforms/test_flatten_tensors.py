@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FusedLoc, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import arith, tensor
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported

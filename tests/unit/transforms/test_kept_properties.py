@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from unit.runtime.simt.kernels import launch
-from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import arith, cf, scf
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import trip_count

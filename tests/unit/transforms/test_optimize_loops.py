@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, IntegerAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.traits import IsTerminator
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.runtime.simt import execute
 from xla_emitters.transforms.optimize_loops import (
     OptimizeLoopsPass,

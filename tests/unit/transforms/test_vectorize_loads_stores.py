@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from xdsl.dialects import vector
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.traits import IsTerminator
 
 from xla_emitters.device import device
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import vector
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt import execute
 from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass

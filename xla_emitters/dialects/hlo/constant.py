@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
 import numpy as np
-from xdsl.dialects import arith, tensor
-from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import (
     AnyDenseElement,
     AnyFloat,
@@ -39,6 +37,8 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
+from xla_emitters.dialects.mlir import arith, tensor
+from xla_emitters.dialects.mlir import complex as complex_dialect
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 

@@ -16,7 +16,6 @@ from itertools import pairwise, product
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
@@ -27,6 +26,7 @@ from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBrok
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert, wrap
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, same_dims, type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, points_inside, window_map
+from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -36,6 +35,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dtypes import Array, DType, Kind, dtype_of
 
 # ---------------------------------------------------------------------------------------------------- NumPy

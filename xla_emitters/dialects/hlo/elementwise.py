@@ -26,9 +26,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
-from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerType, StringAttr, f32, i1
-from xdsl.dialects.math import CountLeadingZerosOp, CtPopOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.hints import isa
@@ -63,6 +61,8 @@ from xla_emitters.dialects.hlo.types import (
     same_dims,
     type_text,
 )
+from xla_emitters.dialects.mlir import arith, complex
+from xla_emitters.dialects.mlir.math import CountLeadingZerosOp, CtPopOp
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable

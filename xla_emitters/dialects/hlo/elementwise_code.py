@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, complex, math, scf
 from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
@@ -28,6 +27,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.convert import Inserter, constant, emit_float_cast, float_bits
 from xla_emitters.dialects.hlo.elementwise_meaning import carries_beyond, last_bit_of_even, range_kept
+from xla_emitters.dialects.mlir import arith, complex, math, scf
 from xla_emitters.dtypes import DType, Kind
 
 Code: TypeAlias = Callable[..., SSAValue]

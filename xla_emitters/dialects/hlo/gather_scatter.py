@@ -22,7 +22,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
@@ -42,6 +41,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     type_text,
 )
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import INDEX
 from xla_emitters.dtypes import Array, Kind

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
@@ -34,6 +33,7 @@ from xla_emitters.dialects.hlo.types import (
     same_dims,
     type_text,
 )
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable

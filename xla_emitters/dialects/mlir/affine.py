@@ -4,17 +4,19 @@
     %1:2 = affine.delinearize_index %i into (4, 8) : index, index    the coordinates of an element number
     %2 = affine.linearize_index [%1#0, %1#1] by (4, 8) : index       and back
 
-The basis may omit the first extent.
+The basis may omit the first extent. Completed: apply and min, which read no attributes behind the values.
 Source: MLIR 22, affine dialect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 from xdsl.dialects import affine as upstream
+from xdsl.dialects.affine import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.builtin import AffineMapAttr, BoolAttr, DenseArrayBase, IndexType, UnitAttr, i64
-from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -32,6 +34,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.mlir.index_lists import (
     DYNAMIC,
     IndexList,
@@ -41,9 +44,60 @@ from xla_emitters.dialects.mlir.index_lists import (
     parse_index_list,
     print_index_list,
 )
-from xla_emitters.dialects.xdsl_patches.syntax import parse_map_op, print_map_op
 
 INDEX = IndexType()
+
+
+def _parse_map(parser: Parser) -> tuple[list[SSAValue], AffineMapAttr, dict[str, Attribute]]:
+    """`affine_map<...>(%dims)[%symbols] {attributes}`."""
+    start = parser.pos
+    affine_map = parser.parse_attribute()
+    if not isinstance(affine_map, AffineMapAttr):
+        parser.raise_error("expected an affine map", start, parser.pos)
+    operands: list[SSAValue] = []
+    for delimiter in (parser.Delimiter.PAREN, parser.Delimiter.SQUARE):
+        operands += parser.parse_optional_comma_separated_list(delimiter, lambda: parser.parse_operand(INDEX)) or []
+    return operands, affine_map, parser.parse_optional_attr_dict()
+
+
+def _print_map(op: ApplyOp | MinOp | MaxOp, printer: Printer) -> None:
+    dims = op.map.data.num_dims
+    printer.print_string(" ")
+    printer.print_attribute(op.map)
+    with printer.in_parens():
+        printer.print_list(op.operands[:dims], printer.print_ssa_value)
+    if op.map.data.num_symbols:
+        with printer.in_square_brackets():
+            printer.print_list(op.operands[dims:], printer.print_ssa_value)
+    printer.print_op_attributes(op.attributes)
+
+
+class ApplyOp(upstream.ApplyOp):
+    """`affine.apply affine_map<(d0) -> (d0)>(%x) {note}`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands, affine_map, attributes = _parse_map(parser)
+        op = cls(operands, affine_map)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        _print_map(self, printer)
+
+
+class MinOp(upstream.MinOp):
+    """`affine.min affine_map<(d0) -> (d0, 8)>(%x) {note}`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands, affine_map, attributes = _parse_map(parser)
+        op = cls(operands, affine_map)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        _print_map(self, printer)
 
 
 @irdl_op_definition
@@ -62,11 +116,14 @@ class MaxOp(IRDLOperation):
         super().__init__(operands=[map_operands], properties={"map": affine_map}, result_types=[INDEX])
 
     @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_map_op(cls, parser)
+    def parse(cls, parser: Parser) -> MaxOp:
+        operands, affine_map, attributes = _parse_map(parser)
+        op = MaxOp(operands, affine_map)
+        op.attributes |= attributes
+        return op
 
     def print(self, printer: Printer) -> None:
-        print_map_op(self, printer)
+        _print_map(self, printer)
 
     def verify_(self) -> None:
         if len(self.arguments) != (wanted := self.map.data.num_dims + self.map.data.num_symbols):
@@ -190,8 +247,4 @@ class LinearizeIndexOp(IRDLOperation):
         _verify_basis(self, len(self.multi_index))
 
 
-AFFINE = Dialect(
-    "affine",
-    [*upstream.Affine.operations, MaxOp, DelinearizeIndexOp, LinearizeIndexOp],
-    list(upstream.Affine.attributes),
-)
+AFFINE = dialect_of(upstream.Affine, (ApplyOp, MinOp, MaxOp, DelinearizeIndexOp, LinearizeIndexOp))

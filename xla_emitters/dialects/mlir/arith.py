@@ -1,76 +1,453 @@
-"""The `arith` dialect: xDSL's, with ops that it lacks. Incomplete ops of xDSL's are completed in `xdsl_patches/definitions.py`.
+"""The `arith` dialect: xDSL's, with ops that it lacks, and with completed ones in place of some of its own.
 
     %b = arith.index_castui %a : index to i32                      unsigned: extended by zeros
     %c = arith.remf %a, %b : f32                                   the remainder with the sign of %a, as C's fmod
     %d = arith.scaling_extf %a, %s : f4E2M1FN, f8E8M0FNU to f32    %a * %s: the scale is a power of two
     %e = arith.scaling_truncf %a, %s : f32, f8E8M0FNU to f4E2M1FN  %a / %s
 
+Completed, with the reason:
+  shrsi, shrui, divsi, divui    no `exact`
+  cmpi, cmpf                    one i1 for vectors, no attributes, any predicate
+  select                        one i1 for vectors, no attributes
+  ext.., trunc.., sitofp ...    no vectors; trunci no overflow flags, truncf no rounding mode, both floats' no fastmath
 Source: MLIR 22, arith dialect.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.arith import (
-    AddfOp,
-    AddiOp,
-    AddUIExtendedOp,
-    AndIOp,
-    BitcastOp,
-    CeilDivSIOp,
-    CeilDivUIOp,
-    CmpfOp,
-    CmpiOp,
-    ConstantOp,
-    DivfOp,
-    DivSIOp,
-    DivUIOp,
-    ExtFOp,
-    ExtSIOp,
-    ExtUIOp,
-    FastMathFlagsAttr,
-    FloorDivSIOp,
-    FPToSIOp,
-    FPToUIOp,
-    IndexCastOp,
-    IntegerOverflowAttr,
-    MaximumfOp,
-    MaxnumfOp,
-    MaxSIOp,
-    MaxUIOp,
-    MinimumfOp,
-    MinnumfOp,
-    MinSIOp,
-    MinUIOp,
-    MulfOp,
-    MuliOp,
-    MulSIExtendedOp,
-    MulUIExtendedOp,
-    NegfOp,
-    OrIOp,
-    RemSIOp,
-    RemUIOp,
-    SelectOp,
-    ShLIOp,
-    ShRSIOp,
-    ShRUIOp,
-    SIToFPOp,
-    SubfOp,
-    SubiOp,
-    TruncFOp,
-    TruncIOp,
-    UIToFPOp,
-    XOrIOp,
+from xdsl.dialects.arith import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
+from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FixedBitwidthType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ShapedType,
+    TensorType,
+    UnitAttr,
+    VectorType,
+    container_of,
+    i1,
+    i32,
 )
-from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, eq, irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    eq,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.type import have_compatible_shape
+from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
-from xla_emitters.dialects.xdsl_patches.definitions import FLOAT_LIKE, INTEGER_OR_INDEX_LIKE, verify_index_cast
-from xla_emitters.dialects.xdsl_patches.syntax import ROUNDING_MODES, RoundingMode
+from xla_emitters.dialects.completion import completed, dialect_of
+
+BOOL_LIKE = container_of(IntegerType(1))
+INTEGER_LIKE = container_of(IntegerType)
+INTEGER_OR_INDEX_LIKE = container_of(IntegerType | IndexType)
+FLOAT_LIKE = container_of(AnyFloat)
+
+NO_FLAGS = FastMathFlagsAttr("none")
+
+# ---- integers ---------------------------------------------------------------------------------------------------------------------------
+
+_EXACT = "$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result)"
+
+
+@completed
+class ShRSIOp(upstream.ShRSIOp):
+    """`exact`: no set bit is shifted out."""
+
+    isExact = opt_prop_def(UnitAttr)
+    assembly_format = _EXACT
+
+
+@completed
+class ShRUIOp(upstream.ShRUIOp):
+    """`exact`: no set bit is shifted out."""
+
+    isExact = opt_prop_def(UnitAttr)
+    assembly_format = _EXACT
+
+
+@completed
+class DivSIOp(upstream.DivSIOp):
+    """`exact`: there is no remainder."""
+
+    isExact = opt_prop_def(UnitAttr)
+    assembly_format = _EXACT
+
+
+@completed
+class DivUIOp(upstream.DivUIOp):
+    """`exact`: there is no remainder."""
+
+    isExact = opt_prop_def(UnitAttr)
+    assembly_format = _EXACT
+
+
+# ---- comparisons and select -------------------------------------------------------------------------------------------------------------
+
+
+def condition_type(compared: Attribute) -> Attribute:
+    """i1, or a vector or tensor of i1 as large as what is compared."""
+    if isinstance(compared, VectorType):
+        return VectorType(i1, compared.shape, compared.scalable_dims)
+    if isinstance(compared, TensorType):
+        return TensorType(i1, compared.shape, compared.encoding)
+    return i1
+
+
+def _init_comparison(
+    op: CmpiOp | CmpfOp,
+    one: Operation | SSAValue,
+    other: Operation | SSAValue,
+    predicate: int | str,
+    words: Sequence[str],
+    **more: Attribute | None,
+) -> None:
+    lhs, rhs = SSAValue.get(one), SSAValue.get(other)
+    if lhs.type != rhs.type:
+        raise TypeError(f"{op.name} of {lhs.type} and {rhs.type}")
+    number = words.index(predicate) if isinstance(predicate, str) else predicate
+    IRDLOperation.__init__(
+        op,
+        operands=[lhs, rhs],
+        result_types=[condition_type(lhs.type)],
+        properties={"predicate": IntegerAttr(number, 64), **more},
+    )
+
+
+def _parse_predicate(parser: Parser, words: Sequence[str]) -> tuple[str, list[Any]]:
+    """`slt, %a, %b`: the word and the operands, not yet resolved."""
+    start = parser.pos
+    if (word := parser.parse_identifier()) not in words:
+        parser.raise_error(f"expected one of {', '.join(words)}", start, parser.pos)
+    parser.parse_punctuation(",")
+    lhs = parser.parse_unresolved_operand()
+    parser.parse_punctuation(",")
+    return word, [lhs, parser.parse_unresolved_operand()]
+
+
+def _parse_compared(parser: Parser, operands: list[Any]) -> tuple[dict[str, Attribute], Sequence[SSAValue]]:
+    """`{attributes} : i32`: the attributes, and the operands of that type."""
+    start = parser.pos
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    return attributes, parser.resolve_operands(operands, [parser.parse_type()] * 2, start)
+
+
+def _print_comparison(op: CmpiOp | CmpfOp, printer: Printer, words: Sequence[str]) -> None:
+    printer.print_string(f" {words[op.predicate.value.data]}, ")
+    printer.print_list(op.operands, printer.print_ssa_value)
+    if isinstance(op, CmpfOp) and op.fastmath != NO_FLAGS:
+        printer.print_string(" fastmath")
+        op.fastmath.print_parameter(printer)
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(op.lhs.type)
+
+
+def _verify_comparison(op: CmpiOp | CmpfOp, words: Sequence[str]) -> None:
+    if op.lhs.type != op.rhs.type or not have_compatible_shape(op.lhs.type, op.result.type):
+        raise VerifyException(f"compares {op.lhs.type} with {op.rhs.type} to {op.result.type}")
+    verify_number("predicate", op.predicate, words)
+
+
+def verify_number(what: str, attribute: IntegerAttr, words: Sequence[str]) -> None:
+    """Whether `words` has an entry of that number."""
+    if not 0 <= (number := attribute.value.data) < len(words):
+        raise VerifyException(f"there is no {what} {number}: they are 0 ({words[0]}) to {len(words) - 1} ({words[-1]})")
+
+
+@completed
+class CmpiOp(upstream.CmpiOp):
+    """`arith.cmpi slt, %a, %b {note} : vector<4xi32>`: the result is vector<4xi1>."""
+
+    result = result_def(BOOL_LIKE)
+
+    def __init__(self, operand1: Operation | SSAValue, operand2: Operation | SSAValue, arg: int | str):
+        _init_comparison(self, operand1, operand2, arg, upstream.CMPI_COMPARISON_OPERATIONS)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        word, operands = _parse_predicate(parser, upstream.CMPI_COMPARISON_OPERATIONS)
+        attributes, (one, other) = _parse_compared(parser, operands)
+        op = cls(one, other, word)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        _print_comparison(self, printer, upstream.CMPI_COMPARISON_OPERATIONS)
+
+    def verify_(self) -> None:
+        _verify_comparison(self, upstream.CMPI_COMPARISON_OPERATIONS)
+
+
+@completed
+class CmpfOp(upstream.CmpfOp):
+    """`arith.cmpf olt, %a, %b fastmath<nnan> {note} : vector<4xf32>`: the result is vector<4xi1>."""
+
+    result = result_def(BOOL_LIKE)
+
+    def __init__(
+        self,
+        operand1: SSAValue | Operation,
+        operand2: SSAValue | Operation,
+        arg: int | str,
+        fastmath: FastMathFlagsAttr | None = None,
+    ):
+        _init_comparison(self, operand1, operand2, arg, upstream.CMPF_COMPARISON_OPERATIONS, fastmath=fastmath)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        word, operands = _parse_predicate(parser, upstream.CMPF_COMPARISON_OPERATIONS)
+        flags = NO_FLAGS
+        if parser.parse_optional_keyword("fastmath"):
+            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
+        attributes, (one, other) = _parse_compared(parser, operands)
+        op = cls(one, other, word, flags)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        _print_comparison(self, printer, upstream.CMPF_COMPARISON_OPERATIONS)
+
+    def verify_(self) -> None:
+        _verify_comparison(self, upstream.CMPF_COMPARISON_OPERATIONS)
+
+
+@completed
+class SelectOp(upstream.SelectOp):
+    """`arith.select %c, %a, %b : vector<4xi1>, vector<4xf32>`: the condition's type is written where it is not i1."""
+
+    cond = operand_def(BOOL_LIKE)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        start = parser.pos
+        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        selected = parser.parse_type()
+        condition: Attribute = i1
+        if parser.parse_optional_punctuation(","):
+            condition, selected = selected, parser.parse_type()
+        op = cls(*parser.resolve_operands(operands, [condition, selected, selected], start))
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        if self.cond.type != i1:
+            printer.print_attribute(self.cond.type)
+            printer.print_string(", ")
+        printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        if isinstance(self.cond.type, ShapedType) and not have_compatible_shape(self.cond.type, self.result.type):
+            raise VerifyException(f"{self.cond.type} and {self.result.type} differ in shape")
+
+
+# ---- conversions ------------------------------------------------------------------------------------------------------------------------
+
+ROUNDING_MODES = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
+"""Word of a rounding mode, by number."""
+
+
+@irdl_custom_directive
+class RoundingMode(CustomDirective):
+    """A word for the number of a rounding mode, or nothing."""
+
+    mode: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        for number, word in enumerate(ROUNDING_MODES):
+            if parser.parse_optional_keyword(word):
+                self.mode.set(state, IntegerAttr(number, 32))
+                return
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        mode = self.mode.get(op)
+        if isa(mode, IntegerAttr):
+            state.print_whitespace(printer)
+            printer.print_string(ROUNDING_MODES[mode.value.data])
+
+
+def rounds_to_nearest_even(op: Operation) -> bool:
+    """Whether a conversion rounds to nearest even, explicitly or by default."""
+    mode = op.properties.get("roundingmode")
+    return mode is None or mode == IntegerAttr(ROUNDING_MODES.index("to_nearest_even"), i32)
+
+
+def _element_bits(value_type: Attribute) -> int:
+    element = get_element_type_or_self(value_type)
+    return element.bitwidth if isinstance(element, FixedBitwidthType) else 0
+
+
+def _verify_cast(self: Any) -> None:
+    if not have_compatible_shape(self.input.type, self.result.type):
+        raise VerifyException(f"{self.input.type} and {self.result.type} differ in shape")
+
+
+def _verify_widening(self: Any) -> None:
+    _verify_cast(self)
+    if _element_bits(self.result.type) <= _element_bits(self.input.type):
+        raise VerifyException(f"{self.result.type} is not wider than {self.input.type}")
+
+
+def _verify_narrowing(self: Any) -> None:
+    _verify_cast(self)
+    if _element_bits(self.result.type) >= _element_bits(self.input.type):
+        raise VerifyException(f"{self.result.type} is not narrower than {self.input.type}")
+
+
+def _verify_index_cast(self: Any) -> None:
+    """One side's elements are indices, the other's integers."""
+    _verify_cast(self)
+    sides = [isinstance(get_element_type_or_self(value.type), IndexType) for value in (self.input, self.result)]
+    if sides[0] == sides[1]:
+        raise VerifyException(f"casts between index and integers, not {self.input.type} to {self.result.type}")
+
+
+@completed
+class ExtSIOp(upstream.ExtSIOp):
+    """Vectors too."""
+
+    input = operand_def(INTEGER_LIKE)
+    result = result_def(INTEGER_LIKE)
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+
+    verify_ = _verify_widening
+
+
+@completed
+class ExtUIOp(upstream.ExtUIOp):
+    """Vectors too."""
+
+    input = operand_def(INTEGER_LIKE)
+    result = result_def(INTEGER_LIKE)
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+
+    verify_ = _verify_widening
+
+
+@completed
+class TruncIOp(upstream.TruncIOp):
+    """`arith.trunci %a overflow<nsw> : vector<4xi32> to vector<4xi8>`"""
+
+    input = operand_def(INTEGER_LIKE)
+    result = result_def(INTEGER_LIKE)
+    overflowFlags = prop_def(IntegerOverflowAttr, default_value=IntegerOverflowAttr("none"))
+    assembly_format = "$input (`overflow` `` $overflowFlags^)? attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+
+    verify_ = _verify_narrowing
+
+
+@completed
+class ExtFOp(upstream.ExtFOp):
+    """`arith.extf %a fastmath<nnan> : bf16 to f32`"""
+
+    input = operand_def(FLOAT_LIKE)
+    result = result_def(FLOAT_LIKE)
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+    assembly_format = "$input (`fastmath` `` $fastmath^)? attr-dict `:` type($input) `to` type($result)"
+    verify_ = _verify_widening
+
+
+@completed
+class TruncFOp(upstream.TruncFOp):
+    """`arith.truncf %a toward_zero fastmath<nnan> : f32 to bf16`"""
+
+    input = operand_def(FLOAT_LIKE)
+    result = result_def(FLOAT_LIKE)
+    roundingmode = opt_prop_def(IntegerAttr.constr(type=eq(i32)))
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+    assembly_format = "$input custom<RoundingMode>($roundingmode) (`fastmath` `` $fastmath^)? attr-dict `:` type($input) `to` type($result)"
+    custom_directives = (RoundingMode,)
+    verify_ = _verify_narrowing
+
+
+@completed
+class SIToFPOp(upstream.SIToFPOp):
+    """Vectors too."""
+
+    input = operand_def(INTEGER_LIKE)
+    result = result_def(FLOAT_LIKE)
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+    verify_ = _verify_cast
+
+
+@completed
+class UIToFPOp(upstream.UIToFPOp):
+    """Vectors too."""
+
+    input = operand_def(INTEGER_LIKE)
+    result = result_def(FLOAT_LIKE)
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+    verify_ = _verify_cast
+
+
+@completed
+class FPToSIOp(upstream.FPToSIOp):
+    """Vectors too."""
+
+    input = operand_def(FLOAT_LIKE)
+    result = result_def(INTEGER_LIKE)
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+    verify_ = _verify_cast
+
+
+@completed
+class FPToUIOp(upstream.FPToUIOp):
+    """Vectors too."""
+
+    input = operand_def(FLOAT_LIKE)
+    result = result_def(INTEGER_LIKE)
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+    verify_ = _verify_cast
+
+
+@completed
+class IndexCastOp(upstream.IndexCastOp):
+    """Vectors too."""
+
+    input = operand_def(INTEGER_OR_INDEX_LIKE)
+    result = result_def(INTEGER_OR_INDEX_LIKE)
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+    verify_ = _verify_index_cast
 
 
 @irdl_op_definition
@@ -90,7 +467,7 @@ class IndexCastUIOp(IRDLOperation):
         super().__init__(operands=[operand], result_types=[target_type])
 
     def verify_(self) -> None:
-        verify_index_cast(self)
+        _verify_index_cast(self)
 
 
 @irdl_op_definition
@@ -144,73 +521,11 @@ class ScalingTruncFOp(_Scaling):
     custom_directives = (RoundingMode,)
 
 
-def rounds_to_nearest_even(op: Operation) -> bool:
-    """Whether a conversion rounds to nearest even, explicitly or by default."""
-    mode = op.properties.get("roundingmode")
-    return mode is None or mode == IntegerAttr(ROUNDING_MODES.index("to_nearest_even"), i32)
-
-
-ARITH = Dialect(
-    "arith",
-    [*upstream.Arith.operations, IndexCastUIOp, RemfOp, ScalingExtFOp, ScalingTruncFOp],
-    list(upstream.Arith.attributes),
-    upstream.Arith._interfaces,  # pyright: ignore[reportPrivateUsage]  # a Dialect has no other way to list them
+ARITH = dialect_of(
+    upstream.Arith,
+    (
+        *(ShRSIOp, ShRUIOp, DivSIOp, DivUIOp, CmpiOp, CmpfOp, SelectOp),
+        *(ExtSIOp, ExtUIOp, TruncIOp, ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp),
+        *(IndexCastUIOp, RemfOp, ScalingExtFOp, ScalingTruncFOp),
+    ),
 )
-
-__all__ = [
-    "ARITH",
-    "AddUIExtendedOp",
-    "AddfOp",
-    "AddiOp",
-    "AndIOp",
-    "BitcastOp",
-    "CeilDivSIOp",
-    "CeilDivUIOp",
-    "CmpfOp",
-    "CmpiOp",
-    "ConstantOp",
-    "DivSIOp",
-    "DivUIOp",
-    "DivfOp",
-    "ExtFOp",
-    "ExtSIOp",
-    "ExtUIOp",
-    "FPToSIOp",
-    "FPToUIOp",
-    "FastMathFlagsAttr",
-    "FloorDivSIOp",
-    "IndexCastOp",
-    "IndexCastUIOp",
-    "IntegerOverflowAttr",
-    "MaxSIOp",
-    "MaxUIOp",
-    "MaximumfOp",
-    "MaxnumfOp",
-    "MinSIOp",
-    "MinUIOp",
-    "MinimumfOp",
-    "MinnumfOp",
-    "MulSIExtendedOp",
-    "MulUIExtendedOp",
-    "MulfOp",
-    "MuliOp",
-    "NegfOp",
-    "OrIOp",
-    "RemSIOp",
-    "RemUIOp",
-    "RemfOp",
-    "SIToFPOp",
-    "ScalingExtFOp",
-    "ScalingTruncFOp",
-    "SelectOp",
-    "ShLIOp",
-    "ShRSIOp",
-    "ShRUIOp",
-    "SubfOp",
-    "SubiOp",
-    "TruncFOp",
-    "TruncIOp",
-    "UIToFPOp",
-    "XOrIOp",
-    "rounds_to_nearest_even",
-]

@@ -12,7 +12,7 @@ from typing import ClassVar
 from xdsl.dialects import complex as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import ComplexType, IntegerType
-from xdsl.ir import Dialect
+from xdsl.dialects.complex import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
@@ -24,6 +24,8 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+
+from xla_emitters.dialects.completion import dialect_of
 
 
 @irdl_op_definition
@@ -44,9 +46,4 @@ class PowiOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
-COMPLEX = Dialect(
-    "complex",
-    [*upstream.Complex.operations, PowiOp],
-    list(upstream.Complex.attributes),
-    upstream.Complex._interfaces,  # pyright: ignore[reportPrivateUsage]  # a Dialect has no other way to list them
-)
+COMPLEX = dialect_of(upstream.Complex, (PowiOp,))

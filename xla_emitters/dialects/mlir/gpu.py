@@ -4,7 +4,7 @@
     %s = gpu.subgroup_reduce add %value cluster(size = 4) : (f32) -> f32
     gpu.printf "%d\n", %i : i32
 
-Ids and barriers are xDSL's ops, completed in `xdsl_patches/definitions.py`; modules, functions and launches are in `gpu_functions.py`.
+Ids and barriers are in `gpu_ids.py`; modules, functions and launches in `gpu_functions.py`.
 Source: MLIR 22, gpu dialect.
 """
 
@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import (
     AnyFloat,
-    IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
@@ -24,11 +23,9 @@ from xdsl.dialects.builtin import (
     i1,
     i32,
 )
-from xdsl.dialects.gpu import (
-    DimensionAttr,
-)
+from xdsl.dialects.gpu import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Dialect, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -52,10 +49,25 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 from xdsl.utils.type import get_element_type_or_self
 
+from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.mlir import gpu_ids
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
+from xla_emitters.dialects.mlir.gpu_ids import BarrierOp as BarrierOp
+from xla_emitters.dialects.mlir.gpu_ids import BlockDimOp as BlockDimOp
+from xla_emitters.dialects.mlir.gpu_ids import BlockIdOp as BlockIdOp
+from xla_emitters.dialects.mlir.gpu_ids import ClusterBlockIdOp as ClusterBlockIdOp
+from xla_emitters.dialects.mlir.gpu_ids import ClusterDimBlocksOp as ClusterDimBlocksOp
+from xla_emitters.dialects.mlir.gpu_ids import ClusterDimOp as ClusterDimOp
+from xla_emitters.dialects.mlir.gpu_ids import ClusterIdOp as ClusterIdOp
+from xla_emitters.dialects.mlir.gpu_ids import GlobalIdOp as GlobalIdOp
+from xla_emitters.dialects.mlir.gpu_ids import GridDimOp as GridDimOp
+from xla_emitters.dialects.mlir.gpu_ids import LaneIdOp as LaneIdOp
+from xla_emitters.dialects.mlir.gpu_ids import NumSubgroupsOp as NumSubgroupsOp
+from xla_emitters.dialects.mlir.gpu_ids import SubgroupIdOp as SubgroupIdOp
+from xla_emitters.dialects.mlir.gpu_ids import SubgroupSizeOp as SubgroupSizeOp
+from xla_emitters.dialects.mlir.gpu_ids import ThreadIdOp as ThreadIdOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
-from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
-from xla_emitters.dialects.xdsl_patches.syntax import parse_dimension, print_dimension
+from xla_emitters.dialects.mlir.op_rows import op_of_row
 
 # ---- attributes -------------------------------------------------------------------------------------------------------------------------
 
@@ -393,45 +405,17 @@ DynamicSharedMemoryOp = op_of_row(
 )
 
 
-class ClusterDimensionOp(IRDLOperation):
-    """`gpu.cluster_id x upper_bound 4`: an id or size of a cluster of blocks, in the syntax of the other ids."""
-
-    dimension = prop_def(DimensionAttr)
-    upper_bound = opt_prop_def(IntegerAttr)
-    result = result_def(IndexType)
-
-    traits = traits_def(Pure())
-
-    def __init__(self, dimension: DimensionAttr):
-        super().__init__(properties={"dimension": dimension}, result_types=[IndexType()])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_dimension(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_dimension(self, printer)
-
-
-ClusterIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_id")
-ClusterDimOp = op_of_family(ClusterDimensionOp, "gpu.cluster_dim")
-ClusterBlockIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_block_id")
-ClusterDimBlocksOp = op_of_family(ClusterDimensionOp, "gpu.cluster_dim_blocks")
-
 OURS: tuple[type[IRDLOperation], ...] = (
-    *(ModuleOp, FuncOp, ReturnOp, LaunchOp, TerminatorOp),
+    *(*gpu_ids.OPERATIONS, ModuleOp, FuncOp, ReturnOp, LaunchOp, TerminatorOp),
     *(ShuffleOp, RotateOp, SubgroupBroadcastOp, SubgroupReduceOp, AllReduceOp, YieldOp),
     *(PrintfOp, DynamicSharedMemoryOp),
-    *(ClusterIdOp, ClusterDimOp, ClusterBlockIdOp, ClusterDimBlocksOp),
 )
-_OUR_NAMES = {op.name for op in OURS}
 
-GPU = Dialect(
-    "gpu",
-    [op for op in upstream.GPU.operations if op.name not in _OUR_NAMES] + list(OURS),
-    [
-        *(attribute for attribute in upstream.GPU.attributes if attribute.name != AllReduceOpAttr.name),
+GPU = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
+    upstream.GPU,
+    OURS,
+    (
         *(AllReduceOpAttr, ShuffleModeAttr, BroadcastTypeAttr, AddressSpaceAttr, MemorySpaceAttr),
         *MAPPINGS.values(),
-    ],
+    ),
 )

@@ -62,7 +62,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.xdsl_patches.function_syntax import (
+from xla_emitters.dialects.mlir.function_syntax import (
     parse_arguments,
     parse_signature,
     print_arguments,

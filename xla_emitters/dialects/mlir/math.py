@@ -14,7 +14,8 @@ from typing import Self
 
 from xdsl.dialects import math as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.dialects.math import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
@@ -28,9 +29,9 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure, SameOperandsAndResultType
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.mlir.arith import BOOL_LIKE, FLOAT_LIKE, condition_type
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
-from xla_emitters.dialects.xdsl_patches.definitions import BOOL_LIKE, FLOAT_LIKE
-from xla_emitters.dialects.xdsl_patches.syntax import condition_type
 from xla_emitters.functions import BY_OP
 
 
@@ -124,8 +125,4 @@ ADDED_FUNCTIONS = tuple(
     if op.startswith("math.") and op not in _UPSTREAM
 )
 
-MATH = Dialect(
-    "math",
-    [*upstream.Math.operations, *ADDED_FUNCTIONS, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp],
-    list(upstream.Math.attributes),
-)
+MATH = dialect_of(upstream.Math, (*ADDED_FUNCTIONS, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp))

@@ -1,4 +1,4 @@
-"""The `scf` dialect: xDSL's and `forall`, which is read from today's XLA and never emitted here.
+"""The `scf` dialect: xDSL's with `forall`, which is read from today's XLA and never emitted here, and completed ops.
 
     %r = scf.forall (%i, %j) in (128, %n) shared_outs(%o = %init) -> (tensor<8xf32>) {
       ...
@@ -7,29 +7,28 @@
       }
     }
 
+Completed, with the reason:
+  for               no `unsigned`
+  parallel          the generic form alone, a step of 0
+  while             no loop without values
+  index_switch      no default region that is empty
+  execute_region    no `no_inline`
+  if                the type of one result in parentheses
+  if, execute_region, while    regions that yield other values than the op needs
 Source: MLIR 22, scf dialect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Self, TypeVar
 
 from xdsl.dialects import scf as upstream
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, i64
-from xdsl.dialects.scf import (
-    ConditionOp,
-    ExecuteRegionOp,
-    ForOp,
-    IfOp,
-    IndexSwitchOp,
-    ParallelOp,
-    ReduceOp,
-    ReduceReturnOp,
-    WhileOp,
-    YieldOp,
-)
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i1, i64
+from xdsl.dialects.scf import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
+from xdsl.dialects.scf import ConditionOp, YieldOp
 from xdsl.dialects.utils import parse_assignment, print_assignment
-from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -45,14 +44,17 @@ from xdsl.irdl import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import (
+    ConstantLike,
     HasParent,
     IsTerminator,
     NoTerminator,
     RecursiveMemoryEffect,
     SingleBlockImplicitTerminator,
+    ensure_terminator,
 )
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.completion import completed, dialect_of
 from xla_emitters.dialects.mlir.index_lists import (
     IndexList,
     constants_of,
@@ -62,6 +64,289 @@ from xla_emitters.dialects.mlir.index_lists import (
 )
 
 INDEX = IndexType()
+OpT = TypeVar("OpT", bound=Operation)
+
+# ---- text -------------------------------------------------------------------------------------------------------------------------------
+
+
+def parse_types(parser: Parser) -> list[Attribute]:
+    """`-> f32` or `-> (f32, i32)`, or nothing."""
+    if not parser.parse_optional_punctuation("->"):
+        return []
+    types = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    return list(types) if types is not None else [parser.parse_type()]
+
+
+def print_types(types: Sequence[Attribute], printer: Printer) -> None:
+    if types:
+        printer.print_string(" -> ")
+        if len(types) == 1:
+            printer.print_attribute(types[0])
+        else:
+            with printer.in_parens():
+                printer.print_list(types, printer.print_attribute)
+
+
+def _with_block(region: Region) -> Region:
+    """The region; `{ }` stands for one empty block."""
+    if not region.blocks:
+        region.add_block(Block())
+    return region
+
+
+def _terminated(op: OpT) -> OpT:
+    """Puts the terminators that MLIR leaves out at the ends of `op`'s blocks."""
+    for trait in op.get_traits_of_type(SingleBlockImplicitTerminator):
+        ensure_terminator(op, trait)
+    return op
+
+
+# ---- loops ------------------------------------------------------------------------------------------------------------------------------
+
+
+@completed
+class ForOp(upstream.ForOp):
+    """`scf.for unsigned %i = %lb to %ub step %s { }`"""
+
+    unsignedCmp = opt_prop_def(UnitAttr)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        is_unsigned = parser.parse_optional_keyword("unsigned") is not None
+        variable = parser.parse_argument(expect_type=False)
+        parser.parse_punctuation("=")
+        bounds = [parser.parse_unresolved_operand()]
+        for word in ("to", "step"):
+            parser.parse_keyword(word)
+            bounds.append(parser.parse_unresolved_operand())
+        start = parser.pos
+        carried: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
+        types: list[Attribute] = []
+        if parser.parse_optional_keyword("iter_args"):
+            carried = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser))
+            types = parse_types(parser)
+        inits = parser.resolve_operands([init for _, init in carried], types, start)
+        counted = parser.parse_type() if parser.parse_optional_punctuation(":") else INDEX
+        operands = parser.resolve_operands(bounds, [counted] * 3, start)
+        arguments = [
+            variable.resolve(counted),
+            *(name.resolve(carried_type) for (name, _), carried_type in zip(carried, types, strict=True)),
+        ]
+        low, high, step = operands
+        op = cls(low, high, step, inits, _with_block(parser.parse_region(arguments)))
+        op.attributes |= parser.parse_optional_attr_dict()
+        if is_unsigned:
+            op.properties["unsignedCmp"] = UnitAttr()
+        return op if inits else _terminated(op)
+
+    def print(self, printer: Printer) -> None:
+        variable, *carried = self.body.block.args
+        printer.print_string(" unsigned " if "unsignedCmp" in self.properties else " ")
+        print_assignment(printer, variable, self.lb)
+        printer.print_string(" to ")
+        printer.print_ssa_value(self.ub)
+        printer.print_string(" step ")
+        printer.print_ssa_value(self.step)
+        if carried:
+            printer.print_string(" iter_args(")
+            printer.print_list(zip(carried, self.iter_args, strict=True), lambda pair: print_assignment(printer, *pair))
+            printer.print_string(") -> (")
+            printer.print_list([argument.type for argument in carried], printer.print_attribute)
+            printer.print_string(")")
+        if not isinstance(variable.type, IndexType):
+            printer.print_string(" : ")
+            printer.print_attribute(variable.type)
+        printer.print_string(" ")
+        printer.print_region(
+            self.body,
+            print_entry_block_args=False,
+            print_empty_block=False,
+            print_block_terminators=bool(self.iter_args),
+        )
+        printer.print_op_attributes(self.attributes)
+
+
+class ParallelOp(upstream.ParallelOp):
+    """`scf.parallel (%i, %j) = (%a, %b) to (%c, %d) step (%e, %f) init (%x) -> f32 { ... }`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        def operands() -> list[SSAValue]:
+            return parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand(INDEX))
+
+        variables = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False).resolve(INDEX)
+        )
+        parser.parse_punctuation("=")
+        bounds = [operands()]
+        for word in ("to", "step"):
+            parser.parse_keyword(word)
+            bounds.append(operands())
+        start = parser.pos
+        inits: list[UnresolvedOperand] = []
+        if parser.parse_optional_keyword("init"):
+            inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        values = parser.resolve_operands(inits, parse_types(parser), start)
+        low, high, step = bounds
+        op = cls(low, high, step, _with_block(parser.parse_region(variables)), values)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return _terminated(op)
+
+    def print(self, printer: Printer) -> None:
+        def group(word: str, values: Sequence[SSAValue]) -> None:
+            printer.print_string(word)
+            with printer.in_parens():
+                printer.print_list(values, printer.print_ssa_value)
+
+        group(" ", self.body.block.args)
+        group(" = ", self.lowerBound)
+        group(" to ", self.upperBound)
+        group(" step ", self.step)
+        if self.initVals:
+            group(" init ", self.initVals)
+            print_types(self.res.types, printer)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        super().verify_()
+        for value in self.step:
+            step = ConstantLike.get_constant_value(value)
+            if isinstance(step, IntegerAttr) and step.value.data < 1:
+                raise VerifyException(f"its step is {step.value.data}, but a step is at least 1")
+
+
+def _verify_yields(op: IfOp | ExecuteRegionOp | WhileOp) -> None:
+    """Each region's yielded values fit their receiver: the op's results or `while`'s other region."""
+    for number, region in enumerate(op.regions):
+        is_body = isinstance(op, WhileOp) and number == 1
+        wanted = [value.type for value in (op.operands if is_body else op.results)]
+        if not region.blocks and wanted:
+            raise VerifyException(f"region {number} is empty, but must yield ({_shown(wanted)})")
+        for block in region.blocks:
+            # A condition's first operand is the condition itself.
+            last = block.last_op
+            if not isinstance(last, YieldOp | ConditionOp):
+                continue
+            handed = last.operands[1:] if isinstance(last, ConditionOp) else last.operands
+            if (types := [value.type for value in handed]) != wanted:
+                raise VerifyException(f"region {number} yields ({_shown(types)}), not ({_shown(wanted)})")
+
+
+def _shown(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types))
+
+
+class WhileOp(upstream.WhileOp):
+    """`scf.while : () -> () { ... } do { ... }` too: a loop that carries no values."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        start = parser.pos
+        carried = (
+            parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser)) or []
+        )
+        parser.parse_punctuation(":")
+        function_type = parser.parse_function_type()
+        inputs = function_type.inputs.data
+        values = parser.resolve_operands([init for _, init in carried], inputs, start)
+        arguments = [name.resolve(carried_type) for (name, _), carried_type in zip(carried, inputs, strict=True)]
+        before = parser.parse_region(arguments)
+        parser.parse_keyword("do")
+        op = cls(values, function_type.outputs.data, before, _with_block(parser.parse_region()))
+        if (attributes := parser.parse_optional_attr_dict_with_keyword()) is not None:
+            op.attributes |= attributes.data
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        if self.arguments:
+            with printer.in_parens():
+                pairs = zip(self.before_region.block.args, self.arguments, strict=True)
+                printer.print_list(pairs, lambda pair: print_assignment(printer, *pair))
+            printer.print_string(" ")
+        printer.print_string(": ")
+        # Not `print_operation_type`, which prints the location in the middle.
+        printer.print_function_type(self.arguments.types, self.res.types)
+        printer.print_string(" ")
+        printer.print_region(self.before_region, print_entry_block_args=False)
+        printer.print_string(" do ")
+        printer.print_region(self.after_region)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+    def verify_(self) -> None:
+        super().verify_()
+        _verify_yields(self)
+
+
+# ---- branches ---------------------------------------------------------------------------------------------------------------------------
+
+
+class IfOp(upstream.IfOp):
+    """`scf.if %c -> f32 { ... }` too: the type of one result needs no parentheses, as in xDSL's own scf.for."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        condition = parser.parse_operand(i1)
+        types = parse_types(parser)
+        then = cls.parse_region_with_yield(parser)
+        has_else = parser.parse_optional_keyword("else") is not None
+        otherwise = cls.parse_region_with_yield(parser) if has_else else Region()
+        return cls(condition, types, then, otherwise, parser.parse_optional_attr_dict())
+
+    def verify_(self) -> None:
+        super().verify_()
+        _verify_yields(self)
+
+
+class IndexSwitchOp(upstream.IndexSwitchOp):
+    """`scf.index_switch %x case 2 { ... } default { }`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        argument = parser.parse_operand(INDEX)
+        attributes = parser.parse_optional_attr_dict()
+        types: list[Attribute] = []
+        if parser.parse_optional_punctuation("->"):
+            types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        numbers: list[int] = []
+        cases: list[Region] = []
+        while parser.parse_optional_keyword("case"):
+            numbers.append(parser.parse_integer())
+            cases.append(_with_block(parser.parse_region()))
+        parser.parse_keyword("default")
+        default = _with_block(parser.parse_region())
+        return _terminated(cls(argument, DenseArrayBase.from_list(i64, numbers), default, cases, types, attributes))
+
+
+@completed
+class ExecuteRegionOp(upstream.ExecuteRegionOp):
+    """`scf.execute_region -> i32 no_inline { ... }`"""
+
+    no_inline = opt_prop_def(UnitAttr)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        types = parse_types(parser)
+        is_kept = parser.parse_optional_keyword("no_inline") is not None
+        op = cls(types, parser.parse_region())
+        op.attributes |= parser.parse_optional_attr_dict()
+        if is_kept:
+            op.properties["no_inline"] = UnitAttr()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_types(self.outs.types, printer)
+        printer.print_string(" no_inline " if "no_inline" in self.properties else " ")
+        printer.print_region(self.region, print_entry_block_args=False)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        _verify_yields(self)
+
+
+# ---- forall -----------------------------------------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
@@ -207,20 +492,7 @@ class ForallOp(IRDLOperation):
             raise VerifyException("its results must have the types of the shared outs")
 
 
-SCF = Dialect("scf", [*upstream.Scf.operations, ForallOp, InParallelOp], list(upstream.Scf.attributes))
-
-__all__ = [
-    "SCF",
-    "ConditionOp",
-    "ExecuteRegionOp",
-    "ForOp",
-    "ForallOp",
-    "IfOp",
-    "InParallelOp",
-    "IndexSwitchOp",
-    "ParallelOp",
-    "ReduceOp",
-    "ReduceReturnOp",
-    "WhileOp",
-    "YieldOp",
-]
+SCF = dialect_of(
+    upstream.Scf,
+    (ForOp, ParallelOp, WhileOp, IfOp, IndexSwitchOp, ExecuteRegionOp, ForallOp, InParallelOp),
+)

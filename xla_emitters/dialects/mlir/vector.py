@@ -7,6 +7,7 @@
     %g = vector.gather %m[%i] [%iv], %mask, %else : memref<?xbf16>, vector<4xi32>, vector<4xi1>, vector<4xbf16> into vector<4xbf16>
 
 Also transpose, interleave, deinterleave, step, constant_mask, multi_reduction, scan, outerproduct, scatter, expandload, compressstore.
+Completed accesses are in `vector_accesses.py`.
 Source: MLIR 22, vector dialect.
 """
 
@@ -30,11 +31,9 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.dialects.vector import (
-    CombiningKindAttr,
-    CombiningKindFlag,
-)
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.dialects.vector import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -58,7 +57,15 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, MemoryRe
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.mlir import vector_accesses
 from xla_emitters.dialects.mlir.op_rows import op_of_row
+from xla_emitters.dialects.mlir.vector_accesses import LoadOp as LoadOp
+from xla_emitters.dialects.mlir.vector_accesses import MaskedLoadOp as MaskedLoadOp
+from xla_emitters.dialects.mlir.vector_accesses import MaskedStoreOp as MaskedStoreOp
+from xla_emitters.dialects.mlir.vector_accesses import StoreOp as StoreOp
+from xla_emitters.dialects.mlir.vector_accesses import TransferReadOp as TransferReadOp
+from xla_emitters.dialects.mlir.vector_accesses import TransferWriteOp as TransferWriteOp
 
 
 def _parse_vector_type(parser: Parser) -> VectorType:
@@ -537,4 +544,4 @@ ADDED_OPS: tuple[type[IRDLOperation], ...] = (
     *(ToElementsOp, TransposeOp),
 )
 
-VECTOR = Dialect("vector", [*upstream.Vector.operations, *ADDED_OPS], list(upstream.Vector.attributes))
+VECTOR = dialect_of(upstream.Vector, (*vector_accesses.OPERATIONS, *ADDED_OPS))

@@ -5,11 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
-
-from xdsl.ir import Operation, OpTraits
-from xdsl.traits import OpTrait
 
 XDSLS_OWN: dict[tuple[Any, str], Any] = {}
 """(class or module, member) -> xDSL's own, None if inherited: a test detects by it whether xDSL has caught up."""
@@ -42,17 +38,3 @@ class Member(Patch):
 
     def apply(self) -> None:
         put(self.holder, self.name, self.make(getattr(self.holder, self.name)))
-
-
-@dataclass(frozen=True)
-class Trait(Patch):
-    """A missing trait of an op, added with all others of its `kind`."""
-
-    op: type[Operation]
-    trait: OpTrait
-    kind: type[OpTrait]
-    why: str
-
-    def apply(self) -> None:
-        # Ops of one family share one OpTraits object: `add_trait` on shifts would make divisions speculatable.
-        put(self.op, "traits", OpTraits(partial(tuple, (*self.op.traits, self.trait))))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from xla_emitters.dialects.xdsl_patches.behaviour import CONSTANTS, FUNCTIONS, TRAITS, VERIFIERS
-from xla_emitters.dialects.xdsl_patches.definitions import ROWS
+from xla_emitters.dialects.xdsl_patches.behaviour import CONSTANTS, FUNCTIONS
 from xla_emitters.dialects.xdsl_patches.fast_builtin import FAST_BUILTIN
 from xla_emitters.dialects.xdsl_patches.floats import FLOATS
 from xla_emitters.dialects.xdsl_patches.patch import Patch
 
-PATCHES: tuple[Patch, ...] = (*ROWS, *TRAITS, *VERIFIERS, *CONSTANTS, *FUNCTIONS, *FLOATS, *FAST_BUILTIN)
+PATCHES: tuple[Patch, ...] = (*CONSTANTS, *FUNCTIONS, *FLOATS, *FAST_BUILTIN)

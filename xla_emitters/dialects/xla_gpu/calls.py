@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import func
+from xdsl.dialects import func as upstream  # a callee that xDSL read is one too
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
@@ -44,7 +44,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects.xla_gpu.loops import comma_separated, print_values
 
 
-def _function(op: Operation, name: SymbolRefAttr) -> func.FuncOp | None:
+def _function(op: Operation, name: SymbolRefAttr) -> upstream.FuncOp | None:
     """The function that `op` names; None if no module holds the op yet."""
     holder: Operation | None = op
     while holder is not None and not holder.has_trait(SymbolTable):
@@ -52,12 +52,14 @@ def _function(op: Operation, name: SymbolRefAttr) -> func.FuncOp | None:
     if holder is None:
         return None
     found = SymbolTable.lookup_symbol(holder, name)
-    if not isinstance(found, func.FuncOp):
+    if not isinstance(found, upstream.FuncOp):
         raise VerifyException(f"there is no function @{name.root_reference.data}")
     return found
 
 
-def _verify_called(name: SymbolRefAttr, callee: func.FuncOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]):
+def _verify_called(
+    name: SymbolRefAttr, callee: upstream.FuncOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
+):
     wanted = callee.function_type
     if wanted.inputs.data != tuple(inputs) or wanted.outputs.data != tuple(outputs):
         raise VerifyException(

@@ -22,9 +22,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, VectorType
 from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
@@ -59,6 +58,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.ranges import KnowsRanges
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dialects.xla_gpu.canonicalization import (

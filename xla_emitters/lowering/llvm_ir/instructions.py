@@ -29,11 +29,11 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
 )
-from xdsl.dialects.llvm import TailCallKind
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.dialects.mlir.llvm import TailCallKind
 from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp
 from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION

@@ -31,11 +31,11 @@ from xdsl.dialects.builtin import (
     StringAttr,
     VectorType,
 )
-from xdsl.dialects.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMVoidType
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMVoidType
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
 

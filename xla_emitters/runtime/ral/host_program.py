@@ -21,7 +21,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
@@ -39,6 +38,7 @@ from xla_emitters.dialects.disc_ral import (
 )
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, BufferOp, space_of, tensor_of
+from xla_emitters.dialects.mlir import func, gpu, memref
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import DataError, ExecutionError, InternalError, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of

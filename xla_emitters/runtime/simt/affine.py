@@ -14,9 +14,9 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import affine
 from xdsl.dialects.builtin import AffineMapAttr
 
+from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp, MaxOp
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     ComplexType,
     DenseIntOrFPElementsAttr,
@@ -28,14 +27,15 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.arith import (
+    ROUNDING_MODES,
     IndexCastUIOp,
     RemfOp,
     ScalingExtFOp,
     ScalingTruncFOp,
     rounds_to_nearest_even,
 )
-from xla_emitters.dialects.xdsl_patches.syntax import ROUNDING_MODES
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

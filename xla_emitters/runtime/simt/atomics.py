@@ -17,12 +17,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Body, Rules, Scope, Step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 
-from xdsl.dialects import cf
-
+from xla_emitters.dialects.mlir import cf
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import BranchRuleResult, Parts, Rules

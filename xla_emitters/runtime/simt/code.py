@@ -22,17 +22,17 @@ that computed it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import func, llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, Unsupported
 from xla_emitters.kernels.id_functions import declared_by
@@ -53,17 +53,24 @@ Parts: TypeAlias = list[tuple[Array | None, int]]
 BranchRuleResult: TypeAlias = tuple[Sequence[SSAValue], Callable[..., Parts], Sequence[Sequence[SSAValue]]]
 """(values that the choice depends on; (machine, *values) -> Parts, by number of successor; the operands of each successor)"""
 BranchRule: TypeAlias = Callable[[Any], BranchRuleResult]
+StepRule: TypeAlias = "Callable[[Any, Scope], Step]"
 
 
 class Rules:
-    """Rules that compile the ops of a dialect, by op name."""
+    """Rules that compile the ops of a dialect, by op name; for an op without one, those of `others`."""
 
-    def __init__(self, *tables: Rules) -> None:
-        self.steps: dict[str, Callable[[Any, Scope], Step]] = {}
+    def __init__(self, others: Rules | None = None) -> None:
+        self.steps: dict[str, StepRule] = {}
         self.branches: dict[str, BranchRule] = {}
-        for table in tables:
-            self.steps |= table.steps
-            self.branches |= table.branches
+        self._others = others
+
+    def step_of(self, name: str) -> StepRule | None:
+        """The rule of an op."""
+        return self.steps.get(name) or (self._others.step_of(name) if self._others else None)
+
+    def branch_of(self, name: str) -> BranchRule | None:
+        """The rule of a terminator with successors."""
+        return self.branches.get(name) or (self._others.branch_of(name) if self._others else None)
 
     def elementwise(self, *ops: type[OpT]) -> Callable[[Callable[[OpT], Kernel]], Callable[[OpT], Kernel]]:
         """A rule whose kernel takes one array per operand and returns one; see `lifted` for vectors."""
@@ -127,6 +134,29 @@ class Rules:
         for op in ops:
             self.steps[op.name] = step
         return rule
+
+
+class RulesOfFiles(Rules):
+    """The rules of all dialects.
+
+    files  dialect -> names of the files of this folder with its rules, terminators in the first; one is loaded when an op is looked up
+           that none before it has
+    """
+
+    def __init__(self, files: Mapping[str, Sequence[str]]) -> None:
+        super().__init__()
+        self._files = files
+
+    def _tables(self, name: str) -> Iterator[Rules]:
+        for file in self._files.get(name.partition(".")[0], ()):
+            yield import_module(f"{__package__}.{file}").RULES
+
+    def step_of(self, name: str) -> StepRule | None:
+        return next((table.steps[name] for table in self._tables(name) if name in table.steps), None)
+
+    def branch_of(self, name: str) -> BranchRule | None:
+        first = next(self._tables(name), None)
+        return first.branches.get(name) if first is not None else None
 
 
 def lifted(op: Operation, kernel: Kernel) -> Kernel:
@@ -409,7 +439,7 @@ class Scope:
         return Body(self.slots(block.args), steps, results)
 
     def _step(self, op: Operation) -> Step:
-        rule = self.compiler.rules.steps.get(op.name)
+        rule = self.compiler.rules.step_of(op.name)
         if rule is None:
             raise Unsupported(
                 f"the executor has no rule for op '{op.name}'",
@@ -464,7 +494,7 @@ class Scope:
         op = block.last_op
         if op is None or not op.has_trait(IsTerminator):
             raise InternalError("a block of a function does not end in a terminator", stage="simt")
-        rule = self.compiler.rules.branches.get(op.name)
+        rule = self.compiler.rules.branch_of(op.name)
         if rule is None and not op.successors:
             return Branch(op, [(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
         if rule is None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from xdsl.dialects import complex
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import complex_meaning
+from xla_emitters.dialects.mlir import complex
 from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported

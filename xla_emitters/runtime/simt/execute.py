@@ -23,42 +23,17 @@ from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.mlir.func import FuncOp
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.kernels.kernel_entry import INVARIANT, is_entry, launch_of
 from xla_emitters.program import Launch
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
-from xla_emitters.runtime.simt import (
-    affine,
-    arith,
-    atomics,
-    builtin,
-    cf,
-    func,
-    gpu,
-    index,
-    llvm,
-    llvm_atomics,
-    llvm_intrinsics,
-    llvm_memory_intrinsics,
-    math,
-    memref,
-    nvvm,
-    nvvm_intrinsics,
-    scalars,
-    scf,
-    tensor,
-    vector,
-    xla_gpu,
-    xla_gpu_tensors,
-    xla_gpu_tiles,
-)
-from xla_emitters.runtime.simt import complex as complex_numbers
-from xla_emitters.runtime.simt.code import Compiler, Function, Rules
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Compiler, Function, Rules, RulesOfFiles
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
@@ -66,12 +41,16 @@ from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 from xla_emitters.runtime.simt.shared_calls import FunctionOp
 from xla_emitters.runtime.simt.tensor import tensor_strides
 
-RULES = Rules(
-    *(affine.RULES, arith.RULES, atomics.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
-    *(index.RULES, memref.RULES),
-    *(llvm.RULES, llvm_atomics.RULES, llvm_intrinsics.RULES, llvm_memory_intrinsics.RULES),
-    *(math.RULES, nvvm.RULES, nvvm_intrinsics.RULES, scf.RULES, tensor.RULES, vector.RULES),
-    *(xla_gpu.RULES, xla_gpu_tensors.RULES, xla_gpu_tiles.RULES),
+RULES = RulesOfFiles(
+    {
+        **{name: (name,) for name in ("affine", "arith", "cf", "complex", "func", "gpu", "index", "math", "memref")},
+        **{name: (name,) for name in ("scf", "tensor", "vector")},
+        "nvvm": ("nvvm", "nvvm_barriers"),
+        **dict.fromkeys(("builtin", "ub"), ("builtin",)),
+        "llvm": ("llvm", "llvm_atomics", "llvm_intrinsics", "llvm_memory_intrinsics", "nvvm_intrinsics"),
+        "xla": ("xla_gpu",),
+        "xla_gpu": ("xla_gpu", "xla_gpu_tensors", "xla_gpu_tiles", "atomics"),
+    }
 )
 """The rules of all ops."""
 

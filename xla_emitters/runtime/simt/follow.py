@@ -19,7 +19,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import Rules, Scope, Step
+from xla_emitters.runtime.simt.code import Rules, Scope, Step, StepRule
 from xla_emitters.runtime.simt.machine import Frame, Machine
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 
@@ -39,9 +39,19 @@ def followed(rules: Rules, watchers: Sequence[Watcher]) -> Rules:
     """Rules whose steps report results to the followers among `watchers`; `rules` itself if there are no followers."""
     if not (followers := [watcher for watcher in watchers if isinstance(watcher, Follower)]):
         return rules
-    wrapped = Rules(rules)
-    wrapped.steps = {name: _reporting(rule, followers) for name, rule in rules.steps.items()}
-    return wrapped
+    return _Followed(rules, followers)
+
+
+class _Followed(Rules):
+    """Rules whose steps report results."""
+
+    def __init__(self, rules: Rules, followers: Sequence[Follower]) -> None:
+        super().__init__(rules)
+        self._followers = followers
+
+    def step_of(self, name: str) -> StepRule | None:
+        rule = super().step_of(name)
+        return _reporting(rule, self._followers) if rule is not None else None
 
 
 def _reporting(rule: Callable[[Any, Scope], Step], followers: Sequence[Follower]) -> Callable[[Any, Scope], Step]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
+from xla_emitters.dialects.mlir import func
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.code import Rules, Scope, Step, write
 from xla_emitters.runtime.simt.machine import Frame, Machine

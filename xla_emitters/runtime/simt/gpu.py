@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import gpu
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.gpu import (
     AllReduceKind,
     AllReduceOp,

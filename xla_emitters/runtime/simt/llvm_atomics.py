@@ -15,11 +15,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import Attribute, Operation
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.ptx_atomics import addition_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -165,21 +164,32 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
     alignment = op.alignment.value.data if op.alignment else size_and_alignment(ir_type)[0]
 
     def run(machine: Machine, address: Array, expected: Array, value: Array) -> Value:
-        answer: Value | None = None
-
-        def turn() -> None:
-            nonlocal answer
-            found: Any = load_value(op, ir_type, alignment, machine, address)
-            same = np.broadcast_to(found == expected, machine.shape)
-            lanes = same if machine.active is None else same & machine.active
-            if lanes.any():
-                with machine.only(lanes):
-                    store_value(op, ir_type, alignment, machine, value, address)
-            answer = (found, same) if machine.active is None else merge(machine.active, (found, same), answer)
-
-        _at_each_address(machine, op, address, turn)
-        assert answer is not None
-        return answer
+        swapped = np.zeros(machine.shape, np.bool_)
+        loaded: Any = load_value(op, ir_type, alignment, machine, address)
+        found = np.array(np.broadcast_to(loaded, machine.shape))
+        wanted, new = (np.broadcast_to(each, machine.shape).reshape(-1) for each in (expected, value))
+        for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
+            keys = np.broadcast_to(_place(buffer, address), machine.shape).reshape(-1)
+            numbers = np.arange(keys.size) if lanes is None else np.flatnonzero(np.broadcast_to(lanes, machine.shape))
+            _, chosen, group = np.unique(keys[numbers], return_index=True, return_inverse=True)
+            there = found.reshape(-1)[numbers][chosen]
+            # At each address the first lane that finds what it expects comes next: those before it find that too, and change nothing.
+            while numbers.size:
+                first = np.full(there.size, keys.size)
+                same = wanted[numbers] == there[group]
+                np.minimum.at(first, group[same], numbers[same])
+                is_done = numbers <= first[group]
+                found.reshape(-1)[numbers[is_done]] = there[group[is_done]]
+                winners = first[first < keys.size]
+                swapped.reshape(-1)[winners] = True
+                if winners.size:
+                    there[first < keys.size] = new[winners]
+                    storing = np.zeros(keys.size, np.bool_)
+                    storing[winners] = True
+                    with machine.only(storing.reshape(machine.shape)):
+                        store_value(op, ir_type, alignment, machine, value, address)
+                numbers, group = numbers[~is_done], group[~is_done]
+        return found, swapped
 
     return run
 

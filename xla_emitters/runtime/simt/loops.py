@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.kernels.captures import captured_by

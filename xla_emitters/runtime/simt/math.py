@@ -18,11 +18,11 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import math
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import op_named
+from xla_emitters.dialects.mlir import math
 from xla_emitters.dialects.mlir import math as more_math
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.functions import BY_LIBDEVICE

@@ -105,6 +105,9 @@ class Watcher:
     def barrier(self, memory: Memory, active: Array | None) -> None:
         """Whole blocks have reached a barrier."""
 
+    def warp_barrier(self, memory: Memory, active: Array | None) -> None:
+        """The active threads of each warp have met."""
+
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
 
@@ -118,6 +121,7 @@ class Memory:
     watchers   called at each access
     changes    number of writes and barriers so far: while it is the same, memory is the same
     changeable_reads   number of reads so far of buffers that can be written
+    arrived    number of a barrier -> how many threads of each block have arrived at it, int64 (blocks,)
     launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements
     """
 
@@ -128,6 +132,7 @@ class Memory:
     of_op: dict[Operation, Buffer] = field(default_factory=dict[Operation, Buffer])
     changes: int = 0
     changeable_reads: int = 0
+    arrived: dict[int, Array] = field(default_factory=dict[int, Array])
     launch_shared_bytes: int = 0
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:

@@ -16,7 +16,6 @@ from functools import partial
 from math import prod
 
 import numpy as np
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
@@ -27,7 +26,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
+from xla_emitters.dialects.mlir import memref
+from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.runtime.simt import scalars

@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, VectorType
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import nvvm
 from xla_emitters.dialects.mlir.nvvm_async import (
     CpAsyncCommitGroupOp,
-    CpAsyncOp,
     CpAsyncWaitGroupOp,
     FenceMbarrierInitOp,
     FenceProxyOp,
@@ -29,9 +27,7 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     SetMaxRegisterOp,
 )
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.kernel_entry import DIMENSIONS
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
 from xla_emitters.runtime.simt.code import Kernel, Rules, Unary
 from xla_emitters.runtime.simt.gpu import (
@@ -46,7 +42,6 @@ from xla_emitters.runtime.simt.gpu import (
     thread_numbers,
     warp_numbers,
 )
-from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import BOOL, Form, form_of
 
@@ -111,31 +106,6 @@ def barrier0(op: Operation) -> Callable[[Machine], None]:
     return lambda machine: meet(machine, op)
 
 
-@RULES.op(nvvm.BarrierOp)
-def barrier(op: nvvm.BarrierOp) -> Kernel:
-    """raises Unsupported for a barrier of only some threads of the block"""
-    if op.barrier_id is not None or op.number_of_threads is not None:
-        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
-        raise Unsupported(f"{op.name} for only some threads of the block", stage="simt", details=place)
-    reduction = None if op.reductionOp is None else op.reductionOp.word.data
-
-    def run(machine: Machine, predicate: Array | None = None) -> Array | None:
-        meet(machine, op)
-        if predicate is None:
-            return None
-        holds = np.broadcast_to(predicate != 0, (predicate.shape[0], machine.launch.threads))
-        count = holds.sum(axis=1, keepdims=True)
-        match reduction:
-            case "popc":
-                return count.astype(np.int32)
-            case "and":
-                return (count == machine.launch.threads).astype(np.int32)
-            case _:
-                return (count > 0).astype(np.int32)
-
-    return run
-
-
 @RULES.op(
     *(nvvm.GriddepcontrolOp, MemoryBarrierOp, FenceProxyOp, FenceMbarrierInitOp, FenceScClusterOp),
     *(NanosleepOp, SetMaxRegisterOp, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp),
@@ -151,36 +121,13 @@ def nothing(op: Operation) -> Kernel:
 
 @RULES.op(nvvm.SyncWarpOp)
 def sync_warp(op: Operation) -> Callable[[Machine, Array], None]:
-    return lambda machine, members: check_warps(machine, op, _is_member(machine, members))
-
-
-@RULES.op(CpAsyncOp)
-def cp_async(op: Any) -> Kernel:
-    size = op.size.value.data
-    ir_type = VectorType(IntegerType(8), [size])
-
-    def run(machine: Machine, to: Array, of: Array, count: Array | None = None) -> None:
-        values: Any
-        if count is None:
-            values = load_value(op, ir_type, size, machine, of)
-        else:
-            check_alignment(machine, op, of, size)
-            values = tuple(_byte(machine, op, of + number, count > number) for number in range(size))
-        store_value(op, ir_type, size, machine, values, to)
+    def run(machine: Machine, members: Array) -> None:
+        check_warps(machine, op, _is_member(machine, members))
+        machine.memory.changes += 1
+        for watcher in machine.memory.watchers:
+            watcher.warp_barrier(machine.memory, machine.active)
 
     return run
-
-
-def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Array:
-    """The byte at the address for lanes in `wanted`, else 0."""
-    lanes = np.broadcast_to(wanted, machine.shape)
-    lanes = lanes if machine.active is None else lanes & machine.active
-    zero = np.zeros((1, 1), np.int8)
-    if not lanes.any():
-        return zero
-    with machine.only(lanes):
-        found: Any = load_value(op, IntegerType(8), 1, machine, address)
-    return np.where(lanes, found, zero)
 
 
 # ---------------------------------------------------------------------------------------------- exchange

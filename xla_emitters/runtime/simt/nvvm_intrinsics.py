@@ -2,9 +2,11 @@
 
     llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%a, %b) : (f32, f32) -> i16           %a in the upper byte, %b in the lower
     llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c) : (i16) -> vector<2xf16>       the lower byte is element 0
+    llvm.call_intrinsic "llvm.nvvm.ff.to.e2m1x2.rn.relu"(%a, %b) : (f32, f32) -> i8       of four bits; negative numbers become 0
 
 Those of single PTX instructions are rows of `nvvm_values.py`.
-Rounds to nearest even; values beyond the largest finite value, infinities too, saturate to it; NaN is 0x7F.
+Rounds to nearest even; values beyond the largest finite value, infinities too, saturate to it; NaN is 0x7F, or the largest value of a
+type without NaN.
 Source: PTX ISA, "cvt" with .satfinite; LLVM's IntrinsicsNVVM.td.
 """
 
@@ -23,39 +25,54 @@ from xla_emitters.runtime.simt.code import Kernel, Rules, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space
 from xla_emitters.runtime.simt.nvvm import active_lanes
+from xla_emitters.runtime.simt.nvvm_barriers import OF_OP
+from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
 from xla_emitters.runtime.simt.nvvm_values import value_of
 from xla_emitters.runtime.simt.vector import Elements
 
 RULES = Rules()
 
-E4M3, E5M2 = dtype("f8e4m3fn"), dtype("f8e5m2")
+NARROW = {
+    **{"e4m3x2": dtype("f8e4m3fn"), "e5m2x2": dtype("f8e5m2")},
+    **{"e2m3x2": dtype("f6e2m3fn"), "e3m2x2": dtype("f6e3m2fn"), "e2m1x2": dtype("f4e2m1fn")},
+}
+"""PTX's name of two numbers -> the type of each."""
 
 
-def _code(float_type: DType, x: Array) -> Array:
-    """f32 or f16 numbers as bytes of `float_type`, uint8."""
+def _code(float_type: DType, is_positive: bool, x: Array) -> Array:
+    """f32 or f16 numbers as bits of `float_type`, uint8."""
     largest = float_type.float_format.max
-    code = np.clip(x.astype(np.float32), -largest, largest).astype(float_type.numpy).view(np.uint8)
-    return np.where(np.isnan(x), np.uint8(0x7F), code)
+    x = x.astype(np.float32)
+    code = np.clip(x, 0 if is_positive else -largest, largest).astype(float_type.numpy).view(np.uint8)
+    nan = 0x7F if float_type.name.startswith("f8") else np.array(largest, float_type.numpy).view(np.uint8)
+    return np.where(np.isnan(x), np.uint8(nan), code)
 
 
-def _two_numbers(float_type: DType, upper: Array, lower: Array) -> Array:
-    pair = _code(float_type, upper).astype(np.uint16) << np.uint16(8) | _code(float_type, lower)
-    return pair.view(np.int16)
+def _two_numbers(float_type: DType, is_positive: bool, upper: Array, lower: Array) -> Array:
+    codes = [_code(float_type, is_positive, part) for part in (upper, lower)]
+    if float_type.bits == 4:
+        return (codes[0] << np.uint8(4) | codes[1]).view(np.int8)
+    return (codes[0].astype(np.uint16) << np.uint16(8) | codes[1]).view(np.int16)
 
 
-def _vector(float_type: DType, pair: Elements) -> Array:
-    return _two_numbers(float_type, pair[1], pair[0])
+def _vector(float_type: DType, is_positive: bool, pair: Elements) -> Array:
+    return _two_numbers(float_type, is_positive, pair[1], pair[0])
 
 
-def _halves(float_type: DType, pair: Array) -> Value:
-    codes = (pair.view(np.uint16) >> np.uint16(shift) & np.uint16(0xFF) for shift in (0, 8))
-    return tuple(code.astype(np.uint8).view(float_type.numpy).astype(np.float16) for code in codes)
+def _halves(float_type: DType, is_positive: bool, pair: Array) -> Value:
+    bits, mask = (4, 0x0F) if float_type.bits == 4 else (8, 0xFF if float_type.name.startswith("f8") else 0x3F)
+    words = pair.view(f"u{pair.itemsize}").astype(np.uint16)
+    codes = (words >> np.uint16(shift) & np.uint16(mask) for shift in (0, bits))
+    found = (code.astype(np.uint8).view(float_type.numpy).astype(np.float16) for code in codes)
+    zero = np.float16(0)
+    return tuple(np.where(half < zero, zero, half) if is_positive else half for half in found)
 
 
 INTRINSICS: dict[str, Callable[..., Value]] = {
-    f"llvm.nvvm.{name.format(word)}": partial(function, float_type)
-    for word, float_type in (("e4m3x2", E4M3), ("e5m2x2", E5M2))
+    f"llvm.nvvm.{name.format(word)}{'.relu' * is_positive}": partial(function, float_type, is_positive)
+    for word, float_type in NARROW.items()
     for name, function in (("ff.to.{}.rn", _two_numbers), ("f16x2.to.{}.rn", _vector), ("{}.to.f16x2.rn", _halves))
+    for is_positive in (False, True)
 }
 """Intrinsic's name -> its function of lanes."""
 
@@ -85,8 +102,11 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
     name = op.intrin.data
     if (with_machine := OF_MACHINE.get(name)) is not None:
         return with_machine
+    stem = name.removeprefix("llvm.nvvm.")
+    if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem)) is not None:
+        return of_op(op)
     if (function := INTRINSICS.get(name)) is None:
-        value = value_of(name.removeprefix("llvm.nvvm.")) if name.startswith("llvm.nvvm.") else None
+        value = value_of(stem) if name.startswith("llvm.nvvm.") else None
         if value is None:
             place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
             raise Unsupported(f"call of the intrinsic '{name}'", stage="simt", details=place)

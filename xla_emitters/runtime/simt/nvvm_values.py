@@ -605,6 +605,28 @@ def bfind(rest: Sequence[str]) -> Kernel:
     return run
 
 
+@row("fns")
+def fns(rest: Sequence[str]) -> Kernel:
+    """The place of the n-th set bit at or above `base` (below, for a negative n); all ones where there is none. n = 0: `base` if set."""
+
+    def run(mask: Array, base: Array, n: Array) -> Array:
+        bits, start, n = unsigned(WORD, mask), unsigned(WORD, base).astype(np.int64), n.astype(np.int64)
+        step = np.where(n < 0, -1, 1)
+        left, found = (
+            np.where(n == 0, 1, np.abs(n)),
+            np.full(np.broadcast_shapes(mask.shape, base.shape, n.shape), -1, np.int32),
+        )
+        for number in range(32):
+            place = start + step * number
+            is_there = (place >= 0) & (place < 32) & ((n != 0) | (number == 0))
+            is_set = is_there & (bits >> np.where(is_there, place, 0).astype(bits.dtype) & 1 != 0)
+            found = np.where(is_set & (left == 1), place, found).astype(np.int32)
+            left = left - is_set
+        return found
+
+    return run
+
+
 @row("szext")
 def szext(rest: Sequence[str]) -> Kernel:
     """The lowest `b` bits, extended."""

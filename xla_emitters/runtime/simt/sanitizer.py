@@ -14,14 +14,16 @@ pointers: neighbours share a byte, so that only atomic updates of them are free 
 Each buffer has shadows: for each unit of memory (the greatest size that divides all accesses) the stamp of its last writer, of its
 reader and of its atomic updater.
 
-    stamp = block 24 bits | epoch 16 bits | thread 11 bits | op 12 bits          epoch: barriers that the block has passed
+    stamp = block 24 bits | epoch 16 bits | thread 11 bits | op 12 bits          epoch: barriers before it
 
 A stamp does not conflict with a lane if it is the lane's own, or from the lane's block in an earlier epoch, or 0 (no access yet). Several
 readers in one epoch are recorded as `SEVERAL`, readers in several blocks as `SEVERAL_BLOCKS`: any later writer conflicts with at least one
 of them. Writers need no such mark: a second writer is an error at once. So every race is found, and no false one is reported.
 Lanes that conflict within one access are found by writing all stamps and reading them back: all but one read another lane's.
 
-Not modelled: `nvvm.bar.warp.sync` and fences order nothing here; an asynchronous copy is complete when it is issued.
+A barrier of a warp begins an epoch too, which orders the accesses of that warp alone; several readers of one warp are `OF_WARP`.
+
+Not modelled: fences order nothing here; a barrier of some threads orders the whole block; a copy is complete when it is issued.
 Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
 
@@ -33,14 +35,14 @@ from math import gcd
 from typing import NoReturn
 
 import numpy as np
-from xdsl.dialects import memref
 from xdsl.ir import Operation
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import llvm, memref
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
 
 OP_BITS, THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 12, 11, 16, 24
@@ -49,6 +51,8 @@ BLOCK_SHIFT = EPOCH_SHIFT + EPOCH_BITS
 OTHER_OP = (1 << OP_BITS) - 1
 SEVERAL = ((1 << THREAD_BITS) - 1) << OP_BITS
 """In the thread bits of a stamp (threads count from 1): several threads of the block."""
+OF_WARP = 1025
+"""In the thread bits, this and the number of a warp: several threads of it."""
 SEVERAL_BLOCKS = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
 """The stamp for threads of several blocks: it conflicts with every lane."""
 
@@ -112,12 +116,16 @@ class Lanes:
 
     units      int64: numbers of units; (lanes, units of each)
     stamps     int64: the lanes' own stamps; (lanes, 1)
+    ordered    stamps of the block before these are before the lane's last barrier; (lanes, 1)
+    of_warp    the same for stamps of the lane's warp, where there was a barrier of a warp; else None
     is_shared  whether the memory belongs to a block. Stamps of earlier blocks, which have lower numbers, then belong to blocks that
                used the same memory before, and do not conflict
     """
 
     units: Array
     stamps: Array
+    ordered: Array
+    of_warp: Array | None
     is_shared: bool
 
     def find(self, stamps: Array) -> Array:
@@ -131,17 +139,24 @@ class Lanes:
         other = (found ^ self.stamps) >> OP_BITS != 0
         if not other.any():
             return None
-        first_of_epoch = self.stamps >> EPOCH_SHIFT << EPOCH_SHIFT
         if self.is_shared:
-            other &= found >= first_of_epoch
+            other &= found >= self.ordered
         else:
-            other &= ((found < self.first_of_block) & (found != 0)) | (found >= first_of_epoch)
+            other &= ((found < self.first_of_block) & (found != 0)) | (found >= self.ordered)
+        if self.of_warp is not None:
+            other &= (warps_of(found) != warps_of(self.stamps)) | (found >= self.of_warp)
         return other if other.any() else None
 
     @property
     def first_of_block(self) -> Array:
         """A lower bound of the stamps of each lane's block."""
         return self.stamps >> BLOCK_SHIFT << BLOCK_SHIFT
+
+
+def warps_of(stamps: Array) -> Array:
+    """The warp of a stamp's thread or threads; another number for threads of several warps."""
+    threads = (stamps & SEVERAL) >> OP_BITS
+    return np.where(threads < OF_WARP, (threads - 1) // WARP_SIZE, threads - OF_WARP)
 
 
 class Sanitizer(Watcher):
@@ -157,6 +172,9 @@ class Sanitizer(Watcher):
         self._blocks: list[int] = [-1]
         self._first_block = 0
         self._epochs: Array = np.zeros(0, np.int64)
+        # Epochs of the last barrier of each block, and of each thread's warp.
+        self._barriers: Array = np.zeros(0, np.int64)
+        self._of_warps: Array | None = None
         self._stamps: Array = np.zeros((0, 0), np.int64)
 
     def begin(self, memory: Memory) -> None:
@@ -165,6 +183,7 @@ class Sanitizer(Watcher):
         if len(self._blocks) >= 1 << BLOCK_BITS:
             raise Unsupported(f"race detection over more than {1 << BLOCK_BITS} blocks", stage="simt")
         self._epochs = np.zeros(len(memory.blocks), np.int64)
+        self._barriers, self._of_warps = self._epochs, None
         # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
         self._shadows = {}
         for buffer in memory.buffers:
@@ -175,8 +194,20 @@ class Sanitizer(Watcher):
         self._stamp_lanes(memory)
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
-        here = np.True_ if active is None else np.broadcast_to(active, self._stamps.shape).any(axis=1)
-        self._epochs += here
+        lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
+        here = np.logical_or.reduce(lanes, axis=1)
+        self._next_epoch(memory, here)
+        self._barriers = np.where(here, self._epochs, self._barriers)
+
+    def warp_barrier(self, memory: Memory, active: Array | None) -> None:
+        lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
+        self._next_epoch(memory, np.logical_or.reduce(lanes, axis=1))
+        before = np.zeros(lanes.shape, np.int64) if self._of_warps is None else self._of_warps
+        self._of_warps = np.where(lanes, self._epochs[:, None], before)
+
+    def _next_epoch(self, memory: Memory, here: Array) -> None:
+        """Accesses from here on are later than those before, in these blocks."""
+        self._epochs = self._epochs + here
         if self._epochs.max() >= 1 << EPOCH_BITS:
             raise Unsupported(f"race detection over more than {1 << EPOCH_BITS} barriers", stage="simt")
         self._stamp_lanes(memory)
@@ -238,13 +269,21 @@ class Sanitizer(Watcher):
         units = units // unit if unit & (unit - 1) else units >> (unit.bit_length() - 1)
         units = np.broadcast_to(units, self._stamps.shape)
         stamps = self._stamps + self._ops.setdefault(access.op, min(len(self._ops), OTHER_OP))
-        if access.active is not None:
-            active = np.broadcast_to(access.active, self._stamps.shape)
-            units, stamps = units[active], stamps[active]
-        units, stamps = units.reshape(-1, 1), stamps.reshape(-1, 1)
+        active = None if access.active is None else np.broadcast_to(access.active, self._stamps.shape)
+
+        def column(values: Array) -> Array:
+            return (values if active is None else values[active]).reshape(-1, 1)
+
+        units, stamps = column(units), column(stamps)
+        # Without barriers of warps the last barrier of the block is where the epoch begins.
+        ordered, of_warp = stamps >> EPOCH_SHIFT << EPOCH_SHIFT, None
+        if self._of_warps is not None:
+            first = ordered - (column(np.broadcast_to(self._epochs[:, None], self._stamps.shape)) << EPOCH_SHIFT)
+            ordered = first + (column(np.broadcast_to(self._barriers[:, None], self._stamps.shape)) << EPOCH_SHIFT)
+            of_warp = first + (column(self._of_warps) << EPOCH_SHIFT)
         if access.size > shadow.unit:
             units = units + np.arange(access.size // shadow.unit)
-        return Lanes(units, stamps, access.buffer.space is Space.SHARED)
+        return Lanes(units, stamps, ordered, of_warp, access.buffer.space is Space.SHARED)
 
     # ------------------------------------------------------------------------------------------ faults
 
@@ -281,7 +320,7 @@ class Sanitizer(Watcher):
         if stamp == SEVERAL_BLOCKS:
             return "threads of several blocks"
         block, thread = stamp >> BLOCK_SHIFT, (stamp & SEVERAL) >> OP_BITS
-        name = "threads" if stamp & SEVERAL == SEVERAL else memory.thread_name(thread - 1)
+        name = "threads" if thread >= OF_WARP else memory.thread_name(thread - 1)
         is_own = block == self._first_block + lane[0]
         return f"{name} of {'its block' if is_own else memory.block_name(self._blocks[block])}"
 
@@ -296,17 +335,26 @@ def _join(stamps: Array, lanes: Lanes) -> None:
         together |= was_apart
     if not together.any():
         return
-    stamps[lanes.units[together]] = np.broadcast_to(lanes.stamps | SEVERAL, together.shape)[together]
+    own = warps_of(lanes.stamps)
+    of_warp = (lanes.stamps & ~SEVERAL) | (own + OF_WARP) << OP_BITS
+    stamps[lanes.units[together]] = np.broadcast_to(of_warp, together.shape)[together]
+    mixed = together & (warps_of(winners) != own)
+    if was_apart is not None:
+        mixed |= was_apart & (warps_of(before) != own)
+    stamps[lanes.units[mixed]] = np.broadcast_to(lanes.stamps | SEVERAL, mixed.shape)[mixed]
     if lanes.is_shared:
         return
-    own = lanes.stamps >> BLOCK_SHIFT
-    across = ((before != 0) & (before >> BLOCK_SHIFT != own)) | (winners >> BLOCK_SHIFT != own)
+    block = lanes.stamps >> BLOCK_SHIFT
+    across = ((before != 0) & (before >> BLOCK_SHIFT != block)) | (winners >> BLOCK_SHIFT != block)
     stamps[lanes.units[across]] = SEVERAL_BLOCKS
 
 
 def _is_atomic(op: Operation) -> bool:
     if op.name in UPDATES:
         return True
+    if isinstance(op, llvm.CallIntrinsicOp):
+        name = op.intrin.data
+        return name.startswith("llvm.nvvm.mbarrier.") and name != "llvm.nvvm.mbarrier.init"
     if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
         return False
     # In PTX a volatile access means a relaxed one.
@@ -362,6 +410,9 @@ class SanitizerOfLaunches(Watcher):
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
         self.sanitizer.barrier(memory, active)
+
+    def warp_barrier(self, memory: Memory, active: Array | None) -> None:
+        self.sanitizer.warp_barrier(memory, active)
 
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         self.sanitizer.exchange(memory, op, absent, active)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.dialects.mlir.index_lists import DYNAMIC
 from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp
 from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp

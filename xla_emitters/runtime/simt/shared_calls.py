@@ -24,12 +24,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import MemRefType, SymbolRefAttr, TensorType
 from xdsl.ir import Operation
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import arith, func, llvm, scf
 from xla_emitters.dtypes import Array
 from xla_emitters.memory_limit import memory_limit
 from xla_emitters.rewrite.effects import is_pure, is_read_only, is_terminator

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir import tensor
 from xla_emitters.dialects.mlir.index_lists import DYNAMIC
 from xla_emitters.dialects.mlir.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp
 from xla_emitters.dtypes import Array

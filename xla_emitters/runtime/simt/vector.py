@@ -15,13 +15,13 @@ from operator import lt
 from typing import Any, TypeVar
 
 import numpy as np
-from xdsl.dialects import vector
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, VectorType
-from xdsl.dialects.vector import CombiningKindAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.mlir.vector import (
+    CombiningKindAttr,
     CompressStoreOp,
     ConstantMaskOp,
     DeinterleaveOp,

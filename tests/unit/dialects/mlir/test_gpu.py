@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same
-from xdsl.dialects import gpu
-from xdsl.traits import is_side_effect_free, is_speculatable
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import VerifyError
+from xla_emitters.rewrite.effects import is_pure, is_speculatable
 
 LINES = (
     *(
@@ -65,9 +65,9 @@ def test_ids_are_written_as_in_the_seed():
 
 
 def test_ids_are_pure_and_barriers_are_not():
-    assert is_side_effect_free(gpu.BlockIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X)))
+    assert is_pure(gpu.BlockIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X)))
     assert is_speculatable(gpu.BlockIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X)))
-    assert not is_side_effect_free(gpu.BarrierOp())
+    assert not is_pure(gpu.BarrierOp())
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same
-from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
+from xdsl.traits import get_effects
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import vector
 from xla_emitters.errors import ParseError, VerifyError
+from xla_emitters.rewrite.effects import is_pure, is_speculatable, memory_use
 
 LINES = (
     "%r = vector.from_elements %x, %x, %x, %x : vector<4xf32>",
@@ -57,25 +58,21 @@ def test_elements_are_of_a_vector():
     ],
 )
 def test_transfers_on_tensors_only_compute(line: str):
-    op = only_op(line)
-    assert is_side_effect_free(op)
-    assert is_speculatable(op)
+    assert is_pure(only_op(line))
 
 
 @pytest.mark.parametrize(
-    ("line", "kinds"),
+    ("line", "writes"),
     [
-        ("%r = vector.transfer_read %m[%i], %x {in_bounds = [true]} : memref<64xf32>, vector<4xf32>", {"READ"}),
-        ("vector.transfer_write %v, %m[%i] {in_bounds = [true]} : vector<4xf32>, memref<64xf32>", {"WRITE"}),
-        ("%r = vector.load %m[%i] : memref<64xf32>, vector<4xf32>", {"READ"}),
-        ("vector.store %v, %m[%i] : memref<64xf32>, vector<4xf32>", {"WRITE"}),
+        ("%r = vector.transfer_read %m[%i], %x {in_bounds = [true]} : memref<64xf32>, vector<4xf32>", False),
+        ("vector.transfer_write %v, %m[%i] {in_bounds = [true]} : vector<4xf32>, memref<64xf32>", True),
+        ("%r = vector.load %m[%i] : memref<64xf32>, vector<4xf32>", False),
+        ("vector.store %v, %m[%i] : memref<64xf32>, vector<4xf32>", True),
     ],
 )
-def test_transfers_on_memory_read_or_write_it(line: str, kinds: set[str]):
+def test_transfers_on_memory_read_or_write_it(line: str, writes: bool):
     op = only_op(line)
-    effects = get_effects(op)
-    assert effects is not None
-    assert {effect.kind.name for effect in effects} == kinds
+    assert memory_use(op) == (False, writes)
     assert not is_speculatable(op)
 
 

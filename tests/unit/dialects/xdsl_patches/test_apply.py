@@ -11,7 +11,7 @@ from types import ModuleType
 
 from xla_emitters.dialects.xdsl_patches.early import EARLY
 from xla_emitters.dialects.xdsl_patches.fast_classes import PlainClasses
-from xla_emitters.dialects.xdsl_patches.patch import Member, Patch, Trait
+from xla_emitters.dialects.xdsl_patches.patch import Member, Patch
 from xla_emitters.dialects.xdsl_patches.table import PATCHES
 
 # A metaclass is no member of its class: test_fast_classes.py looks at those rows.
@@ -82,10 +82,8 @@ def test_a_second_application_changes_nothing():
 
 def name_of(patch: Patch) -> str:
     """What the row names, as in `changes`."""
-    if isinstance(patch, Member):
-        holder, member = patch.holder, f".{patch.name}"
-    else:
-        holder, member = patch.op, ".traits" if isinstance(patch, Trait) else ""
+    assert isinstance(patch, Member)
+    holder, member = patch.holder, f".{patch.name}"
     return (
         holder.__name__ if isinstance(holder, ModuleType) else f"{holder.__module__}.{holder.__qualname__}"
     ) + member
@@ -102,5 +100,4 @@ def test_every_patch_changes_what_its_row_names_and_nothing_else_changes():
 def test_every_row_says_why_and_no_member_is_replaced_twice():
     assert all(patch.why for patch in (*EARLY, *PATCHES))
     members = Counter((patch.holder, patch.name) for patch in ROWS if isinstance(patch, Member))
-    traits = Counter((patch.op, patch.kind) for patch in PATCHES if isinstance(patch, Trait))
-    assert {*members.values(), *traits.values()} == {1}
+    assert set(members.values()) == {1}

@@ -6,11 +6,11 @@ from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Iterator
 
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, OpResult, ParametrizedAttribute, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition
 
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.xdsl_patches.early import EARLY
 from xla_emitters.dialects.xdsl_patches.fast_classes import PlainClasses, PlainMeta
 

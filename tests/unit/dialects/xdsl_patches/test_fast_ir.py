@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from xdsl.builder import Builder, ImplicitBuilder
-from xdsl.dialects import arith, cf, func, memref, scf, test
+from xdsl.dialects import test
 from xdsl.dialects.builtin import (
     FunctionType,
     IndexType,
@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import arith, cf, func, memref, scf
 from xla_emitters.dialects.xdsl_patches.fast_attributes import FAST_ATTRIBUTES
 from xla_emitters.dialects.xdsl_patches.fast_ops import FAST_OPS
 from xla_emitters.dialects.xdsl_patches.fast_values import FAST_VALUES

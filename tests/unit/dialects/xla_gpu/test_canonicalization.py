@@ -6,12 +6,12 @@ import random
 from itertools import product
 
 import pytest
-from xdsl.dialects import arith, func, gpu
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import arith, func, gpu
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp, loops
 

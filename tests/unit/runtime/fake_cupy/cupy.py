@@ -167,6 +167,12 @@ class ndarray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {"shape": self.host.shape}
 
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        return self.host.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.host.__dlpack_device__()
+
     def __int__(self) -> int:
         return int(self.host)
 

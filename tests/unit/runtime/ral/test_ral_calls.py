@@ -10,12 +10,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, StringAttr, i64
 from xdsl.ir import Block
 
 from xla_emitters.dialects.disc_ral import CONTEXT, STREAM, DispatchOp
 from xla_emitters.dialects.lmhlo import buffer_type
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.library.arguments import element_name

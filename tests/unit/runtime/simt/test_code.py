@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from unit.runtime.simt.kernels import launch
-from xdsl.dialects.cf import BranchOp
-from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir.cf import BranchOp
+from xla_emitters.dialects.mlir.func import FuncOp, ReturnOp
 from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.code import Compiler, loops_together, reachable
 from xla_emitters.runtime.simt.execute import RULES

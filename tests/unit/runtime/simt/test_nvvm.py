@@ -161,12 +161,6 @@ def test_a_barrier_with_an_answer(kind, wanted):
     assert got.tolist() == np.repeat(wanted, 40).tolist()
 
 
-def test_a_barrier_for_some_threads_is_refused_where_it_stands():
-    ops = "nvvm.barrier id = %a number_of_threads = %a\n%r = arith.addi %a, %a : i32"
-    with pytest.raises(Unsupported, match=r"nvvm\.barrier for only some threads"):
-        per_thread(ops, "i32", a=("i32", np.zeros(32)))
-
-
 def test_reciprocals():
     x = np.array([1.0, -4.0, 0.0, -0.0, np.inf, 1e-40, 3e38, np.nan], np.float32)
     got = per_thread("%r = nvvm.rcp.approx.ftz.f %a : f32", "f32", a=("f32", x))

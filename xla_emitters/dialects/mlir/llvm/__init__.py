@@ -7,8 +7,8 @@
     %e = llvm.extractelement %v[%c2 : i32] : vector<4xbf16>
     %m = llvm.intr.maximum(%e, %f) : (bf16, bf16) -> bf16
 
-This module exports the ops that other packages use, xDSL's own included, under xDSL's names. Intrinsics are in a table by their
-name: `INTRINSICS["fshl"]` is `llvm.intr.fshl`. Both text forms of every op are those of MLIR 22. Redefined, with the reason:
+This module exports all of xDSL's ops, and the ones of ours that other packages use, under xDSL's names. Intrinsics are in a table by
+their name: `INTRINSICS["fshl"]` is `llvm.intr.fshl`. Both text forms of every op are those of MLIR 22. Redefined, with the reason:
   constant      ours folds, so that canonicalisation and CSE treat it as a constant
   getelementptr xDSL has `inbounds` beside `noWrapFlags`, and the generic form loses it
   load, store   no invariant, volatile, syncscope; atomic stores not read
@@ -22,6 +22,8 @@ name: `INTRINSICS["fshl"]` is `llvm.intr.fshl`. Both text forms of every op are 
   alloca        aligned to 32 by default
   call_intrinsic, masked.store    no operand bundles; floats only
   inline_asm    parts in an order that MLIR does not read
+  fpext, fptrunc, sitofp          check neither kinds, shapes nor widths
+  #llvm.linkage, #llvm.cconv      the word in quotes; no words for kernels
 Each file of this package has the ops of one kind, and their tuple at its end.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it; docs/reference/3 sections 0 and 2.
 """
@@ -32,52 +34,11 @@ from collections.abc import Mapping
 
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.dialects import llvm as upstream
-from xdsl.dialects.llvm import AddOp as AddOp
-from xdsl.dialects.llvm import AddressOfOp as AddressOfOp
-from xdsl.dialects.llvm import AndOp as AndOp
-from xdsl.dialects.llvm import AShrOp as AShrOp
-from xdsl.dialects.llvm import BitcastOp as BitcastOp
-from xdsl.dialects.llvm import ExtractValueOp as ExtractValueOp
-from xdsl.dialects.llvm import FAddOp as FAddOp
-from xdsl.dialects.llvm import FastMathAttr as FastMathAttr
-from xdsl.dialects.llvm import FDivOp as FDivOp
-from xdsl.dialects.llvm import FMulOp as FMulOp
-from xdsl.dialects.llvm import FNegOp as FNegOp
-from xdsl.dialects.llvm import FPExtOp as FPExtOp
-from xdsl.dialects.llvm import FPTruncOp as FPTruncOp
-from xdsl.dialects.llvm import FRemOp as FRemOp
-from xdsl.dialects.llvm import FSubOp as FSubOp
-from xdsl.dialects.llvm import InsertElementOp as InsertElementOp
-from xdsl.dialects.llvm import InsertValueOp as InsertValueOp
-from xdsl.dialects.llvm import IntToPtrOp as IntToPtrOp
-from xdsl.dialects.llvm import LinkageAttr as LinkageAttr
-from xdsl.dialects.llvm import LLVMArrayType as LLVMArrayType
-from xdsl.dialects.llvm import LLVMFunctionType as LLVMFunctionType
-from xdsl.dialects.llvm import LLVMPointerType as LLVMPointerType
-from xdsl.dialects.llvm import LLVMStructType as LLVMStructType
-from xdsl.dialects.llvm import LShrOp as LShrOp
-from xdsl.dialects.llvm import MulOp as MulOp
-from xdsl.dialects.llvm import OrOp as OrOp
-from xdsl.dialects.llvm import OverflowAttr as OverflowAttr
-from xdsl.dialects.llvm import OverflowFlag as OverflowFlag
-from xdsl.dialects.llvm import PtrToIntOp as PtrToIntOp
-from xdsl.dialects.llvm import ReturnOp as ReturnOp
-from xdsl.dialects.llvm import SDivOp as SDivOp
-from xdsl.dialects.llvm import SExtOp as SExtOp
-from xdsl.dialects.llvm import ShlOp as ShlOp
-from xdsl.dialects.llvm import ShuffleVectorOp as ShuffleVectorOp
-from xdsl.dialects.llvm import SIToFPOp as SIToFPOp
-from xdsl.dialects.llvm import SRemOp as SRemOp
-from xdsl.dialects.llvm import SubOp as SubOp
-from xdsl.dialects.llvm import UDivOp as UDivOp
-from xdsl.dialects.llvm import UndefOp as UndefOp
-from xdsl.dialects.llvm import UnreachableOp as UnreachableOp
-from xdsl.dialects.llvm import URemOp as URemOp
-from xdsl.dialects.llvm import XOrOp as XOrOp
-from xdsl.dialects.llvm import ZExtOp as ZExtOp
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.dialects.llvm import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
+from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.mlir.llvm import (
     atomics,
     calls,
@@ -101,8 +62,10 @@ from xla_emitters.dialects.mlir.llvm.control import BrOp as BrOp
 from xla_emitters.dialects.mlir.llvm.control import CondBrOp as CondBrOp
 from xla_emitters.dialects.mlir.llvm.control import SwitchOp as SwitchOp
 from xla_emitters.dialects.mlir.llvm.functions import EXTERNAL as EXTERNAL
+from xla_emitters.dialects.mlir.llvm.functions import CallingConventionAttr as CallingConventionAttr
 from xla_emitters.dialects.mlir.llvm.functions import FuncOp as FuncOp
 from xla_emitters.dialects.mlir.llvm.functions import GlobalOp as GlobalOp
+from xla_emitters.dialects.mlir.llvm.functions import LinkageAttr as LinkageAttr
 from xla_emitters.dialects.mlir.llvm.memory import DYNAMIC_INDEX as DYNAMIC_INDEX
 from xla_emitters.dialects.mlir.llvm.memory import AllocaOp as AllocaOp
 from xla_emitters.dialects.mlir.llvm.memory import GEPOp as GEPOp
@@ -125,12 +88,15 @@ from xla_emitters.dialects.mlir.llvm.values import ConstantOp as ConstantOp
 from xla_emitters.dialects.mlir.llvm.values import ConstantRangeAttr as ConstantRangeAttr
 from xla_emitters.dialects.mlir.llvm.values import ExtractElementOp as ExtractElementOp
 from xla_emitters.dialects.mlir.llvm.values import FCmpOp as FCmpOp
+from xla_emitters.dialects.mlir.llvm.values import FPExtOp as FPExtOp
 from xla_emitters.dialects.mlir.llvm.values import FPToSIOp as FPToSIOp
 from xla_emitters.dialects.mlir.llvm.values import FPToUIOp as FPToUIOp
+from xla_emitters.dialects.mlir.llvm.values import FPTruncOp as FPTruncOp
 from xla_emitters.dialects.mlir.llvm.values import FreezeOp as FreezeOp
 from xla_emitters.dialects.mlir.llvm.values import ICmpOp as ICmpOp
 from xla_emitters.dialects.mlir.llvm.values import PoisonOp as PoisonOp
 from xla_emitters.dialects.mlir.llvm.values import SelectOp as SelectOp
+from xla_emitters.dialects.mlir.llvm.values import SIToFPOp as SIToFPOp
 from xla_emitters.dialects.mlir.llvm.values import TruncOp as TruncOp
 from xla_emitters.dialects.mlir.llvm.values import UIToFPOp as UIToFPOp
 from xla_emitters.dialects.mlir.llvm.values import ZeroOp as ZeroOp
@@ -140,7 +106,6 @@ OURS: tuple[type[IRDLOperation], ...] = (
     *(*functions.OPERATIONS, *metadata.OPERATIONS),
     *(*intrinsics.OPERATIONS, *vectors.OPERATIONS, *memory_intrinsics.OPERATIONS),
 )
-_OUR_NAMES = {op.name for op in OURS}
 
 
 class _Constants(ConstantMaterializationInterface):
@@ -148,10 +113,10 @@ class _Constants(ConstantMaterializationInterface):
         return values.ConstantOp(value, type)
 
 
-LLVM = Dialect(
-    "llvm",
-    [op for op in upstream.LLVM.operations if op.name not in _OUR_NAMES] + list(OURS),
-    [*upstream.LLVM.attributes, values.ConstantRangeAttr, *metadata.METADATA_ATTRIBUTES],
+LLVM = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
+    upstream.LLVM,
+    OURS,
+    (values.ConstantRangeAttr, functions.CallingConventionAttr, functions.LinkageAttr, *metadata.METADATA_ATTRIBUTES),
     [_Constants()],
 )
 
@@ -159,3 +124,5 @@ INTRINSICS: Mapping[str, type[Operation]] = {
     op.name.removeprefix("llvm.intr."): op for op in LLVM.operations if op.name.startswith("llvm.intr.")
 }
 """The ops `llvm.intr.<name>` by their name, xDSL's and ours."""
+
+MaskedStoreOp = INTRINSICS["masked.store"]

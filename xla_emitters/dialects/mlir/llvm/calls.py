@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from xdsl.dialects import llvm as upstream
 from xdsl.dialects.builtin import (
     I1,
     ArrayAttr,
@@ -28,7 +27,6 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.llvm import (
-    CallingConventionAttr,
     FastMathAttr,
     LLVMFunctionType,
     LLVMPointerType,
@@ -53,7 +51,13 @@ from xdsl.printer import Printer
 from xdsl.traits import SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.mlir.llvm.functions import C_CONVENTION, FuncOp, words
+from xla_emitters.dialects.mlir.llvm.functions import (
+    C_CONVENTION,
+    CALLING_CONVENTIONS,
+    CallingConventionAttr,
+    FuncOp,
+    words,
+)
 from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr
 from xla_emitters.dialects.mlir.llvm.values import NO_FLAGS
 
@@ -275,7 +279,7 @@ class CallOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CallOp:
-        convention = parser.parse_optional_keyword_in(upstream.LLVM_CALLING_CONVS) or "ccc"
+        convention = parser.parse_optional_keyword_in(CALLING_CONVENTIONS) or "ccc"
         kinds = {kind.value: kind for kind in TailCallKind if kind is not TailCallKind.NONE}
         kind = parser.parse_optional_keyword_in(kinds)
         callee = parser.parse_optional_symbol_name()

@@ -27,38 +27,98 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.llvm import (
-    CallingConventionAttr,
     FramePointerKindAttr,
-    LinkageAttr,
     LLVMArrayType,
     LLVMFunctionType,
     LLVMVoidType,
     TargetFeaturesAttr,
 )
-from xdsl.ir import Attribute, Region, TypedAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, Region, TypedAttribute
 from xdsl.irdl import (
     IRDLOperation,
+    irdl_attr_definition,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
     traits_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.mlir.function_syntax import parse_func_op_like, print_func_op_like
 from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr, UnwindTableKindAttr, VScaleRangeAttr
-from xla_emitters.dialects.xdsl_patches.function_syntax import parse_func_op_like, print_func_op_like
+
+CALLING_CONVENTIONS = frozenset(
+    (*upstream.LLVM_CALLING_CONVS, "ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11")
+)
+"""MLIR's words for calling conventions: xDSL's, and those that it does not know, except those of other processors."""
+
+
+@irdl_attr_definition
+class CallingConventionAttr(ParametrizedAttribute):
+    """`#llvm.cconv<ptx_kernelcc>`: xDSL's knows no kernels."""
+
+    name = "llvm.cconv"
+
+    convention: StringAttr
+
+    def __init__(self, convention: str):
+        super().__init__(StringAttr(convention))
+
+    @property
+    def cconv_name(self) -> str:
+        return self.convention.data
+
+    def verify(self) -> None:
+        if self.cconv_name not in CALLING_CONVENTIONS:
+            raise VerifyException(f"there is no calling convention '{self.cconv_name}'")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            return [StringAttr(parser.parse_identifier())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.cconv_name}>")
+
+
+_LINKAGES = (
+    "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
+)
+
+
+@irdl_attr_definition
+class LinkageAttr(ParametrizedAttribute):
+    """`#llvm.linkage<internal>`, as MLIR prints it; xDSL's puts the word in quotes. Reads both."""
+
+    name = "llvm.linkage"
+
+    linkage: StringAttr
+
+    def __init__(self, linkage: str):
+        super().__init__(StringAttr(linkage))
+
+    def verify(self) -> None:
+        if self.linkage.data not in _LINKAGES.split():
+            raise VerifyException(f"there is no linkage '{self.linkage.data}'")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            word = parser.parse_optional_str_literal()
+            return [StringAttr(parser.parse_identifier() if word is None else word)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.linkage.data}>")
+
 
 EXTERNAL = LinkageAttr("external")
 """External linkage: visible to other modules."""
 
 C_CONVENTION = CallingConventionAttr("ccc")
-_LINKAGES = (
-    "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
-)
 
 # Keywords by number; 0 has none.
 _VISIBILITIES = ("", "hidden", "protected")
@@ -167,7 +227,7 @@ class FuncOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
         linkage = parser.parse_optional_keyword_in(_LINKAGES.split()) or "external"
-        convention = parser.parse_optional_keyword_in(upstream.LLVM_CALLING_CONVS) or "ccc"
+        convention = parser.parse_optional_keyword_in(CALLING_CONVENTIONS) or "ccc"
         visibility = _parse_choice(parser, _VISIBILITIES)
         unnamed = _parse_choice(parser, _UNNAMED)
         start = parser.pos

@@ -407,11 +407,54 @@ class UIToFPOp(CastOp):
     assembly_format = "(`nneg` $nonNeg^)? $arg attr-dict `:` type($arg) `to` type($result)"
 
 
+def _verify_conversion(op: upstream.GenericCastOp, source: str, target: str, direction: int) -> None:
+    """`direction`: 1 to a wider type, -1 to a narrower one, 0 to either."""
+    one, other = op.arg.type, op.result.type
+    (kind, bits), (other_kind, other_bits) = _kind_and_bits(one), _kind_and_bits(other)
+    if (kind, other_kind) != (source, target) or not have_compatible_shape(one, other):
+        raise VerifyException(f"converts {source}s to {target}s of the same shape, not {one} to {other}")
+    if (other_bits - bits) * direction < 0 or (direction and other_bits == bits):
+        raise VerifyException(f"{other} is not {'wider' if direction > 0 else 'narrower'} than {one}")
+
+
+def _kind_and_bits(value_type: Attribute) -> tuple[str, int]:
+    element = get_element_type_or_self(value_type)
+    if isinstance(element, AnyFloat):
+        return "float", element.bitwidth
+    if isinstance(element, IntegerType):
+        return "integer", element.bitwidth
+    return "other", 0
+
+
+class FPExtOp(upstream.FPExtOp):
+    """`llvm.fpext %x : f16 to f32`"""
+
+    def verify_(self) -> None:
+        super().verify_()
+        _verify_conversion(self, "float", "float", 1)
+
+
+class FPTruncOp(upstream.FPTruncOp):
+    """`llvm.fptrunc %x : f32 to f16`"""
+
+    def verify_(self) -> None:
+        super().verify_()
+        _verify_conversion(self, "float", "float", -1)
+
+
+class SIToFPOp(upstream.SIToFPOp):
+    """`llvm.sitofp %x : i32 to f32`"""
+
+    def verify_(self) -> None:
+        super().verify_()
+        _verify_conversion(self, "integer", "float", 0)
+
+
 FPToSIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptosi")
 FPToUIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptoui")
 AddrSpaceCastOp = op_of_family(PointerCastOp, "llvm.addrspacecast")
 
 OPERATIONS: tuple[type[IRDLOperation], ...] = (
     *(ConstantOp, ZeroOp, PoisonOp, FreezeOp, ExtractElementOp, ICmpOp, FCmpOp, SelectOp),
-    *(TruncOp, FPToSIOp, FPToUIOp, AddrSpaceCastOp, UIToFPOp),
+    *(TruncOp, FPExtOp, FPTruncOp, SIToFPOp, FPToSIOp, FPToUIOp, AddrSpaceCastOp, UIToFPOp),
 )

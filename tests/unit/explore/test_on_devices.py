@@ -11,7 +11,7 @@ from runtime.mutations import swap_operation
 from runtime.wrong_passes import row_name, wrong_op
 from tools_here import SASS, needs
 
-from xla_emitters.explore.check_devices import bisect_on_devices
+from xla_emitters.explore.bisect import bisect
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.tools.main import main
 
@@ -34,11 +34,11 @@ def chosen(mutations: Any) -> Any:
 
 
 def test_the_wrong_pass_is_named_with_its_device() -> None:
-    search, device = bisect_on_devices(parse_hlo(SUM), how={})
-    assert (search.culprit, device) == (None, None)
+    search = bisect(SUM)
+    assert (search.culprit, search.device) == (None, None)
     with wrong_op(12, chosen):
-        search, device = bisect_on_devices(parse_hlo(SUM), how={})
-    assert device == 0
+        search = bisect(parse_hlo(SUM))
+    assert search.device == 0
     assert search.culprit is not None
     assert (search.culprit.kernel, search.culprit.name) == ("y", row_name(12))
 

@@ -7,40 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from xla_emitters.runtime.entry_cache import EntryCache
+from xla_emitters.runtime.cache import Cache
 
 KEYS = ["ab" + "0" * 62, "ab" + "1" * 62, "cd" + "0" * 62]
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> EntryCache:
-    return EntryCache(tmp_path / "entries", 1000)
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "entries", 1000)
 
 
-def test_an_entry_is_found_under_its_key(cache: EntryCache) -> None:
+def test_an_entry_is_found_under_its_key(cache: Cache) -> None:
     assert cache.get(KEYS[0]) is None
     cache.put(KEYS[0], b"one\ntwo\x00")
     assert cache.get(KEYS[0]) == b"one\ntwo\x00"
     assert cache.get(KEYS[1]) is None
 
 
-def test_keys_with_a_beginning(cache: EntryCache) -> None:
-    for key in KEYS:
-        cache.put(key, b"x")
-    assert sorted(cache.keys("ab")) == KEYS[:2]
-    assert cache.keys("ab1") == [KEYS[1]]
-    assert cache.keys("ee") == []
-
-
 @pytest.mark.parametrize("damage", [b"", b"no digest", b"0" * 64 + b"\nother"])
-def test_what_was_not_written_goes_away(cache: EntryCache, damage: bytes) -> None:
+def test_what_was_not_written_goes_away(cache: Cache, damage: bytes) -> None:
     cache.put(KEYS[0], b"one")
     cache.path(KEYS[0]).write_bytes(damage)
     assert cache.get(KEYS[0]) is None
     assert not cache.path(KEYS[0]).exists()
 
 
-def test_the_longest_unused_go_beyond_the_limit(cache: EntryCache) -> None:
+def test_the_longest_unused_go_beyond_the_limit(cache: Cache) -> None:
     for number, key in enumerate(KEYS[:2]):
         cache.put(key, b"x" * 400)
         os.utime(cache.path(key), (1000 + number, 1000 + number))
@@ -51,7 +43,7 @@ def test_the_longest_unused_go_beyond_the_limit(cache: EntryCache) -> None:
 
 def test_a_directory_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
-    cache = EntryCache(tmp_path / "file", 1000)
+    cache = Cache(tmp_path / "file", 1000)
     cache.put(KEYS[0], b"one")
     assert cache.get(KEYS[0]) is None
     assert cache.size() == (0, 0)

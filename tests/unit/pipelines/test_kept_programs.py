@@ -11,9 +11,10 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.pipelines import compiler, kept_programs
+from xla_emitters.pipelines.kept_programs import get_program, put_program
 from xla_emitters.program import Program
-from xla_emitters.runtime import program_cache
-from xla_emitters.runtime.program_cache import ProgramCache, key_of, open_cache
+from xla_emitters.runtime import cache as cache_module
+from xla_emitters.runtime.cache import PROGRAMS, Cache, key_of
 from xla_emitters.tools.main import main
 
 NEGATE = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
@@ -32,7 +33,7 @@ def program(stage: str = "llvm-dialect", **options: object) -> Program:
 
 def forgotten() -> None:
     """As if another process came: nothing is in memory."""
-    program_cache._OPEN.clear()
+    kept_programs._HELD.clear()
 
 
 @pytest.fixture
@@ -46,12 +47,14 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_what_is_put_is_got_from_memory_and_from_disk(directory: Path) -> None:
     made = program(record="passes")
-    ProgramCache(directory).put("aa11", made)
-    got = ProgramCache(directory).get("aa11")
+    put_program(Cache.of(PROGRAMS), "aa11", made)
+    forgotten()
+    got = get_program(Cache.of(PROGRAMS), "aa11")
+    assert got is not None
     assert got == made
     assert got.traces == made.traces
     assert got.trace["flat"].ir == made.trace["flat"].ir
-    assert ProgramCache(directory).get("bb22") is None
+    assert get_program(Cache.of(PROGRAMS), "bb22") is None
 
 
 def test_a_key_is_of_all_parts_and_their_borders() -> None:
@@ -91,7 +94,7 @@ def test_another_text_or_another_compiler_is_another_answer(
     xe.compile(path, stage="flat")
     path.write_text(NEGATE.read_text().replace("negate(", "abs("))
     assert "math.absf" in xe.compile(path, stage="flat").trace["flat"].ir
-    monkeypatch.setattr(kept_programs, "own_fingerprint", lambda: "another version")
+    monkeypatch.setattr(cache_module, "own_fingerprint", lambda: "another version")
     xe.compile(path, stage="flat")
     assert len(compiled) == 3
 
@@ -103,10 +106,10 @@ def test_another_xdsl_is_another_compiler(monkeypatch: pytest.MonkeyPatch, tmp_p
         (tmp_path / version / "xdsl" / "__init__.py").touch()
         (tmp_path / version / f"xdsl-{version}.dist-info").mkdir()
         spec = SimpleNamespace(origin=str(tmp_path / version / "xdsl" / "__init__.py"))
-        monkeypatch.setattr(kept_programs, "find_spec", {"xdsl": spec}.get)
-        kept_programs.own_fingerprint.cache_clear()
-        found.add(kept_programs.own_fingerprint())
-    kept_programs.own_fingerprint.cache_clear()
+        monkeypatch.setattr(cache_module, "find_spec", {"xdsl": spec}.get)
+        cache_module.own_fingerprint.cache_clear()
+        found.add(cache_module.own_fingerprint())
+    cache_module.own_fingerprint.cache_clear()
     assert len(found) == 2
 
 
@@ -117,7 +120,7 @@ def test_another_xdsl_is_another_compiler(monkeypatch: pytest.MonkeyPatch, tmp_p
 )
 def test_a_damaged_entry_is_a_miss_and_goes_away(directory: Path, compiled: list[str], damage) -> None:
     first = xe.compile(NEGATE, stage="flat")
-    (entry,) = ProgramCache(directory).entries()
+    (entry,) = Cache.of(PROGRAMS).entries()
     entry.write_bytes(damage(entry.read_bytes()))
     forgotten()
     assert xe.compile(NEGATE, stage="flat") == first
@@ -135,18 +138,6 @@ def test_an_entry_of_another_schema_is_a_miss(directory: Path, compiled: list[st
     assert len(compiled) == 2
 
 
-def test_the_longest_unused_go_first(directory: Path) -> None:
-    made = program("flat")
-    cache = ProgramCache(directory)
-    for number, key in enumerate(("aa", "bb", "cc")):
-        cache.put(key, made)
-        os.utime(cache._path(key), (1000 + number, 1000 + number))
-    size = cache.size()[1] // 3
-    assert ProgramCache(directory).get("aa") == made  # used now
-    ProgramCache(directory, limit=3 * size).put("dd", made)
-    assert {path.name for path in cache.entries()} == {"aa", "cc", "dd"}
-
-
 def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.delenv("XLA_EMITTERS_DISABLE_CACHE", raising=False)
@@ -157,7 +148,6 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
 
 def test_it_can_be_turned_off(directory: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_EMITTERS_DISABLE_CACHE", "1")
-    assert open_cache() is None
     for _ in range(2):
         xe.compile(NEGATE, stage="flat")
     assert len(compiled) == 2
@@ -184,12 +174,12 @@ def test_dumps_and_prints_bypass_it(directory: Path, compiled: list[str], tmp_pa
 
 def write_and_read(directory: str, made: dict[str, object], number: int) -> int:
     """One of several processes that use one directory: entries come and go while it works."""
-    cache = ProgramCache(Path(directory), limit=60_000)
-    kept = Program.from_json(made)
+    cache, kept = Cache(Path(directory), limit=60_000), Program.from_json(made)
     wrong = 0
     for turn in range(30):
-        cache.put(f"{(number + turn) % 4}0", kept)
-        got = ProgramCache(Path(directory)).get(f"{turn % 4}0")
+        put_program(cache, f"{(number + turn) % 4}0", kept)
+        forgotten()
+        got = get_program(cache, f"{turn % 4}0")
         wrong += got is not None and got != kept
     return wrong
 
@@ -207,4 +197,4 @@ def test_info_and_clear(directory: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.splitlines()[:2] == [f"directory  {directory}", "programs   1"]
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out == f"1 program removed from {directory}\n"
-    assert ProgramCache(directory).size() == (0, 0)
+    assert Cache.of(PROGRAMS).size() == (0, 0)

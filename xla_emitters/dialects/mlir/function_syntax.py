@@ -3,7 +3,7 @@
     func.func private @f(tensor<4xf32> {xla.slice_index = 0 : index}, index {xla.range = [0 : index, 3 : index]}) -> f32
 
 xDSL reads and drops the dictionaries of arguments without names, and prints a declaration without those of arguments or results.
-`behaviour.py` replaces xDSL's functions by these two, which have the same parameters.
+`parse_func_op_like` and `print_func_op_like` have the parameters of xDSL's functions of these names.
 Source: MLIR 22, function interfaces.
 """
 

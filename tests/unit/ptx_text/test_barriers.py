@@ -1,0 +1,229 @@
+"""Barriers of some threads, `mbarrier`, and copies that complete them: who waits, who has arrived, what is ordered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from unit.ptx_text.one_instruction import HEAD
+
+from xla_emitters.errors import ExecutionError, Unsupported, XlaEmittersError
+from xla_emitters.explore.any_ptx import PtxKernel, launch_of
+
+START = """.visible .entry k(.param .u64 p, .param .u64 q) {
+  .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<9>; .shared .align 16 .b8 s[2048]; .shared .align 8 .b64 bar;
+  ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r3, bar;
+  mad.wide.u32 %rd3, %r1, 4, %rd1; mad.wide.u32 %rd4, %r1, 4, %rd2; mad.lo.u32 %r4, %r1, 4, %r2;
+"""
+INIT = "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared::cta.b64 [%r3], {count}; bar.sync 0;"
+WAIT = """
+W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], {parity}; @!%p2 bra W;
+"""
+
+
+def executed(body: str, threads: int = 128, blocks: int = 1, more: str = "") -> np.ndarray:
+    """What the second array holds afterwards; the first is 0, 1, 2 ... The sanitizer watches."""
+    kernel = PtxKernel.read(HEAD + more + START + body + " ret; }", "b.ptx")
+    arrays = [np.arange(threads, dtype=np.uint32), np.zeros(threads, np.uint32)]
+    launch = launch_of(f"{blocks}x{threads}")[0]
+    verdict = kernel.check(arrays, launch, most_iterations=1000)
+    if not verdict.ok:
+        raise ExecutionError("\n".join(verdict.details), stage="simt")
+    return kernel.run(arrays, launch)[1]
+
+
+def test_a_barrier_of_some_threads() -> None:
+    """Each half of the block has its own barrier and mirrors its half."""
+    body = """
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; shr.u32 %r6, %r1, 6; add.u32 %r7, %r6, 1;
+      setp.lt.u32 %p1, %r1, 64; @%p1 bra A; bar.sync 2, 64; bra B; A: bar.sync 1, 64; B:
+      xor.b32 %r8, %r1, 63; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;
+    """
+    np.testing.assert_array_equal(executed(body), np.arange(128) ^ 63)
+
+
+def test_arrivals_are_counted() -> None:
+    """The first half arrives and goes on; the second half waits for it."""
+    body = """
+      setp.lt.u32 %p1, %r1, 64; @!%p1 bra SECOND;
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; bar.arrive 3, 128; bra END;
+      SECOND: bar.sync 3, 128; ld.shared.u32 %r10, [%r4+-256]; st.global.u32 [%rd4], %r10; END:
+    """
+    np.testing.assert_array_equal(executed(body), np.concatenate([np.zeros(64), np.arange(64)]))
+
+
+def test_reductions_of_some_threads() -> None:
+    body = """
+      setp.lt.u32 %p1, %r1, 64; setp.lt.u32 %p3, %r1, 5; mov.u32 %r10, 0; @!%p1 bra END;
+      bar.red.popc.u32 %r10, 1, 64, %p3; END: st.global.u32 [%rd4], %r10;
+    """
+    np.testing.assert_array_equal(executed(body), np.where(np.arange(128) < 64, 5, 0))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("setp.lt.u32 %p1, %r1, 64; @%p1 bar.sync 1, 128;", "waits for 64 threads, which are in another branch"),
+        ("bar.sync 16;", "16 is no number of a barrier"),
+        ("bar.sync 1, 32;", "is reached by more than 32 threads"),
+        ("setp.lt.u32 %p1, %r1, 33; @%p1 bar.sync 0;", "is not reached with the other threads of the block"),
+        ("bar.sync 1, 33;", "multiples of 32"),
+        ("mbarrier.arrive.shared.b64 %rd5, [%r3];", "which no thread wrote"),
+        (INIT.format(count=64) + "mbarrier.arrive.shared.b64 %rd5, [%r3];", "more often than the barrier expects"),
+        ("add.u32 %r5, %r3, 4; mbarrier.init.shared.b64 [%r5], 1;", "not aligned to 8 bytes"),
+        (INIT.format(count=0), "expects no arrival"),
+        ("mbarrier.init.shared.b64 [%r3], 1, 2;", "takes 2 operands"),
+        (INIT.format(count=1) + WAIT.format(parity=0), "never ends|more than 1000 rounds"),
+    ],
+)
+def test_faults(body: str, message: str) -> None:
+    with pytest.raises(XlaEmittersError, match=message):
+        executed(body)
+
+
+def test_a_barrier_in_memory() -> None:
+    """Everybody arrives, and waits for the phase: what others wrote before is there. Two phases, by parity and by token."""
+    body = (
+        INIT.format(count=128)
+        + """
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; mbarrier.arrive.release.cta.shared::cta.b64 %rd5, [%r3];
+    """
+        + WAIT.format(parity=0)
+        + """
+      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9];
+      mbarrier.arrive.shared.b64 %rd6, [%r3];
+      V: mbarrier.test_wait.shared.b64 %p2, [%r3], %rd6; @!%p2 bra V;
+      st.shared.u32 [%r4], %r10; st.global.u32 [%rd4], %r10;
+    """
+    )
+    np.testing.assert_array_equal(executed(body, blocks=1), np.arange(128) ^ 127)
+
+
+def test_without_the_wait_it_is_a_race() -> None:
+    body = (
+        INIT.format(count=128)
+        + """
+      st.shared.u32 [%r4], %r1; mbarrier.arrive.shared.b64 %rd5, [%r3];
+      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9];
+    """
+    )
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body)
+
+
+def test_counts_of_arrivals_and_tokens() -> None:
+    body = (
+        INIT.format(count=300)
+        + """
+      setp.eq.u32 %p1, %r1, 0; @!%p1 bra END; mbarrier.arrive.shared.b64 %rd5, [%r3], 100;
+      mbarrier.arrive.shared.b64 %rd6, [%r3], 100; mbarrier.pending_count.b64 %r5, %rd5; mbarrier.pending_count.b64 %r6, %rd6;
+      st.global.u32 [%rd2], %r5; st.global.u32 [%rd2+4], %r6;
+      mbarrier.test_wait.parity.shared.b64 %p3, [%r3], 0; selp.u32 %r7, 1, 2, %p3; st.global.u32 [%rd2+8], %r7;
+      mbarrier.arrive_drop.shared.b64 %rd6, [%r3], 100;
+      mbarrier.test_wait.parity.shared.b64 %p3, [%r3], 0; selp.u32 %r7, 1, 2, %p3; st.global.u32 [%rd2+12], %r7;
+      mbarrier.arrive.shared.b64 %rd6, [%r3]; mbarrier.pending_count.b64 %r6, %rd6; st.global.u32 [%rd2+16], %r6;
+      mbarrier.inval.shared.b64 [%r3]; END:
+    """
+    )
+    assert executed(body)[:5].tolist() == [300, 200, 2, 1, 200]
+
+
+def test_a_bulk_copy_completes_a_barrier() -> None:
+    """One thread expects 512 bytes and copies them; all wait, then one writes them back, mirrored by words."""
+    body = (
+        INIT.format(count=1)
+        + """
+      @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+      @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 512, [%r3];
+    """
+        + WAIT.format(parity=0)
+        + """
+      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; add.u32 %r11, %r4, 1024;
+      st.shared.u32 [%r11], %r10; bar.sync 0; add.u32 %r12, %r2, 1024;
+      @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r12], 512;
+      @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group.read 0;
+    """
+    )
+    np.testing.assert_array_equal(executed(body), np.arange(128) ^ 127)
+
+
+def test_a_copy_of_other_bytes_than_expected_is_waited_for_in_vain() -> None:
+    body = (
+        INIT.format(count=1)
+        + """
+      @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+      @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 256, [%r3];
+    """
+        + WAIT.format(parity=0)
+    )
+    with pytest.raises(ExecutionError, match=r"never ends|more than 1000 rounds"):
+        executed(body)
+    with pytest.raises(ExecutionError, match="no multiple of 16"):
+        executed(body.replace("256", "250"))
+
+
+def test_threads_that_wait_for_another_branch_are_refused() -> None:
+    """Lanes run in lockstep: one warp that waits for what another one does later cannot be run."""
+    body = (
+        INIT.format(count=64)
+        + """
+      setp.lt.u32 %p4, %r1, 64; @%p4 bra CONSUMER; mbarrier.arrive.shared.b64 %rd5, [%r3]; bra END; CONSUMER:
+    """
+        + WAIT.format(parity=0)
+        + "END:"
+    )
+    with pytest.raises((Unsupported, ExecutionError), match="another branch") as caught:
+        executed(body)
+    assert "another branch" in str(caught.value)
+
+
+def test_asynchronous_copies_arrive() -> None:
+    body = (
+        INIT.format(count=128)
+        + """
+      cp.async.ca.shared.global [%r4], [%rd3], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];
+    """
+        + WAIT.format(parity=0)
+        + "ld.shared.u32 %r10, [%r4]; st.global.u32 [%rd4], %r10;"
+    )
+    np.testing.assert_array_equal(executed(body), np.arange(128))
+
+
+def test_a_block_is_its_own_cluster() -> None:
+    body = """
+      st.shared.u32 [%r4], %r1; barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+      mov.u32 %r5, 0; mapa.shared::cluster.u32 %r6, %r2, %r5; xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r6;
+      ld.shared::cluster.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;
+    """
+    np.testing.assert_array_equal(executed(body), np.arange(128) ^ 127)
+    with pytest.raises(Unsupported, match="a cluster of several blocks") as caught:
+        PtxKernel.read(HEAD + ".entry k() .reqnctapercluster 2 { ret; }", "c.ptx").run([], launch_of("2x32")[0])
+    assert caught.value.place is not None
+
+
+EXCHANGE = """
+  st.shared.u32 [%r4], %r1; {sync}
+  xor.b32 %r8, %r1, {mask}; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;
+"""
+ALL_READ = """
+  setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], %r1; bar.sync 0; {who} bra NOT;
+  ld.shared.u32 %r10, [%r2]; NOT: bar.warp.sync -1; @%p1 st.shared.u32 [%r2], 7;
+"""
+
+
+def test_a_barrier_of_a_warp_orders_its_threads() -> None:
+    np.testing.assert_array_equal(executed(EXCHANGE.format(sync="bar.warp.sync -1;", mask=31)), np.arange(128) ^ 31)
+    for sync, mask in (("", 31), ("bar.warp.sync -1;", 32)):
+        with pytest.raises(ExecutionError, match="a race"):
+            executed(EXCHANGE.format(sync=sync, mask=mask))
+    # A word that many threads of a warp have read may be written after the barrier, but not if another warp has read it too.
+    executed(ALL_READ.format(who="setp.ge.u32 %p3, %r1, 32; @%p3"))
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(ALL_READ.format(who="setp.ge.u32 %p3, %r1, 33; @%p3"))
+
+
+def test_a_barrier_of_the_block_orders_what_barriers_of_warps_do_not() -> None:
+    body = "bar.warp.sync -1; st.shared.u32 [%r4], %r1; bar.warp.sync -1; bar.sync 0; bar.warp.sync -1;"
+    body += "xor.b32 %r8, %r1, 96; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;"
+    np.testing.assert_array_equal(executed(body, blocks=1), np.arange(128) ^ 96)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body.replace("bar.sync 0;", ""))

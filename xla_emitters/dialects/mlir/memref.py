@@ -1,0 +1,250 @@
+"""The `memref` dialect: xDSL's, with completed ops in place of some of its own.
+
+    %r = memref.load %m[%i] {alignment = 4 : i64} : memref<64xf32>
+    %o = memref.atomic_rmw addf %x, %m[%i] : (f32, memref<64xf32>) -> f32
+    memref.global "private" constant @g : memref<4xf32> = dense<1.0> {alignment = 64 : i64}
+
+Completed, with the reason:
+  load, store     no alignment
+  atomic_rmw      the number of the kind in place of its word, any number
+  global          needs a visibility and a value
+  dim             any dimension
+  rank, cast, memory_space_cast, copy, extract_aligned_pointer_as_index    the generic form alone
+Source: MLIR 22, memref dialect.
+"""
+
+from __future__ import annotations
+
+from typing import Self, cast
+
+from xdsl.dialects import memref as upstream
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    UnrankedMemRefType,
+    i64,
+)
+from xdsl.dialects.memref import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, base, eq, opt_prop_def
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.completion import completed, dialect_of
+from xla_emitters.dialects.mlir.arith import verify_number
+
+PRIVATE = StringAttr("private")
+
+
+@completed
+class LoadOp(upstream.LoadOp):
+    """One element of a buffer; `alignment` is in bytes."""
+
+    alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
+
+
+@completed
+class StoreOp(upstream.StoreOp):
+    """Writes one element of a buffer; `alignment` is in bytes."""
+
+    alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
+
+
+ATOMIC_KINDS = (
+    *("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu"),
+    *("minimumf", "minnumf", "mins", "minu", "mulf", "muli", "ori", "xori"),
+)
+"""Word of the kind of an atomic update, by number."""
+
+
+@irdl_custom_directive
+class AtomicKind(CustomDirective):
+    """A word for the kind of a `memref.atomic_rmw`."""
+
+    kind: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        if (word := parser.parse_identifier()) not in ATOMIC_KINDS:
+            parser.raise_error(f"expected one of {', '.join(ATOMIC_KINDS)}", start, parser.pos)
+        self.kind.set(state, IntegerAttr(ATOMIC_KINDS.index(word), 64))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        kind = self.kind.get(op)
+        assert isa(kind, IntegerAttr)
+        state.print_whitespace(printer)
+        printer.print_string(ATOMIC_KINDS[kind.value.data])
+
+
+@completed
+class AtomicRMWOp(upstream.AtomicRMWOp):
+    """Updates one element of a buffer at once; the result is what it was."""
+
+    assembly_format = (
+        "custom<AtomicKind>($kind) $value `,` $memref `[` $indices `]` attr-dict"
+        " `:` `(` type($value) `,` type($memref) `)` `->` type($result)"
+    )
+    custom_directives = (AtomicKind,)
+
+    def verify_(self) -> None:
+        verify_number("kind", self.kind, ATOMIC_KINDS)
+
+
+class DimOp(upstream.DimOp):
+    """The extent of a dimension that the buffer has. For MLIR another one is undefined behaviour; passes here ask the type."""
+
+    def verify_(self) -> None:
+        super().verify_()
+        number, buffer = ConstantLike.get_constant_value(self.index), self.source.type
+        if isinstance(number, IntegerAttr) and isa(buffer, MemRefType):
+            if not 0 <= number.value.data < buffer.get_num_dims():
+                raise VerifyException(f"{buffer} has no dimension {number.value.data}")
+
+
+@completed
+class RankOp(upstream.RankOp):
+    """The number of dimensions of a buffer."""
+
+    assembly_format = "$source attr-dict `:` type($source)"
+
+    @staticmethod
+    def from_memref(memref: Operation | SSAValue) -> RankOp:
+        return RankOp.build(operands=[memref], result_types=[IndexType()])
+
+
+@completed
+class CastOp(upstream.CastOp):
+    """The same buffer as another type that describes it."""
+
+    assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
+
+    @staticmethod
+    def get(source: SSAValue | Operation, type: MemRefType | UnrankedMemRefType) -> CastOp:  # noqa: A002  # xDSL's name
+        return CastOp.build(operands=[source], result_types=[type])
+
+
+@completed
+class MemorySpaceCastOp(upstream.MemorySpaceCastOp):
+    """The same buffer in another memory space."""
+
+    assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
+
+    @staticmethod
+    def from_type_and_target_space(
+        source: SSAValue | Operation,
+        type: MemRefType,  # noqa: A002  # xDSL's name
+        dest_memory_space: Attribute,
+    ) -> MemorySpaceCastOp:
+        dest = MemRefType(type.element_type, type.get_shape(), type.layout, dest_memory_space)
+        return MemorySpaceCastOp(source, dest)
+
+
+@completed
+class CopyOp(upstream.CopyOp):
+    """Copies all elements of a buffer into another of its shape."""
+
+    assembly_format = "$source `,` $destination attr-dict `:` type($source) `to` type($destination)"
+
+
+@completed
+class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp):
+    """The address of a buffer."""
+
+    assembly_format = "$source attr-dict `:` type($source) `->` type($aligned_pointer)"
+
+    @staticmethod
+    def get(source: SSAValue | Operation) -> ExtractAlignedPointerAsIndexOp:
+        return ExtractAlignedPointerAsIndexOp.build(operands=[source], result_types=[IndexType()])
+
+
+@completed
+class GlobalOp(upstream.GlobalOp):
+    """A buffer of the module; without a value it is declared here and defined elsewhere."""
+
+    sym_visibility = opt_prop_def(StringAttr)
+    initial_value = opt_prop_def(base(UnitAttr) | base(DenseIntOrFPElementsAttr))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties: dict[str, Attribute] = {}
+        if (visibility := parser.parse_optional_str_literal()) is not None:
+            properties["sym_visibility"] = StringAttr(visibility)
+        if parser.parse_optional_keyword("constant"):
+            properties["constant"] = UnitAttr()
+        properties["sym_name"] = parser.parse_symbol_name()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        properties["type"] = memref_type = parser.parse_type()
+        if not isa(memref_type, MemRefType):
+            parser.raise_error("expected a memref type", start, parser.pos)
+        if parser.parse_optional_punctuation("="):
+            if parser.parse_optional_keyword("uninitialized"):
+                properties["initial_value"] = UnitAttr()
+            else:
+                parser.parse_keyword("dense")
+                held = cast("TensorType[AnyDenseElement]", TensorType(memref_type.element_type, memref_type.shape))
+                properties["initial_value"] = parser.parse_dense_int_or_fp_elements_attr(held)
+        attributes = parser.parse_optional_attr_dict()
+        if (alignment := attributes.pop("alignment", None)) is not None:
+            properties["alignment"] = alignment
+        return cls.create(properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        if self.sym_visibility is not None:
+            printer.print_string(" ")
+            printer.print_attribute(self.sym_visibility)
+        printer.print_string(" constant " if self.constant is not None else " ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
+        if isinstance(self.initial_value, UnitAttr):
+            printer.print_string(" = uninitialized")
+        elif self.initial_value is not None:
+            printer.print_string(" = ")
+            self.initial_value.print_without_type(printer)
+        printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
+
+    @staticmethod
+    def get(
+        sym_name: StringAttr,
+        sym_type: Attribute,
+        initial_value: Attribute,
+        sym_visibility: StringAttr = PRIVATE,
+        constant: UnitAttr | None = None,
+        alignment: int | IntegerAttr | None = None,
+    ) -> GlobalOp:
+        return GlobalOp.build(
+            properties={
+                "sym_name": sym_name,
+                "type": sym_type,
+                "initial_value": initial_value,
+                "sym_visibility": sym_visibility,
+                "constant": constant,
+                "alignment": IntegerAttr(alignment, 64) if isinstance(alignment, int) else alignment,
+            }
+        )
+
+
+MEMREF = dialect_of(
+    upstream.MemRef,
+    (
+        *(LoadOp, StoreOp, AtomicRMWOp, DimOp, RankOp, CastOp, MemorySpaceCastOp, CopyOp),
+        *(ExtractAlignedPointerAsIndexOp, GlobalOp),
+    ),
+)

@@ -1,0 +1,74 @@
+"""The shapes and types of `mma.sync`, by its mnemonic.
+
+    Mma.of("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32").registers            (4, 2, 4)
+
+Source: PTX ISA 8.8, 9.7.14.5 "mma".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+WARP_SIZE = 32
+BITS = {"f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4}
+"""Type of an operand -> bits of an element."""
+SHAPES = {
+    **dict.fromkeys(("f16", "bf16"), ((16, 8), (16, 16))),
+    "tf32": ((16, 4), (16, 8)),
+    "f64": ((8, 4), (16, 4), (16, 8), (16, 16)),
+    **dict.fromkeys(("s8", "u8"), ((8, 16), (16, 16), (16, 32))),
+    **dict.fromkeys(("s4", "u4"), ((8, 32), (16, 32), (16, 64))),
+    **dict.fromkeys(("e4m3", "e5m2"), ((16, 16), (16, 32))),
+}
+"""Type of A -> (rows of A, columns of A); B has 8 columns."""
+_NAME = re.compile(
+    r"mma\.sync\.aligned\.m(\d+)n8k(\d+)\.row\.col(\.satfinite)?\.(f16|f32|f64|s32)\.(\w+)\.(\w+)\.(f16|f32|f64|s32)"
+)
+
+
+@dataclass(frozen=True)
+class Mma:
+    """The shape and types of one `mma`; A, B: bits of an element's type. to: of C and D."""
+
+    rows: int
+    depth: int
+    a: str
+    b: str
+    to: str
+    saturates: bool
+
+    @classmethod
+    def of(cls, name: str) -> Mma | None:
+        """The instruction of that mnemonic; None for another one."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        rows, depth, saturates, to, a, b, of = match.groups()
+        found = cls(int(rows), int(depth), a, b, to, saturates is not None)
+        is_integer, family = (
+            a[0] in "su",
+            {a, b} <= {"s8", "u8"} or {a, b} <= {"s4", "u4"} or {a, b} <= {"e4m3", "e5m2"},
+        )
+        results = (
+            ("s32",)
+            if is_integer
+            else ("f64",)
+            if a == "f64"
+            else ("f32",)
+            if a in ("tf32", "bf16")
+            else ("f16", "f32")
+        )
+        fits = (found.rows, found.depth) in SHAPES.get(a, ()) and (a == b or family) and of == to and to in results
+        return found if (fits and saturates is None) or (fits and is_integer) else None
+
+    @property
+    def registers(self) -> tuple[int, int, int]:
+        """How many registers of each lane hold A, B, and C: of 32 bits, or of 64 for f64."""
+        each = max(32, BITS[self.a])
+        of_c = self.rows * 8 // WARP_SIZE // (2 if self.to == "f16" else 1)
+        return (
+            self.rows * self.depth * BITS[self.a] // WARP_SIZE // each,
+            self.depth * 8 * BITS[self.b] // WARP_SIZE // each,
+            of_c,
+        )
