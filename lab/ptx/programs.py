@@ -8,22 +8,12 @@ import numpy as np
 from runtime.programs_table import KnownProgram, difference, programs
 from unit.runtime.fake_gpu import fake_cupy
 
-<<<<<<< HEAD
 from lab.ptx.rows import Row
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
-=======
-from unit.runtime.fake_gpu import fake_cupy  # noqa: E402
-
-import xla_emitters as xe  # noqa: E402
-from xla_emitters.errors import XlaEmittersError  # noqa: E402
-from xla_emitters.explore.verdict import reference_of  # noqa: E402
-from xla_emitters.pipelines.program_gpu import GpuProgram  # noqa: E402
-from xla_emitters.pipelines.program_inputs import drawn_inputs  # noqa: E402
->>>>>>> main
 
 
 def rows(every: int, first: int) -> Iterator[Row]:

@@ -19,14 +19,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Attribute
 
 from xla_emitters.dtypes import Array
-<<<<<<< HEAD
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
-from xla_emitters.explore.check import Verdict, blocks_to_run
-=======
-from xla_emitters.errors import DataError, ExecutionError, UsageError
 from xla_emitters.explore.module_stages import blocks_to_run
 from xla_emitters.explore.verdict import Verdict
->>>>>>> main
 from xla_emitters.program import Launch
 from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
 from xla_emitters.ptx_text.emitter import TYPES, bits_of
