@@ -177,9 +177,8 @@ class IRParser(Parser):
     def _parse_dense_literal_type(self) -> Any:
         # xDSL makes the constraint anew for each attribute.
         start = self.pos
-        found: Any = self.parse_optional_type()
-        if isinstance(found, TensorType | VectorType | MemRefType):
-            shaped: Any = found
+        shaped: Any = self.parse_optional_type()
+        if type(shaped) in (TensorType, VectorType, MemRefType):
             is_numeric = isinstance(shaped.element_type, IntegerType | IndexType | AnyFloat | ComplexType)
             if is_numeric and DYNAMIC_INDEX not in shaped.get_shape():
                 return shaped

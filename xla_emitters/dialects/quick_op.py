@@ -26,7 +26,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue, Use
@@ -228,7 +228,7 @@ def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any]) -> lis
         return []
     found: list[Any] = []
     for each, count in zip(given, counts, strict=True):
-        kind: Any = type(each)
+        kind = cast(Any, type)(each)
         if kind is QuickResult or isinstance(each, wanted):
             if kind is QuickResult and wanted is not SSAValue:
                 return None
@@ -399,10 +399,11 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
     # ---- reading and erasing ------------------------------------------------------------------------------------------------------
 
     __hash__ = object.__hash__
-    __eq__: Any = object.__eq__
-    next_op: Any = property(attrgetter("_next_op"))
-    prev_op: Any = property(attrgetter("_prev_op"))
-    successor_uses: Any = property(attrgetter("_successor_uses"))
+    if not TYPE_CHECKING:
+        next_op = property(attrgetter("_next_op"))
+        prev_op = property(attrgetter("_prev_op"))
+        __eq__ = object.__eq__
+        successor_uses = property(attrgetter("_successor_uses"))
 
     @property
     def operands(self) -> OpOperands:

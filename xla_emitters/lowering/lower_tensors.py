@@ -38,6 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -415,7 +416,7 @@ def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.Constant
     if isa(wanted, ComplexType[AnyFloat]):
         parts = [float_attr(part, wanted.element_type) for part in _parts(value)[:2]]
         return complex.ConstantOp(ArrayAttr(parts), wanted)
-    number, kind = values_of(value)[0], value.get_element_type()
+    number, kind = values_of(value)[0], cast(Any, value.get_element_type())
     if isa(wanted, VectorType[IntegerType] | VectorType[AnyFloat]):
         return arith.ConstantOp(dense_of(wanted, [number]))
     return arith.ConstantOp(float_attr(number, kind) if isinstance(kind, AnyFloat) else IntegerAttr(number, kind))
@@ -423,7 +424,12 @@ def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.Constant
 
 def _parts(value: DenseIntOrFPElementsAttr) -> list[float]:
     """The parts of complex elements: real, imaginary, one element after the other."""
-    return [float(part) for pair in values_of(value) if isinstance(pair, tuple) for part in pair]
+    return [
+        float(part)
+        for pair in values_of(value)
+        if isinstance(pair, tuple)
+        for part in cast("tuple[float, float]", pair)
+    ]
 
 
 def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
