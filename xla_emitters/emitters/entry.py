@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
 from xla_emitters.dialects.mlir import func, gpu
@@ -112,7 +113,7 @@ def argument_attributes(argument: Argument) -> DictionaryAttr:
 def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func.FuncOp]) -> ModuleOp:
     """The kernel module: the entry, then the functions that it calls. Its data layout gives the width of an index."""
     ops: list[Operation] = [entry, *functions]
-    module = ModuleOp(ops, data_layout(view))
+    module = adopt(ModuleOp(ops, data_layout(view)))
     module.location = view.location
     return module
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.errors import XlaEmittersError

@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp
@@ -106,7 +107,9 @@ class ModuleBuilder:
             attributes[SKIPPED] = StringAttr(", ".join(skipped))
         if tables := self._stacks.text():
             attributes[STACK_TABLES] = StringAttr(tables)
-        module = ModuleOp(list(self.computations.values()), attributes, StringAttr(_identifier(self.program.name)))
+        module = adopt(
+            ModuleOp(list(self.computations.values()), attributes, StringAttr(_identifier(self.program.name)))
+        )
         module.location = self._location(self.program.name, self.program.attributes.at)
         return module
 

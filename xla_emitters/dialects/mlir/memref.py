@@ -44,23 +44,25 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.completion import completed, dialect_of
+from xla_emitters.dialects.float_bits import print_dense
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import verify_number
+from xla_emitters.dialects.quick_op import QuickOp
 
 PRIVATE = StringAttr("private")
 
 
 @completed
-class LoadOp(upstream.LoadOp):
+class LoadOp(upstream.LoadOp, QuickOp):
     """One element of a buffer; `alignment` is in bytes."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
 
 
 @completed
-class StoreOp(upstream.StoreOp):
+class StoreOp(upstream.StoreOp, QuickOp):
     """Writes one element of a buffer; `alignment` is in bytes."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
@@ -93,7 +95,7 @@ class AtomicKind(CustomDirective):
 
 
 @completed
-class AtomicRMWOp(upstream.AtomicRMWOp):
+class AtomicRMWOp(upstream.AtomicRMWOp, QuickOp):
     """Updates one element of a buffer at once; the result is what it was."""
 
     assembly_format = (
@@ -106,7 +108,7 @@ class AtomicRMWOp(upstream.AtomicRMWOp):
         verify_number("kind", self.kind, ATOMIC_KINDS)
 
 
-class DimOp(upstream.DimOp):
+class DimOp(upstream.DimOp, QuickOp):
     """The extent of a dimension that the buffer has. For MLIR another one is undefined behaviour; passes here ask the type."""
 
     def verify_(self) -> None:
@@ -118,7 +120,7 @@ class DimOp(upstream.DimOp):
 
 
 @completed
-class RankOp(upstream.RankOp):
+class RankOp(upstream.RankOp, QuickOp):
     """The number of dimensions of a buffer."""
 
     assembly_format = "$source attr-dict `:` type($source)"
@@ -129,7 +131,7 @@ class RankOp(upstream.RankOp):
 
 
 @completed
-class CastOp(upstream.CastOp):
+class CastOp(upstream.CastOp, QuickOp):
     """The same buffer as another type that describes it."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
@@ -140,7 +142,7 @@ class CastOp(upstream.CastOp):
 
 
 @completed
-class MemorySpaceCastOp(upstream.MemorySpaceCastOp):
+class MemorySpaceCastOp(upstream.MemorySpaceCastOp, QuickOp):
     """The same buffer in another memory space."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
@@ -156,14 +158,14 @@ class MemorySpaceCastOp(upstream.MemorySpaceCastOp):
 
 
 @completed
-class CopyOp(upstream.CopyOp):
+class CopyOp(upstream.CopyOp, QuickOp):
     """Copies all elements of a buffer into another of its shape."""
 
     assembly_format = "$source `,` $destination attr-dict `:` type($source) `to` type($destination)"
 
 
 @completed
-class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp):
+class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp, QuickOp):
     """The address of a buffer."""
 
     assembly_format = "$source attr-dict `:` type($source) `->` type($aligned_pointer)"
@@ -174,7 +176,7 @@ class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp):
 
 
 @completed
-class GlobalOp(upstream.GlobalOp):
+class GlobalOp(upstream.GlobalOp, QuickOp):
     """A buffer of the module; without a value it is declared here and defined elsewhere."""
 
     sym_visibility = opt_prop_def(StringAttr)
@@ -217,7 +219,7 @@ class GlobalOp(upstream.GlobalOp):
             printer.print_string(" = uninitialized")
         elif self.initial_value is not None:
             printer.print_string(" = ")
-            self.initial_value.print_without_type(printer)
+            print_dense(printer, self.initial_value)
         printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
 
     @staticmethod
@@ -247,4 +249,5 @@ MEMREF = dialect_of(
         *(LoadOp, StoreOp, AtomicRMWOp, DimOp, RankOp, CastOp, MemorySpaceCastOp, CopyOp),
         *(ExtractAlignedPointerAsIndexOp, GlobalOp),
     ),
+    names=globals(),
 )
