@@ -28,7 +28,7 @@ from xla_emitters.emitters import emit
 from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.errors import PluginError, Unsupported, UsageError
 from xla_emitters.functions import RealFunction, register_function
-from xla_emitters.library.functions import FUNCTIONS
+from xla_emitters.library.function_table import FUNCTIONS
 from xla_emitters.pipelines import pass_lists
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.bundle import Case, write_bundle

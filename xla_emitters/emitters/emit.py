@@ -21,10 +21,10 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import written_at
 from xla_emitters.dialects.verification import verify_ir
+from xla_emitters.emitters.emitter import Emitter, TunableEmitter
 from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.emitters.memcpy import MemcpyEmitter
 from xla_emitters.emitters.partitioner import PartitionedComputation
-from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
 from xla_emitters.fusions.heroes import find_transposes
 from xla_emitters.fusions.in_place_updates import find_in_place_updates

@@ -49,6 +49,7 @@ from xla_emitters.dialects.xla_gpu import (
     YieldOp,
 )
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
+from xla_emitters.emitters.emitter import Way
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_partials import Partials
@@ -60,7 +61,6 @@ from xla_emitters.emitters.reduction_plans import (
     reduction_works,
     stage_bytes,
 )
-from xla_emitters.emitters.ways import Way
 from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
 from xla_emitters.fusions.view import FusionView, once_per_view

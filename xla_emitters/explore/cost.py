@@ -26,7 +26,7 @@ from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
 from xla_emitters.pipelines.options import TRITON, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.pricing.calls import WITHOUT_WORK, CallCost, price_call
 from xla_emitters.pricing.collectives import price_collective
 from xla_emitters.pricing.model import KernelCost

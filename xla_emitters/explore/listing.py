@@ -34,9 +34,9 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
 from xla_emitters.fusions.buffers import array_spec
+from xla_emitters.fusions.control_computations import control_computations, is_control, is_one_kernel
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.heroes import find_non_trivial_hero
-from xla_emitters.fusions.host import host_computations, is_control, is_one_kernel
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.isolate_fusions import isolate_fusions
@@ -209,7 +209,7 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
 
 
 def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
-    """A copy in which each instruction of a host computation is either a fusion or not a kernel.
+    """A copy in which each instruction of a control computation is either a fusion or not a kernel.
 
     chains  makes one fusion of several where one kernel reads their rows once; None: all stay
     """
@@ -223,8 +223,8 @@ def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
 
 
 def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
-    """The instructions of host computations that do work, callees first."""
-    for computation in host_computations(apart):
+    """The instructions of control computations that do work, callees first."""
+    for computation in control_computations(apart):
         for op in computation.instructions:
             if isinstance(op, FusionOp) or not (
                 isinstance(op, _NO_STEPS)

@@ -40,7 +40,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_array, same_shape, tuple_type
 from xla_emitters.dtypes import dtype
-from xla_emitters.fusions.host import host_computations
+from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.graph.inlining import element_of_tuple, insert, laid_out
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -65,8 +65,8 @@ class RemoveNoOpsPass(KernelPass):
 
 
 def remove_no_ops(module: ModuleOp) -> None:
-    """See the file's head. In all host computations."""
-    for computation in host_computations(module):
+    """See the file's head. In all control computations."""
+    for computation in control_computations(module):
         _remove_from(computation)
 
 

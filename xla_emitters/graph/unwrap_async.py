@@ -45,7 +45,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.library_calls import WAITS_FOR, is_collective
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import is_array, tuple_type
-from xla_emitters.fusions.host import host_computations
+from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
@@ -70,7 +70,7 @@ class UnwrapAsyncPass(KernelPass):
 def unwrap_async(module: ModuleOp, skip: Skip = skip_silently) -> None:
     """See the file's head. `skip` gets each start that stays, and the reason."""
     wrapped = dict[ComputationOp, None]()
-    for computation in host_computations(module):
+    for computation in control_computations(module):
         starts = [op for op in computation.instructions if op.opcode in _DONES]
         names = {op.instruction_name.data for op in computation.instructions} if starts else set[str]()
         for start in starts:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.fusions.control_computations import is_one_kernel
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import is_one_kernel
 from xla_emitters.fusions.recomputation import recomputation_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import is_stitched

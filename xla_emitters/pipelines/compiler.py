@@ -27,8 +27,8 @@ from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dialects.hlo.shardings import shardings_of
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
+from xla_emitters.emitters.emitter import Emitter
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.emitters.ways import Emitter
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
@@ -41,7 +41,7 @@ from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Compiled, Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass

@@ -40,7 +40,7 @@ from xla_emitters.pipelines.program_outline import not_in_kernels
 from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.pipelines.program_steps import ProgramSteps
 from xla_emitters.program import Program
-from xla_emitters.runtime.memory import Memory
+from xla_emitters.runtime.memory_history import Memory
 from xla_emitters.trace import Remark
 
 Deviations = Callable[[Sequence[Any]], Sequence[Any]]

@@ -66,7 +66,7 @@ from xla_emitters.loops.stitch_schedule import row_of
 from xla_emitters.lowering.lower_memrefs import NO_ALIAS, LowerMemrefsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.program import Extents, Launch
 from xla_emitters.program.bind import bind
 from xla_emitters.program.steps import Extent, Place
@@ -336,7 +336,7 @@ def rounds_of(view: FusionView) -> str:
     return "\n".join(lines)
 
 
-def _rows_to_pointers(options: CompileOptions) -> Sequence[Row]:
+def _rows_to_pointers(options: CompileOptions) -> Sequence[PassRow]:
     """The rows of PROGRAM_KERNEL up to the one after which no buffers are left; later rows are the same as for fusions."""
     rows = rows_of("program-kernel")
     names = [row.make(options).name for row in rows]

@@ -408,7 +408,7 @@ class Compiled:
 
         parts = [explained(self.graph)] if self.graph.remarks else []
         if not program.is_one_kernel:
-            from xla_emitters.program.text import StepsText  # imported here, as the outline
+            from xla_emitters.program.steps_text import StepsText  # imported here, as the outline
 
             arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
             lines = StepsText(program.arrays, self.calls, arguments).of(self.steps) or "none"

@@ -32,7 +32,7 @@ import numpy as np
 import xla_emitters
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.library.functions import FUNCTIONS
+from xla_emitters.library.function_table import FUNCTIONS
 from xla_emitters.program import ArraySpec, Kernel, Program, Slot
 from xla_emitters.program.as_json import array_json, call_json, kernel_json, value_json
 from xla_emitters.program.steps import Allocate, Launch, Release, Step

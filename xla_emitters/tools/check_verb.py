@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Row:
+class FileRow:
     """The outcome of one file.
 
     ok        everything was compiled, and all numbers are right
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
     if options.jobs < 1 or (options.timeout is not None and options.timeout <= 0):
         raise UsageError("-j and --timeout take numbers above 0", stage="check")
     refuse_second_reader("check", *files, options.inputs)
-    width, rows = max(map(len, files)), list[Row]()
+    width, rows = max(map(len, files)), list[FileRow]()
     for row in checked(options, files):
         rows.append(row)
         sys.stderr.write(marked_error(row.messages, sys.stderr))
@@ -158,7 +158,7 @@ def files_in(name: str) -> list[str]:
     return [name] if name == "-" or not Path(name).is_dir() else [*map(str, modules_in(name))]
 
 
-def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[Row]:
+def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[FileRow]:
     """A row for each file, in order."""
     if options.jobs == 1 and options.timeout is None:
         for number, name in enumerate(files):
@@ -173,20 +173,20 @@ def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[Row]:
     )
     jobs = [Job(name, partial(check_one, plain, name)) for name in files]
     for done in run_jobs(jobs, options.jobs, options.timeout, lambda name, left: said(f"checking {name}", left)):
-        if isinstance(done.result, Row):
+        if isinstance(done.result, FileRow):
             yield done.result
         else:
             message = f"error: [check] {done.name}: {done.failure}\n"
-            yield Row(done.name, summary=f"not run: {done.failure}", exit_code=1, messages=message)
+            yield FileRow(done.name, summary=f"not run: {done.failure}", exit_code=1, messages=message)
 
 
 def said(what: str, left: int) -> str:
     return f"{what}, {counted(left, 'more file')} to go" if left else what
 
 
-def check_one(options: argparse.Namespace, name: str) -> Row:
+def check_one(options: argparse.Namespace, name: str) -> FileRow:
     """Checks one file. Its errors and messages are recorded in the row, not raised."""
-    row, messages = Row(name), io.StringIO()
+    row, messages = FileRow(name), io.StringIO()
     with redirect_stderr(messages):
         reduced = partial(reduced_crash, name, options)
         row.exit_code = reported(partial(_check, options, name, row), reduced)
@@ -194,13 +194,13 @@ def check_one(options: argparse.Namespace, name: str) -> Row:
     return row
 
 
-def _check(options: argparse.Namespace, name: str, row: Row) -> int:
+def _check(options: argparse.Namespace, name: str, row: FileRow) -> int:
     """Fills in a row; returns the file's exit code. raises what `check` raises."""
     with limited_memory(options.max_memory):
         return _check_within(options, name, row)
 
 
-def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
+def _check_within(options: argparse.Namespace, name: str, row: FileRow) -> int:
     from xla_emitters.explore.check import check
     from xla_emitters.program import Program
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.verdict import Reference, Verdict
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.planning.host_steps import PlannedKernel
+    from xla_emitters.planning.computation_steps import PlannedKernel
     from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
     from xla_emitters.runtime.simt.access_counts import AccessCounter
@@ -318,7 +318,7 @@ class _Runner:
         return devices
 
     def show_stages(self) -> None:
-        from xla_emitters.trace.text import stage_table
+        from xla_emitters.trace.dumps import stage_table
 
         for trace in self.program.traces:
             print(stage_table(trace))

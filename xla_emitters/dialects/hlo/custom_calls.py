@@ -513,7 +513,7 @@ def register_library_call(
     lacks       why it is not available on a GPU through CuPy; "" if it is
     raises      UsageError for a target, or a library function, that exists
     """
-    from xla_emitters.library.functions import FUNCTIONS, LibraryFunction
+    from xla_emitters.library.function_table import FUNCTIONS, LibraryFunction
 
     if not callable(compute):
         raise UsageError(f"library call '{target}': {compute!r} is not a function", stage="plugins")

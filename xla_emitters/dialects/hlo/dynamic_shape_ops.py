@@ -24,7 +24,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
-from xla_emitters.dialects.hlo import host, routines
+from xla_emitters.dialects.hlo import control_ops, routines
 from xla_emitters.dialects.hlo.base import (
     Call,
     HloOp,
@@ -576,7 +576,7 @@ class DynamicRngOp(SizeOp):
 
 
 def _opcode(opcode: str) -> type[HloOp]:
-    (found,) = (op for op in (*host.OPS, *routines.OPS) if opcode_of(op) == opcode)
+    (found,) = (op for op in (*control_ops.OPS, *routines.OPS) if opcode_of(op) == opcode)
     return found
 
 

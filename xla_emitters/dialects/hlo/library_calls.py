@@ -127,7 +127,7 @@ def library_evaluator(op: HloOp, call: Call, result: Attribute | None = None) ->
         if listed:
             sizes = (tuple(operands[number].tolist()) for number in listed)
             results = [(element, dims) for (element, _), dims in zip(types, sizes, strict=True)]
-        from xla_emitters.library import call as call_library  # imported here: it loads all functions
+        from xla_emitters.library import call as call_library  # imported here: it loads all function_table
 
         try:
             found = call_library(name, config, operands, results, on_elements=compared)

@@ -38,7 +38,7 @@ from xla_emitters.dialects.xla_gpu import calls, loops, tensors
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_text
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
+from xla_emitters.indexing.map_text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
 
 
 class IndexingMapSpelling(Data[IndexingMap]):

@@ -14,7 +14,7 @@ import pytest
 from unit.library.other_numpy import OTHER, called_elsewhere
 
 from xla_emitters.errors import InternalError, Unsupported
-from xla_emitters.library import FUNCTIONS, call, cublas, functions
+from xla_emitters.library import FUNCTIONS, call, cublas, function_table
 
 BF16, F8 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn
 PRODUCT = {"lhs_batch": [0], "rhs_batch": [0], "lhs_contracting": [2], "rhs_contracting": [1], "rounds": None}
@@ -30,8 +30,8 @@ def test_the_room_needs_numpy_and_ml_dtypes_alone() -> None:
 
 def test_every_function_has_a_row_and_every_file_a_function() -> None:
     rows = {row.compute.__module__.rpartition(".")[2] for row in FUNCTIONS.values()}
-    files = {path.stem for path in Path(functions.__file__).parent.glob("*.py")}
-    assert files - rows == {"__init__", "arguments", "cublas", "devices", "functions"}
+    files = {path.stem for path in Path(function_table.__file__).parent.glob("*.py")}
+    assert files - rows == {"__init__", "arguments", "cublas", "devices", "function_table"}
 
 
 def test_what_a_gpu_lacks_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

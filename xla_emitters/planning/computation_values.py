@@ -1,4 +1,4 @@
-"""The arrays of a host computation: the instruction that makes each, its last read, and which arrays share memory.
+"""The arrays of a control computation: the instruction that makes each, its last read, and which arrays share memory.
 
     %w = (s32[], f32[8]) while(%s)              leaves of %w: (while, 0), (while, 1)
     %x = f32[8] get-tuple-element(%w), index=1  leaf of %x: (while, 1)         tuples and bitcasts only name existing leaves
@@ -37,8 +37,8 @@ Leaf = tuple[HloOp, int]
 
 
 @dataclass(frozen=True, eq=False)
-class HostValues:
-    """The arrays of one host computation; see the file's head.
+class ComputationValues:
+    """The arrays of one control computation; see the file's head.
 
     instructions  in program order, including those that only name existing leaves
     root          the leaves of the computation's result
@@ -83,24 +83,24 @@ class HostValues:
 
 @dataclass(frozen=True, eq=False)
 class ModuleValues:
-    """Finds the values of a module's host computations, once for each computation.
+    """Finds the values of a module's control computations, once for each computation.
 
     view   returns the view of a fusion
     """
 
     view: Callable[[FusionOp], FusionView]
-    _found: dict[tuple[ComputationOp, bool], HostValues] = field(
-        default_factory=dict[tuple[ComputationOp, bool], HostValues]
+    _found: dict[tuple[ComputationOp, bool], ComputationValues] = field(
+        default_factory=dict[tuple[ComputationOp, bool], ComputationValues]
     )
 
-    def of(self, computation: ComputationOp, *, is_state: bool = False) -> HostValues:
+    def of(self, computation: ComputationOp, *, is_state: bool = False) -> ComputationValues:
         """The values of a computation. `is_state`: it owns the memory of its parameters, as a loop's body does."""
         key = computation, is_state
         if key not in self._found:
             self._found[key] = self._values(computation, is_state)
         return self._found[key]
 
-    def _values(self, computation: ComputationOp, is_state: bool) -> HostValues:
+    def _values(self, computation: ComputationOp, is_state: bool) -> ComputationValues:
         instructions = tuple(computation.instructions)
         leaves, reads = dict[SSAValue, tuple[Leaf, ...]](), dict[Leaf, int]()
         for place, op in enumerate(instructions):
@@ -108,7 +108,7 @@ class ModuleValues:
             if not is_name(op):
                 reads.update((leaf, place) for operand in op.operands for leaf in leaves[operand])
         reads.update((leaf, len(instructions)) for leaf in leaves[computation.root])
-        values = HostValues(computation, instructions, leaves, reads)
+        values = ComputationValues(computation, instructions, leaves, reads)
         self._share_memory(values, is_state)
         return values
 
@@ -130,7 +130,7 @@ class ModuleValues:
                         made[number] = known[op.operands[0]][number]
                 return tuple(made)
 
-    def _share_memory(self, values: HostValues, is_state: bool) -> None:
+    def _share_memory(self, values: ComputationValues, is_state: bool) -> None:
         """Fills in `buffers` and `starts`."""
         last = dict[Leaf, int]()
         for place, op in enumerate(values.instructions):
@@ -150,7 +150,7 @@ class ModuleValues:
                 values.buffers[leaf] = buffer
                 last[buffer] = max(last.get(buffer, place), values.reads.get(leaf, place))
 
-    def _memory_of(self, leaf: Leaf, values: HostValues) -> Leaf | None:
+    def _memory_of(self, leaf: Leaf, values: ComputationValues) -> Leaf | None:
         """The array whose memory a leaf should have: the updated operand, or a loop's initial value."""
         op, number = leaf
         if isinstance(op, FusionOp):

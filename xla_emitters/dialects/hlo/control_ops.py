@@ -4,7 +4,7 @@
     %w = hlo.while %init {body = @body, condition = @condition, name = "w"} : tuple<tensor<i32>, tensor<8xf32>>
     %c = hlo.custom_call %x {custom_call_target = "\\22my_target\\22", name = "c"} : tensor<8xf32>
 
-Rows of `rule_ops`: these ops have no code; XLA runs them without emitters. What they mean is in `host_meaning` and `library_calls`.
+Rows of `rule_ops`: these ops have no code; XLA runs them without emitters. What they mean is in `control_meaning` and `library_calls`.
 Source: docs/reference/1 6.8.
 """
 
@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.hlo import host_meaning as meaning
+from xla_emitters.dialects.hlo import control_meaning as meaning
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee, verify_aliasing
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator

@@ -9,15 +9,15 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp
 from xla_emitters.dialects.hlo.custom_calls import is_marker
 from xla_emitters.errors import UsageError, VerifyError
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import (
+from xla_emitters.fusions.control_computations import (
     called_by,
+    control_computations,
     fusion_named,
-    host_computations,
     is_one_kernel,
     kernel_sources,
     loop_bodies,
 )
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 
 BATCH = "lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_batch_dims={0}, rhs_batch_dims={0}"
@@ -46,7 +46,7 @@ ENTRY main { s = (s32[], f32[4]) parameter(0)
 
 def test_loops_run_on_the_host_and_what_kernels_apply_does_not() -> None:
     module = parse_hlo(LOOP)
-    assert [c.sym_name.data for c in host_computations(module)] == ["condition", "body", "main"]
+    assert [c.sym_name.data for c in control_computations(module)] == ["condition", "body", "main"]
     assert [c.sym_name.data for c in loop_bodies(entry_of(module))] == ["body"]
 
 
@@ -123,7 +123,7 @@ def test_an_entry_that_computes_nothing_is_no_kernel(root: str) -> None:
 def test_fusions_are_found_anywhere_and_entrys_come_first() -> None:
     module = parse_hlo(LOOP)
     assert fusion_named(module, "f").parent_op() is entry_of(module)
-    assert fusion_named(module, "g").parent_op() is host_computations(module)[1]
+    assert fusion_named(module, "g").parent_op() is control_computations(module)[1]
     assert called_by(module, "g").sym_name.data == "half"
     assert len(kernel_sources(module)) == 3
     with pytest.raises(UsageError, match="no fusion instruction 'h' in ENTRY") as raised:
@@ -150,7 +150,7 @@ def test_a_computation_that_runs_itself_is_refused() -> None:
         CallOp.create(operands=[one.parameters[0].result], result_types=[root.result.type], properties=call.properties),
     )
     with pytest.raises(VerifyError, match="computation 'two' runs itself") as raised:
-        host_computations(module)
+        control_computations(module)
     assert raised.value.details == ("two -> one -> two",)
 
 

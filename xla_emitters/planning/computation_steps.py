@@ -1,4 +1,4 @@
-"""The steps of a host computation: its instructions in program order, and memory for the arrays between them.
+"""The steps of a control computation: its instructions in program order, and memory for the arrays between them.
 
     fusion                   a kernel
     while                    a loop over the steps of its condition and its body
@@ -7,9 +7,9 @@
     copy                     a copy of the bytes
     library instruction      a library call
 
-A buffer (see `host_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated before
-the former and released after the latter. A buffer that becomes a result is placed in the result's memory if possible, and then the caller
-owns it.
+A buffer (see `computation_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated
+before the former and released after the latter. A buffer that becomes a result is placed in the result's memory if possible, and then the
+caller owns it.
 
 A loop's state has one slot for each leaf that the body changes. The body writes the new value directly to the slot if no instruction reads
 the old value at that time or later; otherwise to a temporary, which is copied at the end of the body. Branches write their results to the
@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
+from xla_emitters.planning.computation_values import ComputationValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
 from xla_emitters.program.arrays import place_of
 from xla_emitters.program.steps import (
@@ -79,7 +79,7 @@ class PlannedKernel:
 
 
 class Planner:
-    """Makes the steps of a program's host computations; numbers its temporaries, kernels, library calls, and numbers of the host.
+    """Makes the steps of a program's control computations; numbers its temporaries, kernels, library calls, and numbers of the host.
 
     parameters, results  types of the program's arrays
     lines        of Python, for library calls; None: not asked for
@@ -138,27 +138,27 @@ class Planner:
         return Launch(str(number), _ONE, _ONE, 0, tuple(map(self.place, (*operands, *results))))
 
     def steps_of(
-        self, values: HostValues, given: Sequence[Slot], wanted: Sequence[Slot], *, is_loop_body: bool = False
+        self, values: ComputationValues, given: Sequence[Slot], wanted: Sequence[Slot], *, is_loop_body: bool = False
     ) -> tuple[Step, ...]:
-        """The steps of a host computation.
+        """The steps of a control computation.
 
         given         the slots of its parameters' leaves, in order
         wanted        the slots for its results; the caller gives them memory
         is_loop_body  `given` and `wanted` are the loop's state: parameter and result of one number share a slot
         """
-        return tuple(_HostSteps(self, values, given, wanted, is_loop_body=is_loop_body).all())
+        return tuple(_ComputationSteps(self, values, given, wanted, is_loop_body=is_loop_body).all())
 
 
 @dataclass
-class _HostSteps:
-    """Makes the steps of one host computation; arguments as in `Planner.steps_of`.
+class _ComputationSteps:
+    """Makes the steps of one control computation; arguments as in `Planner.steps_of`.
 
     slots  buffer -> its slot
     own    the buffers that these steps allocate and release
     """
 
     planner: Planner
-    values: HostValues
+    values: ComputationValues
     given: Sequence[Slot]
     wanted: Sequence[Slot]
     is_loop_body: bool

@@ -65,7 +65,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Row:
+class BufferRow:
     """A step that allocates buffers: how often it ran, the largest buffer, and the most live bytes after it."""
 
     name: str
@@ -102,15 +102,15 @@ class Memory:
                 break
         return tuple(sorted(live, key=lambda buffer: -buffer.bytes))
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[BufferRow, ...]:
         """One row for each step that allocated a buffer, in the order of their first execution."""
-        found = dict[int, Row]()
+        found = dict[int, BufferRow]()
         for event in self.events:
             if event.what == "made":
                 buffer, slot = event.buffer, event.slot
-                seen = found.get(slot, Row(buffer.name, slot, 0, 0, 0))
+                seen = found.get(slot, BufferRow(buffer.name, slot, 0, 0, 0))
                 most = max(seen.bytes, buffer.bytes), max(seen.live, event.live)
-                found[slot] = Row(buffer.name, slot, seen.times + 1, *most)
+                found[slot] = BufferRow(buffer.name, slot, seen.times + 1, *most)
         return tuple(found.values())
 
     def peak_lines(self) -> Iterator[str]:

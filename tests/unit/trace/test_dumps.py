@@ -8,7 +8,7 @@ import pytest
 
 from xla_emitters.errors import UsageError
 from xla_emitters.trace import Step, Trace
-from xla_emitters.trace.text import dumps, stage_table, write_tree
+from xla_emitters.trace.dumps import dumps, stage_table, write_tree
 
 TRACE = Trace(
     "negate",

@@ -1,9 +1,10 @@
-"""The host computations of a module: ENTRY, and those that its loops, branches, calls and asynchronous ops run.
+"""The control computations of a module: ENTRY, and those that its loops, branches, calls and asynchronous ops run (XLA's call graph says:
+that are called in the context "control flow").
 
-    ENTRY main                     host
-      %w = while(%s), condition=c, body=b      c and b: host, and so are those that they run
-      %f = fusion(%x), calls=g                 g: one kernel, not host
-      %r = reduce(%x, %z), to_apply=add        add: part of a kernel, not host
+    ENTRY main                                 control
+      %w = while(%s), condition=c, body=b      c and b: control, and so are those that they run
+      %f = fusion(%x), calls=g                 g: one kernel, not control
+      %r = reduce(%x, %z), to_apply=add        add: part of a kernel, not control
 
 Passes on HLO treat each of these like ENTRY: its fusions become kernels, the rest becomes other steps of the program. Only an
 ENTRY without fusions, in which no instruction runs other computations or a library, is one kernel itself (`is_one_kernel`). A library
@@ -37,11 +38,11 @@ from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.fusions.entry import computation_of, entry_of
 
 CONTROL = frozenset({"while", "conditional", "call", "async-start"})
-"""Opcodes of instructions that run other computations on the host."""
+"""Opcodes of instructions that run other computations, no kernels."""
 
 
-def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
-    """The computations that run on the host, each once, callees before their callers; ENTRY is the last.
+def control_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
+    """The control computations, each once, callees before their callers; ENTRY is the last.
 
     raises VerifyError if there is no ENTRY, or a computation runs itself
     """
@@ -49,10 +50,10 @@ def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
 
 
 def run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
-    """`host_computations` of the module with that ENTRY."""
+    """`control_computations` of the module with that ENTRY."""
     found = dict[ComputationOp, None]()
     # The current path from ENTRY, kept explicitly because it may be longer than Python's stack.
-    running = {entry: called_on_host(entry)}
+    running = {entry: called_by_control(entry)}
     while running:
         current, callees = next(reversed(running.items()))
         callee = next((other for other in callees if other not in found), None)
@@ -62,7 +63,7 @@ def run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
         elif callee in running:
             raise runs_itself((*running, callee))
         else:
-            running[callee] = called_on_host(callee)
+            running[callee] = called_by_control(callee)
     return tuple(found)
 
 
@@ -78,8 +79,8 @@ def runs_itself(path: tuple[ComputationOp, ...]) -> VerifyError:
     )
 
 
-def called_on_host(computation: ComputationOp) -> Iterator[ComputationOp]:
-    """The computations that a host computation's own instructions run, in program order."""
+def called_by_control(computation: ComputationOp) -> Iterator[ComputationOp]:
+    """The computations that a control computation's own instructions run, in program order."""
     for op in computation.instructions:
         if is_control(op):
             assert isinstance(op, CallingOp)
@@ -88,7 +89,7 @@ def called_on_host(computation: ComputationOp) -> Iterator[ComputationOp]:
 
 
 def is_control(op: HloOp) -> bool:
-    """Whether an instruction runs other computations on the host."""
+    """Whether an instruction runs other control computations."""
     return op.opcode in CONTROL
 
 
@@ -124,8 +125,8 @@ def is_one_kernel(entry: ComputationOp) -> bool:
     return not are_alone and not any(isinstance(op, ContractingOp) and not op.is_small for op in computing)
 
 
-def host_fusions(entry: ComputationOp) -> tuple[FusionOp, ...]:
-    """The fusions of all host computations of the module with that ENTRY: each becomes a kernel, or several."""
+def fusions_run_by(entry: ComputationOp) -> tuple[FusionOp, ...]:
+    """The fusions of all control computations of the module with that ENTRY: each becomes a kernel, or several."""
     return tuple(fusion for computation in run_by(entry) for fusion in fusions_of(computation))
 
 
@@ -134,8 +135,8 @@ def fusions_of(computation: ComputationOp) -> list[FusionOp]:
 
 
 def fusion_named(module: ModuleOp, name: str) -> FusionOp:
-    """The fusion instruction of that name in any host computation. raises UsageError, which lists the existing names."""
-    *others, entry = host_computations(module)
+    """The fusion instruction of that name in any control computation. raises UsageError, which lists the existing names."""
+    *others, entry = control_computations(module)
     in_order = (op for op in module.ops if isinstance(op, ComputationOp) and op in others)
     named = dict[str, FusionOp]()
     for computation in (entry, *in_order):
@@ -171,4 +172,4 @@ def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionO
     if fusion is not None:
         return (fusion_named(module, fusion),)
     entry = entry_of(module)
-    return (entry,) if is_one_kernel(entry) else host_fusions(entry)
+    return (entry,) if is_one_kernel(entry) else fusions_run_by(entry)

@@ -48,6 +48,7 @@ def _of(file: str, name: str) -> Callable[[LibraryArguments], list[Array]]:
     def compute(arguments: LibraryArguments) -> list[Array]:
         return getattr(import_module(f"{__package__}.{file}"), name)(arguments)
 
+    compute.__module__ = f"{__package__}.{file}"
     return compute
 
 
