@@ -31,7 +31,7 @@ tools: $(STAMP)
 	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >build/apt.log 2>&1 && exit 0; \
 	fi; \
 	$(BIN)/python -c 'import llvmlite' 2>/dev/null && \
-	  echo "note: llvmlite makes the PTX: mlir-opt 22 is not here, and this user cannot install it (as root: apt-get install mlir-22-tools llvm-22)" || true
+	  echo "note: llvmlite makes the PTX: mlir-opt 22 is not here, and was not installed (as root, where the distribution has them: apt-get install mlir-22-tools llvm-22)" || true
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 4; }

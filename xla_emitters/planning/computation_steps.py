@@ -274,15 +274,23 @@ class _ComputationSteps:
         proceeds = self.planner.temporary(condition.root.type)
         yield Allocate(self.planner.place(proceeds))
         decide, read = self.planner.steps_of(deciding, state, [proceeds]), self._read(proceeds)
-        changed = [slot for leaf, slot in zip(self.values.leaves[op.result], state, strict=True) if leaf[0] is op]
+        changed = {
+            number: self.planner.place(slot).slot
+            for number, (leaf, slot) in enumerate(zip(self.values.leaves[op.result], state, strict=True))
+            if leaf[0] is op
+        }
+        from xla_emitters.fusions.loop_recurrences import deciding_leaves  # imported here: few modules have loops
+
+        leaves = deciding_leaves(op)
         yield Loop(
             op.instruction_name.data,
             (*decide, read),
             read.result,
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
-            tuple(self.planner.place(slot).slot for slot in changed),
+            tuple(changed.values()),
             trips=known_trip_count(op),
             ends=self._ends(op, state),
+            decides=None if leaves is None else tuple(slot for number, slot in changed.items() if number in leaves),
         )
         yield Release(self.planner.place(proceeds).slot)
 

@@ -171,7 +171,7 @@ class Program:
         return one_or_all(self.run(inputs, stage, max_memory=max_memory))
 
     def memory(self, inputs: Sequence[Any]) -> Any:
-        """What happens to the buffers during a run on these arguments, on the CPU: a `runtime.memory.Memory`.
+        """What happens to the buffers during a run on these arguments, on the CPU: a `runtime.memory_history.Memory`.
 
         raises  like `run`; UsageError at a stage without buffers
         """
