@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
-from xla_emitters.library.sort import top_key
+from xla_emitters.library.arguments import top_key
 
 _COMMUNICATION = (
     (
