@@ -48,7 +48,7 @@ def _for_xdsls_ops(factory: Callable[[], type[ModulePass]]) -> type[ModulePass]:
     class Pass(own):
         def apply(self, ctx: Context, op: ModuleOp) -> None:
             adopt_all(op)
-            super().apply(ctx, op)
+            own.apply(self, ctx, op)
 
     Pass.__doc__, Pass.__module__ = own.__doc__, own.__module__
     return Pass

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from inspect import getclosurevars
 from types import FunctionType, new_class
 from typing import Any, TypeVar, cast
@@ -120,6 +121,7 @@ def dialect_of(
     for op in xdsls.operations:
         if (ours := by_name.get(op.name)) is not None and issubclass(ours, op):
             _OWN[op] = ours
+            _adopt_what_is_made(ours, op)
     named = {attribute.name for attribute in attributes}
     return Dialect(
         xdsls.name,
@@ -127,6 +129,26 @@ def dialect_of(
         [*(attribute for attribute in xdsls.attributes if attribute.name not in named), *attributes],
         xdsls._interfaces if interfaces is None else interfaces,  # pyright: ignore[reportPrivateUsage]  # nothing else lists them
     )
+
+
+def _adopt_what_is_made(ours: type[Operation], xdsls: type[Operation]) -> None:
+    """Functions of xDSL's class that name it make one of its class: `memref.DeallocOp.get(%m)`. Called by ours they make one of ours."""
+    for name, member in vars(xdsls).items():
+        if name == "parse" or name in vars(ours) or not isinstance(member, staticmethod | classmethod):
+            continue
+        made = cast("staticmethod[..., Any] | classmethod[Any, ..., Any]", member)
+        if isinstance(made.__func__, FunctionType) and xdsls.__name__ in made.__func__.__code__.co_names:
+            setattr(ours, name, _adopting(made))
+
+
+def _adopting(member: staticmethod[..., Any] | classmethod[Any, ..., Any]) -> Any:
+    own = member.__func__
+
+    @wraps(own)
+    def make(*given: Any, **named: Any) -> Any:
+        return adopt(own(*given, **named))
+
+    return staticmethod(make) if isinstance(member, staticmethod) else classmethod(make)
 
 
 def own_class(op_type: type[Operation]) -> type[Operation] | None:

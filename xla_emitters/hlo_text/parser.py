@@ -43,7 +43,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.collector import collector_at_rest
-from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
@@ -57,6 +56,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import TokenType, dims_of, is_array, same_shape, tuple_types, type_text
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir import builtin as quick_builtin
 from xla_emitters.errors import SHOWN, ParseError, Place, VerifyError
 from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
 from xla_emitters.hlo_text.cursor import Cursor
@@ -176,7 +176,7 @@ class _ModuleParser:
         entry = entry or list(self.computations.values())[-1]
         entry.set_entry(is_fusion=is_fusion)
         name = name or f"module_{entry.sym_name.data}"
-        module = adopt(ModuleOp(list(self.computations.values()), attributes, StringAttr(name)))
+        module = quick_builtin.ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
         module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))
         if not self.errors:
             try:

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
     ComplexType,
-    IntegerAttr,
+    IndexType,
     IntegerType,
     f16,
     f32,
@@ -176,7 +176,7 @@ def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
         return e.insert(arith.ConstantOp(float_attr(float(value), ir_type))).result
     if isa(ir_type, IntegerType):
         return e.insert(arith.ConstantOp(integer(int(value), ir_type, True))).result
-    return e.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(int(value)))).result
+    return e.insert(arith.ConstantOp(integer(int(value), IndexType()))).result
 
 
 def extend_i1(e: Inserter, bit: SSAValue) -> SSAValue:

@@ -9,7 +9,7 @@ from xla_emitters.dialects.quick_op import QuickOp
 
 
 class ModuleOp(upstream.ModuleOp, QuickOp):
-    """`adopt` makes one of what `upstream.ModuleOp(...)` returns: types in signatures name xDSL's."""
+    """Types in signatures name xDSL's; what makes a module of a program or kernel makes one of these."""
 
 
 BUILTIN = dialect_of(upstream.Builtin, (ModuleOp,))

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects import func as upstream
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType
 from xdsl.dialects.func import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, var_operand_def, var_result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -62,20 +62,6 @@ class FuncOp(upstream.FuncOp, QuickOp):
         for what, found, wanted in (("arg", self.arg_attrs, types.inputs), ("res", self.res_attrs, types.outputs)):
             if found is not None and len(found) != len(wanted):
                 raise VerifyException(f"{what}_attrs has {len(found)} dictionaries for {len(wanted)} values")
-
-    @staticmethod
-    def external(name: str, input_types: Sequence[Attribute], return_types: Sequence[Attribute]) -> FuncOp:
-        return FuncOp(name, (input_types, return_types), Region(), "private")
-
-    @staticmethod
-    def from_region(
-        name: str,
-        input_types: Sequence[Attribute],
-        return_types: Sequence[Attribute],
-        region: Region | type[Region.DEFAULT] = Region.DEFAULT,
-        visibility: StringAttr | str | None = None,
-    ) -> FuncOp:
-        return FuncOp(name, (input_types, return_types), region, visibility)
 
 
 @op_definition

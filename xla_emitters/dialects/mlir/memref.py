@@ -21,17 +21,15 @@ from xdsl.dialects import memref as upstream
 from xdsl.dialects.builtin import (
     AnyDenseElement,
     DenseIntOrFPElementsAttr,
-    IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
     TensorType,
     UnitAttr,
-    UnrankedMemRefType,
     i64,
 )
 from xdsl.dialects.memref import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, base, eq, opt_prop_def
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
@@ -125,10 +123,6 @@ class RankOp(upstream.RankOp, QuickOp):
 
     assembly_format = "$source attr-dict `:` type($source)"
 
-    @staticmethod
-    def from_memref(memref: Operation | SSAValue) -> RankOp:
-        return RankOp.build(operands=[memref], result_types=[IndexType()])
-
 
 @completed
 class CastOp(upstream.CastOp, QuickOp):
@@ -136,25 +130,12 @@ class CastOp(upstream.CastOp, QuickOp):
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
 
-    @staticmethod
-    def get(source: SSAValue | Operation, type: MemRefType | UnrankedMemRefType) -> CastOp:  # noqa: A002  # xDSL's name
-        return CastOp.build(operands=[source], result_types=[type])
-
 
 @completed
 class MemorySpaceCastOp(upstream.MemorySpaceCastOp, QuickOp):
     """The same buffer in another memory space."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
-
-    @staticmethod
-    def from_type_and_target_space(
-        source: SSAValue | Operation,
-        type: MemRefType,  # noqa: A002  # xDSL's name
-        dest_memory_space: Attribute,
-    ) -> MemorySpaceCastOp:
-        dest = MemRefType(type.element_type, type.get_shape(), type.layout, dest_memory_space)
-        return MemorySpaceCastOp(source, dest)
 
 
 @completed
@@ -169,10 +150,6 @@ class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp, Qu
     """The address of a buffer."""
 
     assembly_format = "$source attr-dict `:` type($source) `->` type($aligned_pointer)"
-
-    @staticmethod
-    def get(source: SSAValue | Operation) -> ExtractAlignedPointerAsIndexOp:
-        return ExtractAlignedPointerAsIndexOp.build(operands=[source], result_types=[IndexType()])
 
 
 @completed
@@ -221,26 +198,6 @@ class GlobalOp(upstream.GlobalOp, QuickOp):
             printer.print_string(" = ")
             print_dense(printer, self.initial_value)
         printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
-
-    @staticmethod
-    def get(
-        sym_name: StringAttr,
-        sym_type: Attribute,
-        initial_value: Attribute,
-        sym_visibility: StringAttr = PRIVATE,
-        constant: UnitAttr | None = None,
-        alignment: int | IntegerAttr | None = None,
-    ) -> GlobalOp:
-        return GlobalOp.build(
-            properties={
-                "sym_name": sym_name,
-                "type": sym_type,
-                "initial_value": initial_value,
-                "sym_visibility": sym_visibility,
-                "constant": constant,
-                "alignment": IntegerAttr(alignment, 64) if isinstance(alignment, int) else alignment,
-            }
-        )
 
 
 MEMREF = dialect_of(
