@@ -95,7 +95,10 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
         isinstance(op, HloOp) and op.opcode in UNREPEATABLE for op in (enclosing_module(loop) or loop).walk()
     )
 
-    from xla_emitters.fusions.loop_recurrences import deciding_leaves, recurrence_of  # imported here: few programs have loops
+    from xla_emitters.fusions.loop_recurrences import (  # imported here: few programs have loops
+        deciding_leaves,
+        recurrence_of,
+    )
 
     ends, decisive = recurrence_of(loop), deciding_leaves(loop)
     foreseen = left - 2 * LONG_LOOP  # at a call of the condition, as `left` is odd
