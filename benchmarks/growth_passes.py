@@ -29,7 +29,7 @@ from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import GRAPH, KERNEL, Row
+from xla_emitters.pipelines.passes import GRAPH, KERNEL, PassRow
 from xla_emitters.pipelines.program_llvm import without_kernels
 from xla_emitters.pipelines.program_passes import (
     CPU_KERNEL,
@@ -98,7 +98,7 @@ class Clock:
     def __init__(self, times: Times, n: int) -> None:
         self.times, self.n = times, n
 
-    def run(self, name: str, rows: Sequence[Row], ir: ModuleOp) -> ModuleOp:
+    def run(self, name: str, rows: Sequence[PassRow], ir: ModuleOp) -> ModuleOp:
         """Runs a list of passes."""
         options, context = CompileOptions(), make_context()
         for row in rows:

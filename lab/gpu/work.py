@@ -85,7 +85,7 @@ def empty_time(cupy: Any, cold: bool) -> float:
 
 def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
     from xla_emitters.explore.verdict import reference_for
-    from xla_emitters.fusions.host import drawn_for
+    from xla_emitters.fusions.control_computations import drawn_for
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.runtime.cupy_launcher import launch_program

@@ -32,7 +32,7 @@ import ml_dtypes
 import numpy as np
 
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
-from xla_emitters.dialects.hlo.elementwise import ROWS, Row
+from xla_emitters.dialects.hlo.elementwise import ROWS, ElementwiseRow
 from xla_emitters.dialects.hlo.windows import Window, WindowDim
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.errors import ParseError
@@ -337,7 +337,7 @@ class Drawing:
         code = f"{row.opcode}({', '.join(f'%{operand.name}' for operand in operands)})"
         self.add(result, x.dims, code, made, order)
 
-    def _allows(self, row: Row, x: Value) -> bool:
+    def _allows(self, row: ElementwiseRow, x: Value) -> bool:
         if x.made == ROUGH and x.type.kind is Kind.COMPLEX and row.opcode in ("maximum", "minimum"):
             return False
         return x.type.kind in row.code and (x.made < ROUGH or row.opcode in KEEPS_ORDER)

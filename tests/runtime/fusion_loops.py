@@ -1,4 +1,4 @@
-"""Runs the loops that a schedule writes for one fusion: the host's computations in Python, the loops on the CPU executor.
+"""Runs the loops that a schedule writes for one fusion: the control computations in Python, the loops on the CPU executor.
 
     run(text, emit_row_reduction_schedule1, x=..., zero=..., y=...)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.fusions.control_computations import fusions_run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.hlo_text import parse_hlo
 
@@ -45,5 +45,5 @@ def module_of(name: str, rows: int, columns: int) -> ModuleOp:
 
 def fusion_of(module: ModuleOp) -> HloFusion:
     """The module's only fusion."""
-    (fusion,) = host_fusions(entry_of(module))
+    (fusion,) = fusions_run_by(entry_of(module))
     return view_of(fusion)

@@ -18,8 +18,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, find_
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.check import check
 from xla_emitters.fusions.buffers import array_spec
+from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_computations
 from xla_emitters.graph.split_results import split_results
 from xla_emitters.graph.split_triton_fusions import split_triton_fusions
 from xla_emitters.hlo_text import parse_hlo, print_hlo
@@ -68,7 +68,7 @@ def split_text(name: str) -> str:
 
 
 def fusions(module: ModuleOp) -> list[FusionOp]:
-    return [op for each in host_computations(module) for op in each.instructions if isinstance(op, FusionOp)]
+    return [op for each in control_computations(module) for op in each.instructions if isinstance(op, FusionOp)]
 
 
 def drawn(computation: ComputationOp) -> list[Array]:
@@ -83,7 +83,7 @@ def test_every_file_is_here() -> None:
 def test_parts(name: str) -> None:
     """As many as there should be, and each is a kernel: later passes need not split them."""
     module = parse_hlo(split_text(name))
-    dots = [op for each in host_computations(module) for op in each.instructions if op.opcode == "dot"]
+    dots = [op for each in control_computations(module) for op in each.instructions if op.opcode == "dot"]
     assert (len(dots), len(fusions(module))) == PARTS[name]
     assert not any("__triton" in str(op.attributes) for op in fusions(module))
     split_results(module)

@@ -15,7 +15,7 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, KERNEL
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.rewrite.effects import is_constant, is_terminator
 from xla_emitters.rewrite.recorder import Observer
 

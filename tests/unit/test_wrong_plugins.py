@@ -20,7 +20,7 @@ import pytest
 from xla_emitters import plugins
 from xla_emitters.dialects.hlo import custom_calls
 from xla_emitters.emitters import emit
-from xla_emitters.library.functions import FUNCTIONS
+from xla_emitters.library.function_table import FUNCTIONS
 from xla_emitters.pipelines import pass_lists
 from xla_emitters.tools.main import main
 

@@ -30,7 +30,6 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, VectorTy
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
@@ -38,6 +37,7 @@ from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import as_array, default_order, dims_of, leaf_types, minor_to_major
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.xla_gpu import (
     AllocateSharedOp,
@@ -49,6 +49,7 @@ from xla_emitters.dialects.xla_gpu import (
     YieldOp,
 )
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
+from xla_emitters.emitters.emitter import Way
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_partials import Partials
@@ -60,7 +61,6 @@ from xla_emitters.emitters.reduction_plans import (
     reduction_works,
     stage_bytes,
 )
-from xla_emitters.emitters.ways import Way
 from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
 from xla_emitters.fusions.view import FusionView, once_per_view

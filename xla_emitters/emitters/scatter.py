@@ -40,19 +40,19 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf, tensor, vector
 from xla_emitters.dialects.xla_gpu import PACKED, AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
+from xla_emitters.emitters.emitter import Way
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
-from xla_emitters.emitters.ways import Way
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.launch import launch_for, work_item_map

@@ -33,21 +33,21 @@ from functools import partial
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, BoolAttr, ModuleOp, TensorType, VectorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import tensor, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
+from xla_emitters.emitters.emitter import Way
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles, rotated_tiles
-from xla_emitters.emitters.ways import Way
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.heroes import TransposeHeroes, find_transposes, place_map
 from xla_emitters.fusions.view import FusionView

@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.verdict import reference_of
+from xla_emitters.fusions.control_computations import drawn_for
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import drawn_for
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions

@@ -27,7 +27,7 @@ from xla_emitters.explore.xla_log import XlaLog, parse_log
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass import executed
 from xla_emitters.rewrite.recorder import Observer

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
@@ -29,14 +30,15 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, library_call_of
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
+from xla_emitters.explore.compile import examined
 from xla_emitters.fusions.buffers import array_spec
+from xla_emitters.fusions.control_computations import control_computations, is_control, is_one_kernel
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.heroes import find_non_trivial_hero
-from xla_emitters.fusions.host import host_computations, is_control, is_one_kernel
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.isolate_fusions import isolate_fusions
@@ -47,6 +49,7 @@ from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
+from xla_emitters.program import Program
 
 if TYPE_CHECKING:
     from xla_emitters.pipelines.program_kernels import LoweredKernel
@@ -130,6 +133,12 @@ class Listing:
         return asdict(self)
 
 
+def listing_of(source: str | Path | Program | ModuleOp, options: CompileOptions) -> Listing:
+    """The listing of a module or a program, as `examined` takes it."""
+    found = examined(source, options.as_keywords())[0]
+    return list_module(found, options) if isinstance(found, ModuleOp) else list_program(found, options)
+
+
 def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     """Plans every fusion and call of a module; a refusal is recorded in its row, not raised."""
     kernels, custom, others = list[ListedKernel](), list[ListedCall](), list[ListedCall]()
@@ -150,11 +159,10 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     return Listing(options.device.name, tuple(kernels), tuple(custom), tuple(others))
 
 
-def list_program(module: ModuleOp, options: CompileOptions) -> Listing:
+def list_program(program: Program, options: CompileOptions) -> Listing:
     """The fusions of a program, its library calls, and the ops that neither of them computes; of a program that the pipeline refuses,
     all its ops.
 
-    module   as `parse_stablehlo` returns it
     raises   Unsupported for a text that no pass can read
     """
     # Imported here, so that HLO does not load the second system.
@@ -163,6 +171,7 @@ def list_program(module: ModuleOp, options: CompileOptions) -> Listing:
     from xla_emitters.pipelines.program_outline import not_in_kernels
     from xla_emitters.pipelines.programs import compile_program
 
+    module = lowerings_of(program).source
     try:
         made = lowerings_of(compile_program(module, options))
         kernels, fused, why = made.lowering.kernels, made.fused, ""
@@ -209,7 +218,7 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
 
 
 def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
-    """A copy in which each instruction of a host computation is either a fusion or not a kernel.
+    """A copy in which each instruction of a control computation is either a fusion or not a kernel.
 
     chains  makes one fusion of several where one kernel reads their rows once; None: all stay
     """
@@ -223,11 +232,13 @@ def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
 
 
 def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
-    """The instructions of host computations that do work, callees first."""
-    for computation in host_computations(apart):
+    """The instructions of control computations that do work, callees first."""
+    for computation in control_computations(apart):
         for op in computation.instructions:
             if isinstance(op, FusionOp) or not (
-                isinstance(op, _NO_STEPS) or is_control(op) or op.opcode in ("after-all", "async-update", "async-done")
+                isinstance(op, _NO_STEPS)
+                or is_control(op)
+                or op.opcode in ("after-all", "async-update", "async-done", "recv", "send-done")
             ):
                 yield computation, op
 
@@ -284,7 +295,8 @@ def _up_to_emission(options: CompileOptions) -> CompileOptions:
 
 def _listed_call(op: HloOp, where: tuple[str, str]) -> ListedCall:
     target = op.properties.get("custom_call_target")
-    named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else op.opcode)
+    opcode = "done" if is_wait(op) else op.opcode
+    named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else opcode)
     place = _written(written_at(op))
     results = tuple(str(array_spec(leaf)) for leaf in leaf_types(op.result.type) if is_array(leaf))
     try:
@@ -328,6 +340,19 @@ def compilable(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tup
         whole = LeftOut("", "", _written(error.place), error.message)
         return isolate_fusions(apart, found), left or (whole,)
     return module, ()
+
+
+def kernels_of_one_device(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tuple[LeftOut, ...]]:
+    """A module for one device of the fusions that can be compiled, of one for several; its collectives, and what else is no fusion, are
+    left out without being named.
+
+    raises  Unsupported for a module without such fusions
+    """
+    apart = _apart(module)
+    found, left = _compilable_fusions(apart, options)
+    if not found:
+        raise Unsupported("no fusion of this module for several devices has code", stage="bundle")
+    return isolate_fusions(apart, found), left
 
 
 def _compilable_fusions(apart: ModuleOp, options: CompileOptions) -> tuple[list[FusionOp], tuple[LeftOut, ...]]:

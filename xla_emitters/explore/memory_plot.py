@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 
-from xla_emitters.runtime.memory import Buffer, Memory
+from xla_emitters.runtime.memory_history import Buffer, Memory
 from xla_emitters.trace.html import Html
 
 WIDTH, HEIGHT = 900, 360

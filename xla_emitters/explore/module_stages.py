@@ -33,8 +33,8 @@ from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, UsageError
 from xla_emitters.explore.verdict import Reference, Verdict, may_change_bits, reference_for
 from xla_emitters.functions import FUNCTIONS, TRANSCENDENTAL
+from xla_emitters.fusions.control_computations import drawn_for
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import drawn_for
 from xla_emitters.fusions.row_chains import row_chains
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
@@ -44,7 +44,7 @@ from xla_emitters.lowering.ways import ptx_reason_missing
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import ArraySpec, Kernel, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, load_arrays

@@ -37,7 +37,7 @@ from xla_emitters.explore.wrong_thread import Difference, first_difference
 from xla_emitters.pipelines.lowerings import Lowerings, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows, rows_of
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
 from xla_emitters.pipelines.program_runs import load_any, run_module
@@ -92,7 +92,7 @@ class _State:
     """
 
     name: str
-    rows: Sequence[Row]
+    rows: Sequence[PassRow]
     number: int
     modules: Mapping[str, ModuleOp]
     run: Callable[[], list[Array]]
@@ -136,7 +136,7 @@ class _Search:
         self._results: Sequence[Array] = reference.values
         self._skipped = list[_State]()
         self._is_free = False
-        self._at: tuple[Sequence[Row], int] = ((), 0)
+        self._at: tuple[Sequence[PassRow], int] = ((), 0)
         self._copy: ModuleOp | None = None
 
     # ------------------------------------------------------------------------------------------------------- the passes
@@ -156,7 +156,7 @@ class _Search:
         self._is_free = False
         self._on_cpu(compiled)
 
-    def _observer(self, rows: Sequence[Row]) -> Observer:
+    def _observer(self, rows: Sequence[PassRow]) -> Observer:
         """Judges the whole program after each pass of the list."""
         self._at = rows, 0
 
@@ -365,7 +365,7 @@ def _thread(difference: Difference) -> Thread | None:
     return Thread.of(difference.lane, difference.launch, element)
 
 
-def _whole_program(options: CompileOptions) -> tuple[Row, ...]:
+def _whole_program(options: CompileOptions) -> tuple[PassRow, ...]:
     """The passes over whole programs."""
     rows, later = program_rows(options)
     return (*rows, *(later or (*rows_of("program-loops"), *rows_of("program-host"))))

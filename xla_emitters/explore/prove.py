@@ -29,7 +29,7 @@ from xla_emitters.errors import InternalError, ToolError, Unsupported
 from xla_emitters.extras import install_command
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 from xla_emitters.indexing.expression import postorder
-from xla_emitters.indexing.text import display_names
+from xla_emitters.indexing.map_text import display_names
 
 HELP = install_command(extras="prove")
 BUDGET = 20_000_000

@@ -13,8 +13,8 @@ from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import NumbersDiffer
 from xla_emitters.explore.listing import LeftOut
+from xla_emitters.fusions.control_computations import drawn_for
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import drawn_for
 from xla_emitters.fusions.row_chains import row_chains
 from xla_emitters.pipelines.compiler import plan_module, source_of
 from xla_emitters.pipelines.options import CompileOptions

@@ -1,4 +1,4 @@
-"""The ENTRY of a module, and the instruction that makes each array of a host computation.
+"""The ENTRY of a module, and the instruction that makes each array of a control computation.
 
     %w = (s32[], f32[8]) while(%s)
     %x = f32[8] get-tuple-element(%w), index=1      producers_of(%x)  [(%w, 1)]

@@ -220,7 +220,7 @@ def _known(origin: Origin, variable: Variable, indexing_map: IndexingMap) -> Exp
 
 
 @dataclass(frozen=True)
-class Row:
+class OperandRow:
     """The maps from an index of one value to the elements of another."""
 
     source: HloOp
@@ -228,7 +228,7 @@ class Row:
     indexings: Indexings | None
 
 
-def indexing_rows(view: FusionView, *, to_output: bool = False, instruction: str = "") -> list[Row]:
+def indexing_rows(view: FusionView, *, to_output: bool = False, instruction: str = "") -> list[OperandRow]:
     """Maps from every root to the parameters that it needs; with `to_output`, from every parameter to the roots that need it.
 
     instruction  only from the instruction of that name
@@ -242,14 +242,14 @@ def indexing_rows(view: FusionView, *, to_output: bool = False, instruction: str
         if not sources:
             names = ", ".join(op.instruction_name.data for op in view.instructions)
             raise UsageError(f"fusion %{view.name} has no instruction '{instruction}'", help=f"one of: {names}")
-    rows = list[Row]()
+    rows = list[OperandRow]()
     for source in sources:
         found = indexing_of_results(view, source.result) if to_output else indexing_of_operands(view, source)
-        rows += [Row(source, target, found[target.result]) for target in targets if target.result in found]
+        rows += [OperandRow(source, target, found[target.result]) for target in targets if target.result in found]
     return rows
 
 
-def print_rows(rows: Iterable[Row]) -> str:
+def print_rows(rows: Iterable[OperandRow]) -> str:
     """The rows as text, one map per line.
 
     %sum f32[20]
@@ -273,7 +273,7 @@ def print_rows(rows: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def rows_as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def rows_as_json(rows: Iterable[OperandRow]) -> list[dict[str, Any]]:
     """The rows as plain data: see docs/json.md."""
     return [
         {

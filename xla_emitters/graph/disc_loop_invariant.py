@@ -35,8 +35,8 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.control_ops import CAPTURES
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
-from xla_emitters.dialects.hlo.host import CAPTURES
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of, has_dynamic_dims, tuple_type, tuple_types
 from xla_emitters.graph.inlining import erase_unused

@@ -24,8 +24,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
+from xla_emitters.fusions.control_computations import control_computations, fusions_of, is_one_kernel
 from xla_emitters.fusions.entry import changes_width, is_same_memory
-from xla_emitters.fusions.host import fusions_of, host_computations, is_one_kernel
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, copying, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
@@ -44,7 +44,7 @@ class FuseEntryPass(KernelPass):
 
 def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
     """See the file's head. An ENTRY that is one kernel stays as it is. `skip` gets each instruction that stays, and the reason."""
-    computations = host_computations(module)
+    computations = control_computations(module)
     if is_one_kernel(computations[-1]):
         return
     names = Names(module)
@@ -53,7 +53,7 @@ def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
 
 
 def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:
-    """The pass in one host computation."""
+    """The pass in one control computation."""
     copies = [op for op in around.instructions if isinstance(op, CopyOp) and not isinstance(op.result.type, TupleType)]
     for op in copies:
         copied = copying(names, op.operands[0], op.result.type, op, op.instruction_name.data)

@@ -6,7 +6,7 @@ y = part.insert(CopyOp(...), root)        a new instruction
 computation = part.finish("first", [y], callee)
 call = new_fusion([operands[n] for n in part.parameters], computation, "fusion.first")
 
-`Parting` does this for fusions of host computations, which then use the results of the new ones.
+`Parting` does this for fusions of control computations, which then use the results of the new ones.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Parting:
-    """A fusion of a host computation that is being split."""
+    """A fusion of a control computation that is being split."""
 
     names: Names
     fusion: FusionOp
@@ -183,7 +183,7 @@ def new_fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -
 
 
 def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation, name: str) -> SSAValue:
-    """A new fusion that copies an array of a host computation.
+    """A new fusion that copies an array of a control computation.
 
     type    of the copy: the array's, possibly with another layout
     before  the instruction before which it is inserted, and whose location it gets

@@ -3,7 +3,7 @@
     ROOT all = tuple(f, p, f)               tuple(f, copy(p), copy(f))
     u = fusion(p, ...), an update of p      fusion(copy(p), ...), output_to_operand_aliasing={{}: (0, {})}
 
-A copy is an instruction of the host computation, not a kernel: a step that copies memory, as XLA's thunk does.
+A copy is an instruction of the control computation, not a kernel: a step that copies memory, as XLA's thunk does.
 
 An update is in place if the result is in the updated array's buffer: as the module's `input_output_alias` says, or if the array is a
 temporary of the program that is not needed any more (`fusions/overwrites.py`); so a loop's body updates the loop's state without a copy.
@@ -40,8 +40,8 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.fusions.buffers import can_be_in_place
+from xla_emitters.fusions.control_computations import fusions_run_by, is_one_kernel, loop_bodies
 from xla_emitters.fusions.entry import entry_of, producers_of
-from xla_emitters.fusions.host import host_fusions, is_one_kernel, loop_bodies
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.overwrites import may_overwrite, next_values, state_leaf
@@ -75,7 +75,7 @@ def insert_copies(module: ModuleOp) -> None:
         user.operands[number] = names.add(CopyOp([user.operands[number]], user.operands[number].type, "copy"), user)
     bodies = loop_bodies(entry)
     made = {key: numbers for body in bodies for key, numbers in next_values(body).items()}
-    for fusion in list(host_fusions(entry)):
+    for fusion in list(fusions_run_by(entry)):
         view = supported_view(fusion)
         if view is None:
             continue

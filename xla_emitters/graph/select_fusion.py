@@ -19,8 +19,8 @@ from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp
+from xla_emitters.fusions.control_computations import fusion_named
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import fusion_named
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -41,7 +41,7 @@ class SelectFusionPass(KernelPass):
 
 
 def select_fusion(module: ModuleOp, name: str) -> None:
-    """See the file's head. raises UsageError where no host computation has a fusion of that name."""
+    """See the file's head. raises UsageError where no control computation has a fusion of that name."""
     entry = entry_of(module)
     called = fusion_named(module, name)
     module.attributes.pop("hlo.input_output_alias", None)

@@ -42,8 +42,8 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
 )
 from xla_emitters.errors import UsageError
+from xla_emitters.fusions.control_computations import fusions_of, fusions_run_by, is_one_kernel
 from xla_emitters.fusions.entry import computation_of, entry_of
-from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
 from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.fusions.refusals import supported_view
@@ -128,7 +128,7 @@ def split_reductions(module: ModuleOp, skip: Skip = skip_silently, parts: Mappin
         (fusion,) = fusions_of(wrap_entry(entry))
         pending = _Splitting(Names(module), fusion, entry, found, count).split()
     else:
-        pending = list(host_fusions(entry))
+        pending = list(fusions_run_by(entry))
     names = Names(module)
     while pending:
         fusion = pending.pop()

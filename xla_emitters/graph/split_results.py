@@ -24,9 +24,9 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.errors import UsageError
+from xla_emitters.fusions.control_computations import fusions_of, fusions_run_by, is_one_kernel
 from xla_emitters.fusions.entry import computation_of, entry_of
 from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes
-from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
@@ -65,7 +65,7 @@ def split_results(module: ModuleOp) -> None:
         _split(Parting(Names(module), fusion, entry), parts)
         return
     names = Names(module)
-    for fusion in host_fusions(entry):
+    for fusion in fusions_run_by(entry):
         if parts := parts_of(fusion):
             _split(Parting(names, fusion, computation_of(fusion)), parts)
 

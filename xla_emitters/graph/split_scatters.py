@@ -25,8 +25,8 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
 from xla_emitters.fusions.buffers import aliases_of
+from xla_emitters.fusions.control_computations import fusions_run_by, is_one_kernel, loop_bodies
 from xla_emitters.fusions.entry import computation_of, entry_of
-from xla_emitters.fusions.host import host_fusions, is_one_kernel, loop_bodies
 from xla_emitters.fusions.overwrites import may_overwrite
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
@@ -55,7 +55,7 @@ def split_scatters(module: ModuleOp) -> None:
             return
         entry = wrap_entry(entry)
     bodies, names = loop_bodies(entry), Names(module)
-    for fusion in host_fusions(entry):
+    for fusion in fusions_run_by(entry):
         view = supported_view(fusion)
         if view is None or not (numbers := _not_in_place(view, bodies)):
             continue

@@ -1,4 +1,4 @@
-"""Splits fusions that XLA compiles with Triton or cuDNN into contractions and fusions with emitters. On HLO, in all host computations.
+"""Splits fusions that XLA compiles with Triton or cuDNN into contractions and fusions with emitters. On HLO, in all control computations.
 
     f = f32[512,2048] fusion(x), kind=kCustom          f.reduce.0 = f32[512] fusion(x)                          max of a row
         backend_config: "kind":"__triton"        ->    f.reduce.1 = f32[512] fusion(f.reduce.0, x)              sum of exp(x - max)
@@ -10,7 +10,7 @@
 
 The HLO of such a fusion defines all that it computes; its configuration holds tile sizes only. Nested fusions and calls are inlined,
 then the body is cut at the places that `fusions/cuts.py` finds. Each part contains copies of the instructions that it needs, with their
-locations, so every instruction keeps its value. Contractions become instructions of the host computation.
+locations, so every instruction keeps its value. Contractions become instructions of the control computation.
 
 A fusion that contains an op for a library, such as a sort, is split in the same way, whatever its kind.
 
@@ -45,9 +45,9 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.fusions.cuts import CutPart, cut_before, find_cuts, owner_of
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_computations
 from xla_emitters.fusions.refusals import is_splittable_kind, refuse_values, without_code
 from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, rename
@@ -82,7 +82,7 @@ def _silently(op: Operation, text: str) -> None:
 
 def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: AddRemark = _silently) -> None:
     """See the file's head. `skip` gets each of these fusions that stays, and the reason; `remark` how the others were split."""
-    instructions = [op for computation in host_computations(module) for op in computation.instructions]
+    instructions = [op for computation in control_computations(module) for op in computation.instructions]
     fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
     if not fusions:
         return
@@ -202,7 +202,7 @@ class _Inlining:
 class _Splitting:
     """One fusion being split into its parts.
 
-    made  value of the body -> value of the host computation
+    made  value of the body -> value of the control computation
     """
 
     parting: Parting
@@ -229,7 +229,7 @@ class _Splitting:
         return parts
 
     def _contract(self, op: HloOp, suffix: str) -> None:
-        """Copies a contraction into the host computation, without its tile sizes for Triton."""
+        """Copies a contraction into the control computation, without its tile sizes for Triton."""
         operands = [self._on_host(operand) for operand in op.operands]
         alone = op.clone()
         alone.operands = operands
@@ -254,7 +254,7 @@ class _Splitting:
         self.made |= zip((cut.result for cut in part.cuts), values, strict=True)
 
     def _on_host(self, value: SSAValue) -> SSAValue:
-        """The host computation's equal of a value in the body: a parameter or cut, an element of one, or a bitcast of these."""
+        """The control computation's equal of a value in the body: a parameter or cut, an element of one, or a bitcast of these."""
         if value in self.made:
             return self.made[value]
         op = owner_of(value)

@@ -1,4 +1,4 @@
-"""Wraps each lone instruction of a host computation, beside fusions or ops for the host, into a fusion of its own. On HLO.
+"""Wraps each lone instruction of a control computation, beside fusions or ops for the host, into a fusion of its own. On HLO.
 
     s = f32[8,2] sort(x), dimensions={0}, to_apply=less                 s = f32[8,2] sort(x), dimensions={0}, to_apply=less
     t = f32[2,8] transpose(s), dimensions={1,0}                  ->     t = f32[2,8] fusion(s), calls=t.computation
@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
-from xla_emitters.fusions.host import host_computations, is_one_kernel
+from xla_emitters.fusions.control_computations import control_computations, is_one_kernel
 from xla_emitters.graph.fusion_parts import new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -57,7 +57,7 @@ class WrapInstructionsPass(KernelPass):
 
 def wrap_instructions(module: ModuleOp) -> None:
     """See the file's head. Instructions with values that are not arrays (tokens, for example) are not wrapped."""
-    computations = host_computations(module)
+    computations = control_computations(module)
     if is_one_kernel(computations[-1]):
         return
     names = Names(module)

@@ -36,6 +36,7 @@ from xla_emitters.indexing.expression import (
     substitute_all,
 )
 from xla_emitters.indexing.interval import Interval, Variable
+from xla_emitters.indexing.map_text import Constraint, MapParts, Spelling, parse_map, print_map
 from xla_emitters.indexing.simplify import (
     Domain,
     Ranges,
@@ -44,7 +45,6 @@ from xla_emitters.indexing.simplify import (
     settle_constraints,
     simplify_domain,
 )
-from xla_emitters.indexing.text import Constraint, MapParts, Spelling, parse_map, print_map
 
 _NOTHING = Interval(0, -1)
 _NEVER: Constraint = (Expr.constant(0), _NOTHING)

@@ -8,7 +8,7 @@ Where NumPy and CuPy agree it is written once, over their module `xp`. Only NumP
 bundle carries these files to machines without anything else.
 
     arguments       a call's arguments; types                gemm, cublas    matrix products
-    functions       the table of functions, and `call`     convolution     sliding products
+    function_table  the table of functions, and `call`     convolution     sliding products
     random_bits     Philox, ThreeFry                       sort            by keys, by a comparator; top k
     fft             transforms                             linear_algebra  factorizations, triangular systems
     expect          comparisons of programs that check themselves
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.library.arguments import Array, OnElements, Result
 
 if TYPE_CHECKING:
-    from xla_emitters.library.functions import FUNCTIONS as FUNCTIONS
-    from xla_emitters.library.functions import LibraryFunction as LibraryFunction
-    from xla_emitters.library.functions import call as call
+    from xla_emitters.library.function_table import FUNCTIONS as FUNCTIONS
+    from xla_emitters.library.function_table import LibraryFunction as LibraryFunction
+    from xla_emitters.library.function_table import call as call
 
 __all__ = ["FUNCTIONS", "Array", "LibraryFunction", "OnElements", "Result", "call"]
 
@@ -31,7 +31,7 @@ __all__ = ["FUNCTIONS", "Array", "LibraryFunction", "OnElements", "Result", "cal
 def __getattr__(name: str) -> Any:
     # Types of arguments are needed everywhere; the functions only by a program that calls one.
     if name in ("FUNCTIONS", "LibraryFunction", "call"):
-        from xla_emitters.library import functions
+        from xla_emitters.library import function_table
 
-        return getattr(functions, name)
+        return getattr(function_table, name)
     raise AttributeError(f"module 'xla_emitters.library' has no attribute '{name}'")

@@ -144,7 +144,7 @@ def emit_sort(fusion: FusionLoops) -> None:
     if not fusion.is_cpu:
         copies = [buffer_like(fusion, buffer) for buffer in root.outputs]
         return MergePasses(fusion, sizes, along, before).sort(root.inputs, root.outputs, copies)
-    row = Row(sizes[along], along, before)
+    row = SortedRow(sizes[along], along, before)
     first = root.attributes.get(FIRST)
     if isinstance(first, IntegerAttr):
         return _emit_first(fusion, row, first.value.data, others)
@@ -166,7 +166,7 @@ def emit_sort(fusion: FusionLoops) -> None:
     return None
 
 
-def _emit_first(fusion: FusionLoops, row: Row, count: int, others: Sequence[Number]) -> None:
+def _emit_first(fusion: FusionLoops, row: SortedRow, count: int, others: Sequence[Number]) -> None:
     """The loops that find the first `count` of each row."""
     (root,) = fusion.roots
 
@@ -218,7 +218,7 @@ def buffer_like(fusion: FusionLoops, buffer: SSAValue, element: Attribute | None
     return scratch_buffer(fusion, fusion.numbers.sizes(buffer), element or tensor_of(buffer.type).element_type)
 
 
-class Row:
+class SortedRow:
     """The elements along the dimension that is sorted, at `others` along all others.
 
     size    how many

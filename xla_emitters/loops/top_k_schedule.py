@@ -28,7 +28,7 @@ from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.schedule import FusionLoops
-from xla_emitters.loops.sort_schedule import NAME, Row, buffer_like
+from xla_emitters.loops.sort_schedule import NAME, SortedRow, buffer_like
 
 
 def has_top_k_schedule(op: BufferOp) -> bool:
@@ -54,7 +54,7 @@ def emit_top_k(fusion: FusionLoops) -> None:
         return compare_integers(code, direction, element.kind is not Kind.SIGNED, one, other)
 
     *others, size = fusion.numbers.sizes(array)
-    row = Row(size, len(others), before)
+    row = SortedRow(size, len(others), before)
     runs, copies = ([buffer_like(fusion, array), buffer_like(fusion, array, i32)] for _ in range(2))
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:

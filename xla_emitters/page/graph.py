@@ -16,8 +16,8 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.fusions.control_computations import kernel_sources
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import kernel_sources
 from xla_emitters.fusions.view import view_of
 from xla_emitters.pipelines.program_listing import is_size, symbolic_type
 from xla_emitters.sizes import Sizes

@@ -23,10 +23,12 @@ from xla_emitters import plugins
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.device_groups import devices_of
+from xla_emitters.dialects.hlo.shardings import shardings_of
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
+from xla_emitters.emitters.emitter import Emitter
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.emitters.ways import Emitter
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
@@ -39,7 +41,7 @@ from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Compiled, Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -156,6 +158,7 @@ def compile_module(
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
         with _started(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
+    devices = devices_of(module) if options.fusion is None else 1
     return Program(
         name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
         target=chip.name,
@@ -175,6 +178,8 @@ def compile_module(
         hlo=text,
         fusion=options.fusion,
         left_out=_left_out(plan),
+        devices=devices,
+        shardings=shardings_of(entry_of(module)) if devices > 1 else (),
     )
 
 

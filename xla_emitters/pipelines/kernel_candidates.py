@@ -22,14 +22,14 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context
+from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.emitters.ways import Emitter, TunableEmitter, Way
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS, Row
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pipelines.passes import FOR_TOOLS, PassRow
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.pricing.agreement import disagreement
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
@@ -167,7 +167,7 @@ def _lowered(planned: PlannedKernel, options: CompileOptions, emitter: Emitter) 
     return module
 
 
-def _run(rows: Sequence[Row], options: CompileOptions, module: ModuleOp) -> None:
+def _run(rows: Sequence[PassRow], options: CompileOptions, module: ModuleOp) -> None:
     context = make_context()
     for row in rows:
         run_pass(row.make(options), context, module)

@@ -11,11 +11,11 @@ the same code, so no bit of a result changes. `lab/prices.py` has what it gains.
 from __future__ import annotations
 
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
-from xla_emitters.emitters.ways import Emitter, TunableEmitter, Way
+from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
 from xla_emitters.fusions.thread_work import WIDEST_BITS, ThreadWork
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.rewrite.notes import decide
 
 LEAST_WAVES = 4

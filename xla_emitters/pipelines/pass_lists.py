@@ -18,11 +18,11 @@ from xdsl.passes import ModulePass
 
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES, TOOL_STAGES, Row
+from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES, TOOL_STAGES, PassRow
 from xla_emitters.plugins import load, note, refuse_double
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-LISTS: dict[str, tuple[Row, ...]] = {"graph": GRAPH, "kernel": KERNEL}
+LISTS: dict[str, tuple[PassRow, ...]] = {"graph": GRAPH, "kernel": KERNEL}
 """The lists of fusions and those lists of programs that were used, with the passes of plugins inserted."""
 
 OF_PROGRAMS = {
@@ -33,7 +33,7 @@ OF_PROGRAMS = {
 }
 
 
-def _rows(name: str) -> tuple[Row, ...]:
+def _rows(name: str) -> tuple[PassRow, ...]:
     """The current list, with plugins. Lists of programs are loaded late because they import the second system."""
     if name not in LISTS:
         LISTS[name] = getattr(import_module("xla_emitters.pipelines.program_passes"), OF_PROGRAMS[name])
@@ -63,7 +63,7 @@ def register_pass(
     if bool(after) == bool(before):
         raise UsageError("a pass is placed either after= or before= another", stage="plugins")
     rows, options = _rows(of), CompileOptions()
-    row = Row(lambda o: make() if isinstance(make, type) else make(o), reason)
+    row = PassRow(lambda o: make() if isinstance(make, type) else make(o), reason)
     added: Any = row.make(options)
     if not isinstance(added, ModulePass):
         raise UsageError(f"{make!r} makes {type(added).__name__}, which is not a pass", stage="plugins")
@@ -79,7 +79,7 @@ def register_pass(
     note("pass", added.name, added)
 
 
-def _number_of(neighbour: str, rows: Sequence[Row], names: Sequence[str], of: str) -> int:
+def _number_of(neighbour: str, rows: Sequence[PassRow], names: Sequence[str], of: str) -> int:
     """The index of the row of that pass, or of the last row of that stage. raises UsageError unless there is exactly one"""
     found = [i for i, (row, name) in enumerate(zip(rows, names, strict=True)) if neighbour in (name, row.stage)]
     if not found:
@@ -99,13 +99,13 @@ def _number_of(neighbour: str, rows: Sequence[Row], names: Sequence[str], of: st
     return found[0]
 
 
-def rows_of(name: str) -> tuple[Row, ...]:
+def rows_of(name: str) -> tuple[PassRow, ...]:
     """A list including the passes of plugins."""
     load()
     return _rows(name)
 
 
-def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
+def kernel_rows(options: CompileOptions) -> tuple[PassRow, ...]:
     """The list "kernel" including the passes of plugins, or the passes of `options.pipeline` instead.
 
     raises  UsageError for a stage that is not a boundary of that pipeline
@@ -124,7 +124,7 @@ def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
     return rows[: ends[0]] if ends else rows if options.stage in TOOL_STAGES else ()
 
 
-def program_rows(options: CompileOptions) -> tuple[tuple[Row, ...], tuple[Row, ...] | None]:
+def program_rows(options: CompileOptions) -> tuple[tuple[PassRow, ...], tuple[PassRow, ...] | None]:
     """A program's rows up to "fused", and the rows from there to "host"; None: the lists "program-loops" and "program-host".
 
     A pipeline's second part begins with its first pass that only those two lists have. Its stages are "fused" and "host", the ends.
@@ -137,7 +137,7 @@ def program_rows(options: CompileOptions) -> tuple[tuple[Row, ...], tuple[Row, .
     return _ending(rows[:start], "fused"), _ending(rows[start:], "host") or None
 
 
-def refuse_unknown_passes(options: CompileOptions, *lists: Sequence[Row]) -> None:
+def refuse_unknown_passes(options: CompileOptions, *lists: Sequence[PassRow]) -> None:
     """raises UsageError for an option of a pass that is in none of the lists"""
     if not options.pass_options:
         return
@@ -152,11 +152,11 @@ def refuse_unknown_passes(options: CompileOptions, *lists: Sequence[Row]) -> Non
             )
 
 
-def _asked(pipeline: Sequence[ModulePass]) -> tuple[Row, ...]:
-    return tuple(Row(lambda _, each=each: each, "asked for") for each in pipeline)
+def _asked(pipeline: Sequence[ModulePass]) -> tuple[PassRow, ...]:
+    return tuple(PassRow(lambda _, each=each: each, "asked for") for each in pipeline)
 
 
-def _ending(rows: tuple[Row, ...], stage: str) -> tuple[Row, ...]:
+def _ending(rows: tuple[PassRow, ...], stage: str) -> tuple[PassRow, ...]:
     """The rows, with `stage` after the last one."""
     return (*rows[:-1], replace(rows[-1], stage=stage)) if rows else ()
 

@@ -21,7 +21,7 @@ from xla_emitters.rewrite.pass_table import made
 
 
 @dataclass(frozen=True)
-class Row:
+class PassRow:
     """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that it ends.
 
     how   the pass for these options, but for `CompileOptions.pass_options`, which `make` adds
@@ -38,35 +38,36 @@ class Row:
         return replace(made, **given) if given else made
 
     @staticmethod
-    def plain(name: str, reason: str, stage: str | None = None) -> Row:
+    def plain(name: str, reason: str, stage: str | None = None) -> PassRow:
         """The row of the pass of that name, without options. Its file is loaded when the row is made."""
-        return Row(lambda _: made(name), reason, stage)
+        return PassRow(lambda _: made(name), reason, stage)
 
 
-_row = Row.plain
+_row = PassRow.plain
 
 
 # HLO to HLO: afterwards each fusion of ENTRY, and of computations that it runs on the host, is one kernel.
-GRAPH: tuple[Row, ...] = (
+GRAPH: tuple[PassRow, ...] = (
     _row("xla-flatten-parameters", "kernels take arrays; all later passes refer to parameters by number", "hlo"),
-    Row(
+    PassRow(
         lambda o: made("xla-select-fusion", o.fusion or ""),
         "first, so that the other fusions are neither analysed nor refused",
     ),
     _row("xla-unwrap-async", "asynchronous instructions become plain ones, among them calls"),
     _row(
-        "xla-inline-calls", "only loops and branches run host computations then, so it is known what each may overwrite"
+        "xla-inline-calls",
+        "only loops and branches run control computations then, so it is known what each may overwrite",
     ),
     _row(
         "xla-remove-no-ops", "barriers, markers and tuples separate instructions that the rows below must see together"
     ),
-    Row(
+    PassRow(
         lambda o: made(
             "xla-stitch-rows", o.target, "no" if o.triton != "rows" else "price" if o.tune == "price" else "rule"
         ),
         "calls are inlined, and nothing is split yet that one kernel reads once",
     ),
-    Row(
+    PassRow(
         lambda o: made("xla-split-triton-fusions", o.triton),
         "fusions for Triton become ordinary fusions, which the rows below may split further",
     ),
@@ -75,11 +76,11 @@ GRAPH: tuple[Row, ...] = (
     ),
     _row("xla-fuse-entry", "constants, bitcasts and copies move into fusions, so that only fusions are left to split"),
     _row("xla-warn-recomputation", "it is known whether ENTRY is one kernel, and no fusion is split yet"),
-    Row(
+    PassRow(
         lambda o: made("xla-split-results", o.hero_rules),
         "results that one kernel cannot make are separated; each fusion then has one hero",
     ),
-    Row(
+    PassRow(
         lambda o: made("xla-split-reductions", o.splits or ()),
         "a reduction that is too large for a block becomes two; their parts need none of the rows above",
     ),
@@ -88,8 +89,8 @@ GRAPH: tuple[Row, ...] = (
 )
 
 # The last passes of a kernel, shared by both systems: floats, branches, LLVM.
-TO_LLVM: tuple[Row, ...] = (
-    Row(
+TO_LLVM: tuple[PassRow, ...] = (
+    PassRow(
         lambda o: made("xla-gpu-convert-float-nvidia", o.device),
         "instructions for eight-bit floats, where the chip has them",
     ),
@@ -100,11 +101,11 @@ TO_LLVM: tuple[Row, ...] = (
     _row("xla-convert-math-to-libdevice", "the rest of `math` calls libdevice; narrow floats go through f32"),
     _row("xla-cse", "equal conversions to f32"),
     _row("xla-convert-scf-to-cf", "LLVM has only branches"),
-    Row(lambda o: made("xla-lower-to-llvm-gpu", o.device), "the tools read one dialect", "llvm-dialect"),
+    PassRow(lambda o: made("xla-lower-to-llvm-gpu", o.device), "the tools read one dialect", "llvm-dialect"),
 )
 
 # xla_gpu to the LLVM dialect, one kernel per module.
-KERNEL: tuple[Row, ...] = (
+KERNEL: tuple[PassRow, ...] = (
     # One function: subgraphs are inlined into the entry, so that later passes see the whole kernel.
     _row("xla-simplify-arith", "annotates ranges and decides comparisons before anything is moved"),
     _row("xla-canonicalize", "folds the naive code of the elemental emitter"),
@@ -131,12 +132,12 @@ KERNEL: tuple[Row, ...] = (
     ),
     _row("xla-unswitch-loops", "... the branch can be moved out too: accesses are then directly in the loop's body"),
     _row("xla-loop-invariant-code-motion", "values that the branch kept in the loop", "flat"),
-    Row(
+    PassRow(
         lambda o: made("xla-vectorize-loads-stores", o.device),
         "contiguous, aligned accesses of a loop become one",
         "vectorized",
     ),
-    Row(
+    PassRow(
         lambda _: made("xla-gpu-optimize-loops", unroll_in_llvm=True),
         "straight-line code hides latency; vectorised loops are short by now. The rows below see the body of a long loop once",
     ),
@@ -144,7 +145,7 @@ KERNEL: tuple[Row, ...] = (
     _row("xla-cse", "equal computations in the copies", "unrolled"),
     # Tensors are replaced by pointers; then integers, LLVM.
     _row("xla-convert-pure-call-ops", "calls are no longer free to move: their tensors become memory"),
-    Row(lambda o: made("xla-lower-tensors", o.device), "extract is a load, insert is a store in place"),
+    PassRow(lambda o: made("xla-lower-tensors", o.device), "extract is a load, insert is a store in place"),
     _row("convert-complex-to-standard", "complex numbers become two floats, which all later passes handle"),
     _row("xla-merge-pointers", "two names for one buffer become one; then noalias is true"),
     _row("xla-canonicalize", "loops and branches without their tensor results may be empty"),
@@ -161,16 +162,16 @@ KERNEL: tuple[Row, ...] = (
 )
 
 
-def line_info(kernel: int) -> Row:
+def line_info(kernel: int) -> PassRow:
     """The row that adds line information to one kernel; `kernel` is its number in the program."""
-    return Row(
+    return PassRow(
         lambda _: made("xla-add-line-info", kernel),
         "the text whose lines it numbers is final, and the kernel is not yet merged with others",
     )
 
 
 # Needed only by the tools after the last stage; runs on all kernels of a program together.
-FOR_TOOLS: tuple[Row, ...] = (
+FOR_TOOLS: tuple[PassRow, ...] = (
     _row(
         "xla-convert-ids-to-calls",
         "MLIR writes ranges of ids as attributes, which make LLVM divide in 16 bits; XLA's are metadata",

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
+from xla_emitters.fusions.control_computations import drawn_for
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import drawn_for
 from xla_emitters.program import ArraySpec, Compiled, Program
 from xla_emitters.runtime.arrays import StandardInput, load_arrays, load_given
 from xla_emitters.runtime.inputs import draw_inputs

@@ -12,21 +12,21 @@ Source: BladeDISC's pass pipeline (docs/reference/4-dynamic-shapes.md).
 from __future__ import annotations
 
 from xla_emitters.lowering.cpu_target import cpu_target
-from xla_emitters.pipelines.passes import TO_LLVM, Row
+from xla_emitters.pipelines.passes import TO_LLVM, PassRow
 from xla_emitters.rewrite.pass_table import made
 
-_row = Row.plain
+_row = PassRow.plain
 
 # Mixed precision, if requested: before all other passes, so that the reference computes the program that is compiled.
-PROGRAM_PRECISION: tuple[Row, ...] = (
-    Row(
+PROGRAM_PRECISION: tuple[PassRow, ...] = (
+    PassRow(
         lambda o: made("disc-element-type-converter", o.mixed_precision),
         "all other passes, and the reference, see the program with the requested types",
     ),
 )
 
 # A program (StableHLO, unknown sizes): HLO to HLO, up to the placement of ops. The stages of a program are named by its own rows.
-PROGRAM_GRAPH: tuple[Row, ...] = (
+PROGRAM_GRAPH: tuple[PassRow, ...] = (
     _row("disc-inliner", "JAX exports a function for each jit; later passes see one function"),
     _row("disc-number-random-ops", "calls are inlined, so each random op occurs once, and none has been removed yet"),
     _row("disc-unused-function-removal", "removes inlined functions, and checks that only the entry is left", "hlo"),
@@ -50,13 +50,13 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row("disc-check-numbers", "the ops that take numbers are final; the new assertions are then placed on the host"),
     _row("disc-placer", "shape arithmetic is complete; from here on every op has a device"),
     _row("disc-element-type-converter", "reductions are of matrices by now; the new conversions are on the device"),
-    Row(lambda o: made("disc-conv-rewriter", o.device), "the layout depends on where the convolution runs"),
+    PassRow(lambda o: made("disc-conv-rewriter", o.device), "the layout depends on where the convolution runs"),
     _row("disc-transpose-simplifier", "all transposes exist, and no paddings are between them yet"),
     _row("disc-gpu-conv-padding", "padding is an operand by now, and only the GPU's library restricts it", "placed"),
 )
 
 # Programs with unknown sizes: StableHLO to buffers; each fusion will become one or more kernels.
-PROGRAM_FUSED: tuple[Row, ...] = (
+PROGRAM_FUSED: tuple[PassRow, ...] = (
     *PROGRAM_GRAPH,
     _row("disc-legalize-to-lhlo", "every value gets a buffer; sizes of results become code"),
     _row("disc-placement-fixer", "new copies have no device yet", "lmhlo"),
@@ -77,7 +77,7 @@ PROGRAM_FUSED: tuple[Row, ...] = (
 )
 
 # Fusions to kernels. The NumPy program of the CPU skips this list: there the ops of a fusion are executed one by one by NumPy.
-PROGRAM_LOOPS: tuple[Row, ...] = (
+PROGRAM_LOOPS: tuple[PassRow, ...] = (
     _row(
         "disc-specialize-fusion-with-speculation",
         "fusions are final, and are not loops yet",
@@ -96,14 +96,14 @@ PROGRAM_LOOPS: tuple[Row, ...] = (
         "positions show which elements are adjacent, and the loops' bounds what divides them",
         "loops",
     ),
-    Row(lambda o: made("disc-loop-split", o.device), "loops are final; they become blocks and threads"),
+    PassRow(lambda o: made("disc-loop-split", o.device), "loops are final; they become blocks and threads"),
     _row("disc-gpu-kernel-outlining", "a launch's body is complete, and only uses values of the host"),
     _row("disc-revise-gpu-kernel-outlining", "arguments are explicit; those that a kernel cannot use are replaced"),
     _row("disc-merge-equal-kernels", "arguments are final; each kernel that is left is compiled once", "kernels"),
 )
 
 # The CPU's list, in place of the one above.
-PROGRAM_OPS: tuple[Row, ...] = (
+PROGRAM_OPS: tuple[PassRow, ...] = (
     _row(
         "disc-dissolve-fusion", "NumPy computes op by op, so buffers between the ops of a fusion can be freed earlier"
     ),
@@ -111,7 +111,7 @@ PROGRAM_OPS: tuple[Row, ...] = (
 )
 
 # The host program, for GPU and CPU.
-PROGRAM_HOST: tuple[Row, ...] = (
+PROGRAM_HOST: tuple[PassRow, ...] = (
     _row(
         "disc-legalize-lhlo-control-flow",
         "lifetimes were set while a region was one block; a host program has branches",
@@ -121,7 +121,7 @@ PROGRAM_HOST: tuple[Row, ...] = (
     _row(
         "disc-lower-to-library-calls", "ops that no kernel computes; constants are still ops, which gemm's flag needs"
     ),
-    Row(
+    PassRow(
         lambda o: made("disc-convert-const-to-ral", o.constants),
         "the readers of constants are final; their buffers are still allocations",
     ),
@@ -130,13 +130,13 @@ PROGRAM_HOST: tuple[Row, ...] = (
 )
 
 # Each kernel of a program, on buffers of unknown size, to the LLVM dialect: the first rows, then the same passes as for fusions.
-PROGRAM_KERNEL: tuple[Row, ...] = (
+PROGRAM_KERNEL: tuple[PassRow, ...] = (
     _row("xla-canonicalize", "folds the naive code of schedules"),
     _row("xla-cse", "one copy of each index"),
     _row("xla-gpu-optimize-loops", "loops over the elements of a vector become straight-line code"),
     _row("disc-lower-linear-indices", "later passes share quotients, and move them out of loops"),
     _row("xla-canonicalize", "folds products with known sizes"),
-    Row(
+    PassRow(
         lambda o: made("disc-lower-memrefs", o.device),
         "loads and stores on pointers; indices have one dimension since flattening",
     ),
@@ -154,14 +154,14 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
 )
 
 # The same for a CPU, by LLVM: a block is one thread, and each call of a kernel runs a range of its blocks.
-CPU_LOOPS: tuple[Row, ...] = (
+CPU_LOOPS: tuple[PassRow, ...] = (
     _row("disc-fold-transposes", "lifetimes are set, and the transposes that remain get loops below"),
     _row(
         "disc-fuse-middle-reductions",
         "transposes that a product reads are gone; those before reductions get no loops",
     ),
     _row("disc-widen-half-products", "products and convolutions are final; the new conversions get loops"),
-    Row(
+    PassRow(
         lambda _: made("disc-fuse-single-ops", target="cpu"),
         "the ops for the runtime are final; some of them are fast as loops on a CPU",
     ),
@@ -169,18 +169,18 @@ CPU_LOOPS: tuple[Row, ...] = (
         "disc-unify-sizes",
         "loops are written over sizes; the buffers that show which sizes are equal are removed below",
     ),
-    Row(lambda _: made("disc-lhlo-legalize-to-loop", target="cpu"), "the results of fusions are final"),
+    PassRow(lambda _: made("disc-lhlo-legalize-to-loop", target="cpu"), "the results of fusions are final"),
     _row("disc-input-inline-fusion", "loops exist, so what they read can be computed inside them"),
     _row("disc-nest-loops", "all coordinates that elements depend on are known"),
     _row("disc-remove-dead-buffer", "buffers between the ops of one kernel"),
     _row("disc-dead-temp-buffer-removal", "buffers that only such ops wrote"),
     _row("disc-flatten-memref", "the remaining loads are memory accesses; an index becomes a position"),
-    Row(lambda o: made("disc-loop-split", o.device), "loops are final; their iterations become blocks"),
+    PassRow(lambda o: made("disc-loop-split", o.device), "loops are final; their iterations become blocks"),
     _row("disc-gpu-kernel-outlining", "a launch's body is complete, and only uses values of the host"),
     _row("disc-revise-gpu-kernel-outlining", "arguments are explicit; those that a kernel cannot use are replaced"),
     _row("disc-merge-equal-kernels", "arguments are final; each kernel that is left is compiled once"),
 )
-CPU_KERNEL: tuple[Row, ...] = (
+CPU_KERNEL: tuple[PassRow, ...] = (
     _row("disc-blocks-to-loop", "blocks become a loop, which the passes below optimize"),
     _row("disc-reassociate-reductions", "sums are still loops that carry values"),
     _row("disc-block-sums", "additions within a block may be reassociated by now, those of its result may not"),
@@ -189,7 +189,7 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row("disc-lower-linear-indices", "later passes share quotients"),
     _row("xla-canonicalize", "folds products with known sizes"),
     _row("disc-unpack-narrow-buffers", "buffers still have types, which tell how elements are stored"),
-    Row(lambda o: made("disc-lower-memrefs", o.device), "loads and stores on pointers"),
+    PassRow(lambda o: made("disc-lower-memrefs", o.device), "loads and stores on pointers"),
     _row("convert-complex-to-standard", "complex numbers become two floats"),
     _row("xla-canonicalize", "folds casts of indices, and parts of complex numbers"),
     _row("xla-cse", "addresses shared by loads and stores"),
@@ -201,20 +201,20 @@ CPU_KERNEL: tuple[Row, ...] = (
         "xla-convert-math-to-libdevice",
         "the rest of `math` becomes calls of functions that `lowering/cpu_functions` has for a CPU",
     ),
-    Row(
+    PassRow(
         lambda o: made("disc-widen-half-floats", f16=not cpu_target(o.cpu_features).converts_f16),
         "conversions around functions exist; LLVM would call functions that no library has",
     ),
     _row("xla-cse", "equal conversions to f32"),
     _row("xla-convert-scf-to-cf", "LLVM has only branches"),
-    Row(lambda o: made("xla-lower-to-llvm-gpu", o.device), "LLVM reads one dialect"),
+    PassRow(lambda o: made("xla-lower-to-llvm-gpu", o.device), "LLVM reads one dialect"),
     _row("disc-cpu-entry", "variables of blocks are globals by now"),
     _row("disc-prefer-wide-vectors", "what a kernel computes is final"),
 )
 
 # The host program as machine code: after PROGRAM_HOST, on its function alone.
-HOST_BY_LLVM: tuple[Row, ...] = (
-    Row(
+HOST_BY_LLVM: tuple[PassRow, ...] = (
+    PassRow(
         lambda _: made("disc-convert-memory-marker", cpu_too=True),
         "the runtime allocates the host's buffers too",
     ),
@@ -225,10 +225,10 @@ HOST_BY_LLVM: tuple[Row, ...] = (
         "all calls of the runtime exist; their arguments are taken apart while they are buffers",
     ),
     _row("disc-lower-host-memrefs", "the ops that still take buffers only compute with their parts"),
-    Row(lambda o: made("xla-lower-to-llvm-gpu", o.device), "LLVM reads one dialect"),
+    PassRow(lambda o: made("xla-lower-to-llvm-gpu", o.device), "LLVM reads one dialect"),
 )
 
-PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)
+PROGRAM: tuple[PassRow, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)
 RUN_ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect")
 """The stages of programs that a CPU executes and in which fusions are kernels, or are being turned into kernels."""
 CODE_STAGES: tuple[str, ...] = ("ptx", "sass")

@@ -42,7 +42,7 @@ from xla_emitters.hlo_text.stack_frames import STACK_TABLES
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.program_passes import (
     CODE_STAGES,
     CPU_KERNEL,
@@ -62,7 +62,7 @@ from xla_emitters.program.steps import Step
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.loaded import Dispatch
-from xla_emitters.runtime.memory import Memory
+from xla_emitters.runtime.memory_history import Memory
 from xla_emitters.sizes import sizes_of
 from xla_emitters.sizes.specs import parameter_specs, result_specs
 from xla_emitters.stablehlo_text.computations import SKIPPED
@@ -342,7 +342,7 @@ def executable_stage(stage: str, where: str) -> str:
     return stage
 
 
-def _rows_to(stage: str, options: CompileOptions) -> Sequence[Row]:
+def _rows_to(stage: str, options: CompileOptions) -> Sequence[PassRow]:
     """The rows that lead to a stage; for a stage of `GpuLowering` all up to `fused`.
 
     raises  UsageError for a stage that is not a boundary of the pipeline

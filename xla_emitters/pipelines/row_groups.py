@@ -32,8 +32,8 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple_type
+from xla_emitters.fusions.control_computations import fusions_of
 from xla_emitters.fusions.entry import computation_of
-from xla_emitters.fusions.host import fusions_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion, rename
 from xla_emitters.graph.names import Names
@@ -41,7 +41,7 @@ from xla_emitters.graph.names import Names
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """Fusions of one host computation, in program order.
+    """Fusions of one control computation, in program order.
 
     results  the values that are read outside of the group, or that the last fusion returns
     """
@@ -95,7 +95,7 @@ class RowGroup:
 
 
 def groups_in(around: ComputationOp) -> list[RowGroup]:
-    """The groups of a host computation, without common fusions; those with the last readers first."""
+    """The groups of a control computation, without common fusions; those with the last readers first."""
     places: dict[Operation | Block, int] = {op: place for place, op in enumerate(around.instructions)}
     taken, found = set[FusionOp](), list[RowGroup]()
     for fusion in reversed(fusions_of(around)):
@@ -203,7 +203,7 @@ class _Inside:
     """The computation of a group under construction.
 
     given  arrays of other instructions that the members read; the arguments of its parameters
-    known  a value of the host computation -> its arrays inside
+    known  a value of the control computation -> its arrays inside
     made   (class, operands, properties) of an instruction -> its result
     """
 
@@ -215,7 +215,7 @@ class _Inside:
     made: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
 
     def leaves(self, value: SSAValue) -> list[SSAValue]:
-        """The arrays inside that correspond to a value of the host computation."""
+        """The arrays inside that correspond to a value of the control computation."""
         if value not in self.known:
             self.known[value] = self._leaves(value)
         return self.known[value]
@@ -279,7 +279,7 @@ class _Beside:
     parameters: int = 0
 
     def value(self, value: SSAValue) -> SSAValue:
-        """The value here that corresponds to a value of the host computation."""
+        """The value here that corresponds to a value of the control computation."""
         if value not in self.known:
             self.known[value] = self._made(value)
         return self.known[value]

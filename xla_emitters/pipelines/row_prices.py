@@ -30,7 +30,7 @@ from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS, Row
+from xla_emitters.pipelines.passes import FOR_TOOLS, PassRow
 from xla_emitters.pipelines.stitched_kernel import RowWay, StitchedFusion, emit_stitched, program_of, ways_of
 from xla_emitters.planning.plan import plan_program
 from xla_emitters.pricing.model import KernelCost
@@ -204,7 +204,7 @@ def _priced(options_: Sequence[Option], options: CompileOptions) -> tuple[Option
     return tuple(replace(option, costs=tuple(next(left) for _ in option.kernels)) for option in options_)
 
 
-def _run(rows: Sequence[Row], options: CompileOptions, module: ModuleOp) -> None:
+def _run(rows: Sequence[PassRow], options: CompileOptions, module: ModuleOp) -> None:
     context = make_context()
     for row in rows:
         run_pass(row.make(options), context, module)

@@ -19,18 +19,18 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import emitter_for
+from xla_emitters.emitters.emitter import TunableEmitter, Way
 from xla_emitters.emitters.reduction_plans import plan_for
-from xla_emitters.emitters.ways import TunableEmitter, Way
 from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.control_computations import fusions_run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN, Candidate, priced_candidates
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.planning.plan import plan_program
 from xla_emitters.pricing.agreement import are_near, is_rounded, positive
 from xla_emitters.pricing.model import least_time
@@ -57,7 +57,7 @@ def with_cheapest_splits(
     """
     with take_notes():  # discarded: these kernels are candidates
         graph = run_graph(module, options)
-        fusions = {fusion.instruction_name.data: fusion for fusion in host_fusions(entry_of(graph))}
+        fusions = {fusion.instruction_name.data: fusion for fusion in fusions_run_by(entry_of(graph))}
         splits, remarks = list[str](), list[Remark]()
         for planned in plan_program(graph).kernels:
             if not (counts := _counts(planned, options)):

@@ -29,8 +29,8 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.errors import UsageError
+from xla_emitters.fusions.control_computations import fusions_run_by, is_one_kernel, run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_fusions, is_one_kernel, run_by
 from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
@@ -73,7 +73,7 @@ class StitchRowsPass(KernelPass):
             return
         self.stitch_chains(op, entry)
         names = Names(op)
-        for fusion in host_fusions(entry):
+        for fusion in fusions_run_by(entry):
             view = view_of(fusion)
             if is_stitched(view) or not (every or is_splittable_kind(view.other_compiler)):
                 continue

@@ -36,7 +36,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
 from xla_emitters.buffers.fusion_rules import STITCH, VECTOR
@@ -45,6 +44,7 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type
 from xla_emitters.dialects.mlir import arith, func, gpu
 from xla_emitters.dialects.mlir import gpu as gpu_functions
@@ -66,7 +66,7 @@ from xla_emitters.loops.stitch_schedule import row_of
 from xla_emitters.lowering.lower_memrefs import NO_ALIAS, LowerMemrefsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.program import Extents, Launch
 from xla_emitters.program.bind import bind
 from xla_emitters.program.steps import Extent, Place
@@ -336,7 +336,7 @@ def rounds_of(view: FusionView) -> str:
     return "\n".join(lines)
 
 
-def _rows_to_pointers(options: CompileOptions) -> Sequence[Row]:
+def _rows_to_pointers(options: CompileOptions) -> Sequence[PassRow]:
     """The rows of PROGRAM_KERNEL up to the one after which no buffers are left; later rows are the same as for fusions."""
     rows = rows_of("program-kernel")
     names = [row.make(options).name for row in rows]

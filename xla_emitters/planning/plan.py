@@ -7,7 +7,7 @@
       ROOT %b = f32[8] fusion(%a), calls=second      kernel b: reads t0, writes r0
     }                                                release t0
 
-`host_steps` makes the steps of one computation. An ENTRY with only emittable instructions is itself one kernel, named after the
+`computation_steps` makes the steps of one computation. An ENTRY with only emittable instructions is itself one kernel, named after the
 computation. Results of a tuple are numbered by leaf.
 Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fusion wrapper"; XLA buffer_assignment.cc and while_thunk.cc.
 """
@@ -27,13 +27,13 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
 from xla_emitters.fusions.buffers import array_spec
+from xla_emitters.fusions.control_computations import is_one_kernel, run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import is_one_kernel, run_by
 from xla_emitters.fusions.refusals import refuse_values
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.planning.host_steps import PlannedKernel, Planner
-from xla_emitters.planning.host_values import called_by
+from xla_emitters.planning.computation_steps import PlannedKernel, Planner
+from xla_emitters.planning.computation_values import called_by
 from xla_emitters.program import Arrays, Kernel, LibraryCall, Slot
 from xla_emitters.program.steps import Branch, Launch, Loop, Step
 

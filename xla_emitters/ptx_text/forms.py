@@ -8,7 +8,7 @@ Source: PTX ISA 8.8, 9.2 "Type information for instructions and operands".
 from __future__ import annotations
 
 from xla_emitters.ptx_text.emitter import Emitter
-from xla_emitters.ptx_text.rows import Row, types_of
+from xla_emitters.ptx_text.rows import PtxRow, types_of
 from xla_emitters.ptx_text.syntax import (
     SIZES,
     Address,
@@ -44,7 +44,7 @@ def agree(one: str, other: str) -> bool:
     return len(kinds) == 1 or ("bits" in kinds and "pred" not in kinds)
 
 
-def check_form(e: Emitter, i: Instruction, row: Row) -> None:
+def check_form(e: Emitter, i: Instruction, row: PtxRow) -> None:
     """raises ParseError for operands other than those of the row's form"""
     needed, _, more = row.form.partition("?")
     if not needed:

@@ -273,7 +273,7 @@ class Raised:
 def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: int) -> llvm.GlobalOp:
     """A variable of the module, or a shared one of a function; one without size has `shared_bytes`.
 
-    raises Unsupported for initial values that are addresses
+    raises  Unsupported for initial values that are addresses
     """
     element, values = TYPES[variable.type], variable.values
     count = 1 if variable.count is None else variable.count or shared_bytes * 8 // bits_of(element)

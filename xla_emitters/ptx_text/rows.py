@@ -44,7 +44,7 @@ CARRY = Register("%cc", "pred")
 
 
 @dataclass(frozen=True)
-class Row:
+class PtxRow:
     """One mnemonic.
 
     name      its first parts, such as `mul.wide`
@@ -66,7 +66,7 @@ class Row:
     needs: tuple[str, ...]
 
 
-ROWS: dict[str, Row] = {}
+ROWS: dict[str, PtxRow] = {}
 
 
 def row(
@@ -85,14 +85,14 @@ def row(
         for name in names:
             assert name not in ROWS, name
             words = frozenset(modifiers.split())
-            ROWS[name] = Row(name, emit, frozenset(types), words, results, pure, carries, form, tuple(needs))
+            ROWS[name] = PtxRow(name, emit, frozenset(types), words, results, pure, carries, form, tuple(needs))
         return emit
 
     return register
 
 
 @lru_cache(4096)
-def _row_of(parts: tuple[str, ...]) -> Row | str:
+def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
     """The row of a mnemonic, or why there is none."""
     for count in range(len(parts), 0, -1):
         if (found := ROWS.get(".".join(parts[:count]))) is not None:
@@ -103,7 +103,7 @@ def _row_of(parts: tuple[str, ...]) -> Row | str:
     return f"instruction '{'.'.join(parts)}' is not supported{nearest(parts[0], ROWS)}"
 
 
-def _fault_of(row: Row, parts: tuple[str, ...]) -> str:
+def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:
     """What is wrong with the modifiers of a mnemonic; "" if nothing is."""
     name, given, types = ".".join(parts), parts[1:], [part for part in parts[1:] if part in SIZES]
     if row.needs and not any(part in row.needs for part in given):
@@ -128,7 +128,7 @@ def _fault_of(row: Row, parts: tuple[str, ...]) -> str:
 _ARITHMETIC = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "neg", "div", "rcp", "sqrt", "rsqrt"})
 
 
-def row_of(source: Source, instruction: Instruction) -> Row:
+def row_of(source: Source, instruction: Instruction) -> PtxRow:
     """The row of an instruction. raises Unsupported with its place where there is none"""
     found = _row_of(instruction.parts)
     if isinstance(found, str):

@@ -20,8 +20,8 @@ from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, UsageError
+from xla_emitters.fusions.control_computations import called_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import called_by
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.kernels.kernel_entry import READS_GRANULES
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program

@@ -23,8 +23,8 @@ from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
 from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import Call, Launch, Place
-from xla_emitters.runtime.memory import Memory as Recorded
-from xla_emitters.runtime.memory import WatchedFrame
+from xla_emitters.runtime.memory_history import Memory as Recorded
+from xla_emitters.runtime.memory_history import WatchedFrame
 from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run

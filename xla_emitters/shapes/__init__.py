@@ -16,8 +16,8 @@ from xla_emitters.shapes.bounds import Bounds
 from xla_emitters.shapes.facts import Fact, Facts, Relation
 from xla_emitters.shapes.guards import Guard, needed
 from xla_emitters.shapes.size import Size, TooLarge, ceildiv, floordiv, maximum, minimum, mod
+from xla_emitters.shapes.size_text import parse_shape, parse_size, print_shape
 from xla_emitters.shapes.solve import Parameter, Plan, plan
-from xla_emitters.shapes.text import parse_shape, parse_size, print_shape
 
 __all__ = [
     "Axes",

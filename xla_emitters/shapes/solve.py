@@ -20,7 +20,7 @@ from typing import NamedTuple
 from xla_emitters.errors import DataError, Place, Unsupported
 from xla_emitters.shapes.facts import Fact, Facts
 from xla_emitters.shapes.size import Size
-from xla_emitters.shapes.text import print_shape
+from xla_emitters.shapes.size_text import print_shape
 
 
 class Axis(NamedTuple):
@@ -67,7 +67,7 @@ class Plan:
 
         raises DataError, with argument and axis, if there is none
 
-        >>> from xla_emitters.shapes.text import parse_shape
+        >>> from xla_emitters.shapes.size_text import parse_shape
         >>> p = plan([Parameter(parse_shape("b, 2*s, s + 1"))], Facts())
         >>> p.solve([(2, 6, 4)])
         {'b': 2, 's': 3}
@@ -167,7 +167,7 @@ def plan(parameters: Sequence[Parameter], facts: Facts, place: Place | None = No
     place    of the program's signature, for the error
     raises   Unsupported if a symbol cannot be solved for; it names the remaining symbols and axes
 
-    >>> from xla_emitters.shapes.text import parse_shape
+    >>> from xla_emitters.shapes.size_text import parse_shape
     >>> plan([Parameter(parse_shape("a*b")), Parameter(parse_shape("a"))], Facts())
     Traceback (most recent call last):
     ...

@@ -13,7 +13,7 @@ symbols   names of symbols, from JAX's text       program   sizes, guards and re
 names     sizes as text, for IR                   specialize  a program at fixed sizes
 """
 
-from xla_emitters.sizes.names import SizeNames
+from xla_emitters.sizes.axis_names import SizeNames
 from xla_emitters.sizes.program import Argument, ProgramGuards, Sizes, sizes_of
 from xla_emitters.sizes.specialize import specialize
 

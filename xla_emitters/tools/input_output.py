@@ -92,17 +92,17 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
     traces = (*graph, *program.compilation.recorded)
     for trace in traces:
         if options.print_ir_after_all or options.print_ir_after_change:
-            from xla_emitters.trace.text import dumps  # imported here, and below: most commands print none
+            from xla_emitters.trace.dumps import dumps  # imported here, and below: most commands print none
 
             for dump in dumps(trace, changed_only=not options.print_ir_after_all):
                 print(dump, file=sys.stderr)
         if options.print_ir_tree_dir:
-            from xla_emitters.trace.text import write_tree
+            from xla_emitters.trace.dumps import write_tree
 
             folder = "" if trace is program.graph or len(traces) == 1 else trace.name
             write_tree(trace, Path(options.print_ir_tree_dir) / folder)
         if options.time_passes:
-            from xla_emitters.trace.text import stage_table
+            from xla_emitters.trace.dumps import stage_table
 
             print(stage_table(trace, every_pass=True), file=sys.stderr)
     if options.remarks:

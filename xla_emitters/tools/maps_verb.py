@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.fusions.host import kernel_sources
-    from xla_emitters.fusions.indexing_analysis import Row, indexing_rows, print_rows, rows_as_json
+    from xla_emitters.fusions.control_computations import kernel_sources
+    from xla_emitters.fusions.indexing_analysis import OperandRow, indexing_rows, print_rows, rows_as_json
     from xla_emitters.fusions.refusals import refuse_unsupported
     from xla_emitters.fusions.view import view_of
     from xla_emitters.pipelines.compiler import read_module
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     given = read_given(options)
     refuse_programs(given, "maps", "indexing maps are of the fusions of HLO text")
     module = read_module(given.source)
-    found = dict[str, list[Row]]()
+    found = dict[str, list[OperandRow]]()
     for view in map(view_of, kernel_sources(module, options.fusion)):
         refuse_unsupported(view)
         found[view.name] = indexing_rows(view, to_output=options.to_output, instruction=options.instruction)

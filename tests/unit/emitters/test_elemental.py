@@ -16,7 +16,7 @@ from xla_emitters.device import device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.dialects.hlo.elementwise import OPS, ElementwiseOp, Row
+from xla_emitters.dialects.hlo.elementwise import OPS, ElementwiseOp, ElementwiseRow
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.mlir import arith, func, tensor
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
@@ -116,7 +116,7 @@ def samples(type: str, count: int, seed: int) -> Array:
     return np.concatenate([spread.astype(dt.numpy), rest.astype(dt.numpy)])
 
 
-def rows(dt: DType) -> list[Row]:
+def rows(dt: DType) -> list[ElementwiseRow]:
     """Those that have code for the type, transcendental functions left out: NumPy stands for those in the executor too."""
     rows = [cls.ROW for cls in OPS if issubclass(cls, ElementwiseOp)]
     return [row for row in rows if dt.kind in row.code and row.opcode not in TRANSCENDENTAL]

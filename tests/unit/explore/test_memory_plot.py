@@ -10,7 +10,7 @@ import pytest
 from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.memory_plot import HEIGHT, lives, memory_plot
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.runtime.memory import Buffer, Event, Memory
+from xla_emitters.runtime.memory_history import Buffer, Event, Memory
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 

@@ -28,7 +28,7 @@ from xla_emitters.graph.shape_code import Number, ShapeCode
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS, rows_of
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.simt.follow import LaneValues
@@ -92,7 +92,7 @@ def behind(pass_name: str, of: str, wrong: type[KernelPass]) -> Generator[int]:
     """Inside, `wrong` runs behind the first pass of that name in the list `of`; yields its number there, from 1."""
     rows, options = rows_of(of), CompileOptions()
     number = [row.make(options).name for row in rows].index(pass_name) + 1
-    LISTS[of] = (*rows[:number], Row(lambda _: wrong(), "wrong"), *rows[number:])
+    LISTS[of] = (*rows[:number], PassRow(lambda _: wrong(), "wrong"), *rows[number:])
     try:
         yield number + 1
     finally:
@@ -245,7 +245,7 @@ def test_a_right_kernel_whose_bits_change_is_not_named(monkeypatch: pytest.Monke
     names = [row.make(CompileOptions()).name for row in rows]
     number = names.index(ExpandsAndSwaps.name)
     monkeypatch.setitem(
-        LISTS, "program-kernel", (*rows[:number], Row(lambda _: ExpandsAndSwaps(), "wrong"), *rows[number + 1 :])
+        LISTS, "program-kernel", (*rows[:number], PassRow(lambda _: ExpandsAndSwaps(), "wrong"), *rows[number + 1 :])
     )
     culprit = found(TANH_AND_MORE)
     assert (culprit.kind, culprit.name) == ("numbers", "xla-expand-float-ops")

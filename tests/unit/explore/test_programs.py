@@ -21,7 +21,7 @@ from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.verdict import reference_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.program_passes import PROGRAM_FUSED, RUN_ON_KERNELS
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -55,7 +55,7 @@ class SwapsOperands(KernelPass):
 @contextmanager
 def planted(number: int, wrong: KernelPass, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """A wrong pass after the row of that number."""
-    row = Row(lambda _: wrong, "it is wrong")
+    row = PassRow(lambda _: wrong, "it is wrong")
     with monkeypatch.context() as patch:
         patch.setitem(LISTS, "program", (*PROGRAM_FUSED[: number + 1], row, *PROGRAM_FUSED[number + 1 :]))
         yield

@@ -16,7 +16,7 @@ from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.program_stages import check_program
 from xla_emitters.explore.watched_kernels import check_kernels, first_difference
 from xla_emitters.pipelines.pass_lists import LISTS
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -66,7 +66,7 @@ class TakesMore(KernelPass):
 
 
 def planted(wrong: KernelPass, monkeypatch: pytest.MonkeyPatch, of: str = "program-kernel") -> None:
-    monkeypatch.setitem(LISTS, of, (Row(lambda _: wrong, "it is wrong"), *LISTS[of]))
+    monkeypatch.setitem(LISTS, of, (PassRow(lambda _: wrong, "it is wrong"), *LISTS[of]))
 
 
 def program() -> Program:

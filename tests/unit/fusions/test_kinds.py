@@ -8,7 +8,7 @@ import pytest
 
 from xla_emitters.emitters.emit import EMITTERS
 from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.host import kernel_sources
+from xla_emitters.fusions.control_computations import kernel_sources
 from xla_emitters.fusions.kinds import WHY_NOT, kind_of
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.control_computations import loop_bodies
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import loop_bodies
 from xla_emitters.fusions.overwrites import may_overwrite
 from xla_emitters.hlo_text import parse_hlo
 

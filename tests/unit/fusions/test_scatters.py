@@ -7,7 +7,7 @@ import pytest
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.host import kernel_sources
+from xla_emitters.fusions.control_computations import kernel_sources
 from xla_emitters.fusions.scatters import (
     DistributedIndices,
     DistributedUpdates,

@@ -11,7 +11,7 @@ from xla_emitters.device import device
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.fusions.buffers import kernel_arguments
-from xla_emitters.fusions.host import kernel_sources
+from xla_emitters.fusions.control_computations import kernel_sources
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
 

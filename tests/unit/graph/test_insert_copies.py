@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.fusions.control_computations import control_computations, fusions_of, fusions_run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import fusions_of, host_computations, host_fusions
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.insert_copies import insert_copies
 from xla_emitters.hlo_text import parse_hlo, print_hlo
@@ -167,7 +167,7 @@ def test_a_loops_body_updates_its_state_in_place_unless_that_is_read_later(case:
     module = parse_hlo(UPDATE + LOOP.format(before=before, after=after, results=results))
     insert_copies(module)
     module.verify()
-    fusions = [op for computation in host_computations(module) for op in fusions_of(computation)]
+    fusions = [op for computation in control_computations(module) for op in fusions_of(computation)]
     assert [op.instruction_name.data for op in fusions] == wanted
     (updating,) = (op for op in fusions if op.instruction_name.data == "fusion")
     assert updating.output_to_operand_aliasing is not None
@@ -226,7 +226,7 @@ def test_a_loops_state_gives_way_to_what_is_made_of_it_element_by_element(
     module = parse_hlo(STATE.format(made=made, results=results))
     insert_copies(module)
     module.verify()
-    first = next(op for computation in host_computations(module) for op in fusions_of(computation))
+    first = next(op for computation in control_computations(module) for op in fusions_of(computation))
     aliasing = first.output_to_operand_aliasing
     assert (aliasing and aliasing.data) == said
 
@@ -244,7 +244,7 @@ def test_a_branch_updates_a_copy_whatever_is_said() -> None:
         ROOT r = s32[9] conditional(c, s, s), true_computation=part, false_computation=part }}"""
     module = parse_hlo(text)
     insert_copies(module)
-    (fusion,) = host_fusions(entry_of(module))
+    (fusion,) = fusions_run_by(entry_of(module))
     assert isinstance(fusion.operands[0].owner, CopyOp)
 
 
@@ -260,7 +260,7 @@ def test_what_is_said_of_an_array_that_is_not_its_own_is_left_out() -> None:
         ROOT r = s32[9] conditional(c, b, b), true_computation=part, false_computation=part }}"""
     module = parse_hlo(text)
     insert_copies(module)
-    said = {op.instruction_name.data: op.output_to_operand_aliasing for op in host_fusions(entry_of(module))}
+    said = {op.instruction_name.data: op.output_to_operand_aliasing for op in fusions_run_by(entry_of(module))}
     assert said["fusion"] is None
     assert said["a"] is not None
     assert said["b"] is not None
@@ -282,7 +282,7 @@ def test_results_of_loops_and_branches_stay_as_they_are_but_not_entrys() -> None
     insert_copies(module)
     copies = [
         [op.instruction_name.data for op in computation.instructions if isinstance(op, CopyOp)]
-        for computation in host_computations(module)
+        for computation in control_computations(module)
     ]
     assert copies == [*[[]] * (len(copies) - 1), ["copy", "copy.1"]]
 
@@ -334,7 +334,7 @@ def test_an_update_under_a_bitcast_lies_where_the_array_does(text: str) -> None:
     module = parse_hlo(text)
     insert_copies(module)
     module.verify()
-    (update,) = (op for op in host_fusions(entry_of(module)) if op.output_to_operand_aliasing is not None)
+    (update,) = (op for op in fusions_run_by(entry_of(module)) if op.output_to_operand_aliasing is not None)
     assert update.output_to_operand_aliasing is not None
     arrays = [np.arange(24, dtype=np.int32), np.full((2, 3), -1, np.int32), np.array(1, np.int32), np.arange(100, 124)]
     shapes = [dims_of(parameter.result) for parameter in entry_of(module).parameters]

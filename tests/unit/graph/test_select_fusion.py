@@ -7,8 +7,8 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.errors import UsageError
+from xla_emitters.fusions.control_computations import called_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import called_by
 from xla_emitters.graph.select_fusion import SelectFusionPass, select_fusion
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.planning.plan import plan_program

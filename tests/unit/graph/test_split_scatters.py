@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.control_computations import fusions_run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_fusions
 from xla_emitters.graph.split_scatters import split_scatters
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.planning.plan import plan_program
@@ -139,6 +139,6 @@ def test_a_loops_body_scatters_into_its_state_unless_that_is_a_result(results: s
     module = parse_hlo(text)
     split_scatters(module)
     module.verify()
-    fusions = host_fusions(entry_of(module))
+    fusions = fusions_run_by(entry_of(module))
     assert [op.instruction_name.data for op in fusions] == wanted
     assert fusions[-1].output_to_operand_aliasing is not None

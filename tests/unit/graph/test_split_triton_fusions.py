@@ -1,4 +1,4 @@
-"""Fusions of Triton and cuDNN: their parts compute the same, in all host computations; what has no code is not split, with a reason."""
+"""Fusions of Triton and cuDNN: their parts compute the same, in all control computations; what has no code is not split, with a reason."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_computations
 from xla_emitters.fusions.refusals import refuse_unsupported
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.split_reductions import split_reductions
@@ -293,7 +293,7 @@ ENTRY e {{ p = f32[8,40] parameter(0)
     module = parse_hlo(program(body, result, inputs).partition("ENTRY")[0] + loop)
     split_triton_fusions(module)
     module.verify()
-    again = next(op for op in host_computations(module) if op.sym_name.data == "again")
+    again = next(op for op in control_computations(module) if op.sym_name.data == "again")
     assert names(again) == ["f.reduce.0", "f.epilogue"]
 
 

@@ -1,4 +1,4 @@
-"""Instructions beside fusions, and in host computations, become fusions of their own; those that no kernel computes stay."""
+"""Instructions beside fusions, and in control computations, become fusions of their own; those that no kernel computes stay."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.fusions.entry import computation_of, entry_of
-from xla_emitters.fusions.host import host_computations
 from xla_emitters.graph.wrap_instructions import wrap_instructions
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.runtime.reference import evaluate
@@ -115,7 +115,7 @@ def test_what_loops_and_branches_do_becomes_fusions() -> None:
     module = parse_hlo(text)
     wrap_instructions(module)
     module.verify()
-    assert {c.sym_name.data: [op.opcode for op in c.instructions] for c in host_computations(module)} == {
+    assert {c.sym_name.data: [op.opcode for op in c.instructions] for c in control_computations(module)} == {
         "condition": ["parameter", "get-tuple-element", "constant", "fusion"],
         "body": ["parameter", "get-tuple-element", "get-tuple-element", "constant", "fusion", "tuple"],
         "main": ["parameter", "while"],

@@ -10,7 +10,7 @@ from xla_emitters.errors import VerifyError
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of, shared_bytes
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.recorder import Observer
 

@@ -20,8 +20,8 @@ from xla_emitters.pipelines import pass_lists
 from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
-from xla_emitters.pipelines.passes import KERNEL, STAGES, Row
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pipelines.passes import KERNEL, STAGES, PassRow
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.recorder import Observer
 
@@ -169,7 +169,7 @@ class Breaking(KernelPass):
 
 
 def test_an_exception_in_a_pass_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pass_lists.LISTS, "kernel", (Row(lambda _: Stumbling(), "to fall", "llvm-dialect"),))
+    monkeypatch.setitem(pass_lists.LISTS, "kernel", (PassRow(lambda _: Stumbling(), "to fall", "llvm-dialect"),))
     with pytest.raises(InternalError, match="stumbling: ZeroDivisionError: by nothing") as raised:
         compile(GELU, stage="llvm-dialect")
     assert raised.value.stage == "stumbling"
@@ -177,7 +177,7 @@ def test_an_exception_in_a_pass_names_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_ir_that_does_not_verify_names_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pass_lists.LISTS, "kernel", (Row(lambda _: Breaking(), "to break", "llvm-dialect"),))
+    monkeypatch.setitem(pass_lists.LISTS, "kernel", (PassRow(lambda _: Breaking(), "to break", "llvm-dialect"),))
     compile(GELU, stage="llvm-dialect")
     with pytest.raises(InternalError, match=r"the IR after breaking does not verify: arith\.mulf") as raised:
         compile(GELU, stage="llvm-dialect", verify=True)

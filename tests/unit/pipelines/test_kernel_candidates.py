@@ -11,14 +11,14 @@ from typing import cast
 import pytest
 from tools_here import SASS, needs
 
-from xla_emitters.emitters.ways import Way
+from xla_emitters.emitters.emitter import Way
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.cost import cost
 from xla_emitters.pipelines import kernel_candidates
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.kernel_candidates import Candidate, in_order_of_choice
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import Program
 from xla_emitters.trace import Decision
 

@@ -8,8 +8,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.verification import verify_ir
+from xla_emitters.fusions.control_computations import fusions_run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.view import is_stitched, view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.row_groups import groups_in
@@ -76,7 +76,7 @@ def after(text: str) -> ModuleOp:
 
 
 def names(found: ModuleOp) -> list[str]:
-    return [fusion.instruction_name.data for fusion in host_fusions(entry_of(found))]
+    return [fusion.instruction_name.data for fusion in fusions_run_by(entry_of(found))]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def names(found: ModuleOp) -> list[str]:
 def test_a_chain_becomes_one_fusion_with_the_same_values(text: str) -> None:
     found, x = after(text), np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)
     assert names(found) == ["y"]
-    assert is_stitched(view_of(host_fusions(entry_of(found))[0]))
+    assert is_stitched(view_of(fusions_run_by(entry_of(found))[0]))
     wanted = evaluate(entry_of(module(text)), [x])
     assert all(np.array_equal(a, b) for a, b in zip(evaluate(entry_of(found), [x]), wanted, strict=True))
 
@@ -100,7 +100,7 @@ def test_what_two_fusions_compute_is_there_once() -> None:
     (group,) = groups_in(entry_of(module(f"ROOT {END} }}")))
     assert [member.instruction_name.data for member in group.members] == ["s", "r", "y"]
     found = after(f"ROOT {END} }}")
-    (fusion,) = host_fusions(entry_of(found))
+    (fusion,) = fusions_run_by(entry_of(found))
     opcodes = [op.opcode for op in view_of(fusion).instructions]
     assert opcodes.count("constant") == 1
     assert opcodes.count("parameter") == 1

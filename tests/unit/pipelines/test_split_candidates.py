@@ -14,7 +14,7 @@ from xla_emitters.explore.check import check
 from xla_emitters.pipelines import split_candidates
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.kernel_candidates import Candidate
-from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import Slot
 
 

@@ -11,8 +11,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.errors import UsageError
+from xla_emitters.fusions.control_computations import fusions_run_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.view import is_stitched, view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines import row_prices
@@ -35,14 +35,14 @@ def after(text: str, by: str = "rule") -> tuple[ModuleOp, str]:
 
 
 def stitched_in(module: ModuleOp) -> list[str]:
-    views = [view_of(fusion) for fusion in host_fusions(entry_of(module))]
+    views = [view_of(fusion) for fusion in fusions_run_by(entry_of(module))]
     return [view.name for view in views if is_stitched(view)]
 
 
 def test_a_fusion_for_triton_becomes_one_of_ours_under_its_name() -> None:
     module, _ = after(SOFTMAX)
     assert stitched_in(module) == ["triton_softmax.2"]
-    (fusion,) = host_fusions(entry_of(module))
+    (fusion,) = fusions_run_by(entry_of(module))
     assert view_of(fusion).other_compiler is None
 
 
@@ -59,7 +59,7 @@ ENTRY e {{ p = f32[512] parameter(0)
   z = f32[] constant(0)
   ROOT y = f32[8,64] fusion(x, z), kind=kInput, calls=f }}"""
     module, _ = after(text)
-    (fusion,) = host_fusions(entry_of(module))
+    (fusion,) = fusions_run_by(entry_of(module))
     assert stitched_in(module) == ["y"]
     assert [operand.owner.opcode for operand in fusion.operands] == ["parameter"]
     assert len(compile(text, stage="hlo").parameters) == 1
@@ -127,7 +127,7 @@ def test_a_plan_that_is_as_fast_stays(gain: float, kernels: int, monkeypatch: py
     monkeypatch.setattr(row_prices, "_priced", fixed)
     monkeypatch.setattr(row_prices, "_KNOWN", {})
     program = compile(SOFTMAX, tune="price", stage="graph", cache=False)
-    assert len(host_fusions(entry_of(parse_hlo(program.code, "m")))) == kernels
+    assert len(fusions_run_by(entry_of(parse_hlo(program.code, "m")))) == kernels
     told = "\n".join(map(str, program.graph.remarks))
     assert ("XLA's plan is expected to be as fast" in told) == (kernels == 3)
 

@@ -80,7 +80,7 @@ class _Module:
         return f"HloModule random\n{COMPUTATIONS}\n{''.join(self.computations)}\nENTRY main {{\n{entry}\n}}\n"
 
     def body(self, lines: list[str], arrays: list[str], number: str, depth: int) -> list[str]:
-        """Adds instructions to a host computation; returns the names of its arrays, the new ones last."""
+        """Adds instructions to a control computation; returns the names of its arrays, the new ones last."""
         arrays = list(arrays)
         for _ in range(self.random.randint(1, 4)):
             kinds = ["negated", "added", "both", "updated", "updated"] + ["loop", "branch"] * (depth > 0)

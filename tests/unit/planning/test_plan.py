@@ -10,7 +10,7 @@ from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Slot
-from xla_emitters.program.text import StepsText
+from xla_emitters.program.steps_text import StepsText
 
 BODIES = """
 one {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from xla_emitters.fusions.control_computations import kernel_sources
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import kernel_sources
 from xla_emitters.fusions.indexing_analysis import Indexing
 from xla_emitters.fusions.view import view_of
 from xla_emitters.indexing import IndexingMap

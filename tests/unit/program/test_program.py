@@ -19,7 +19,7 @@ from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.program import Program
 from xla_emitters.program.executable import Constants, executable_of_arrays
 from xla_emitters.program.steps import Allocate, Branch, Call, Launch, Load, Loop, Move, Release, steps_within
-from xla_emitters.program.text import StepsText
+from xla_emitters.program.steps_text import StepsText
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels

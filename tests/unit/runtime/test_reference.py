@@ -9,8 +9,8 @@ from runtime.small_programs import GELU, PROGRAMS
 
 from xla_emitters.errors import NumbersDiffer
 from xla_emitters.explore.verdict import Reference, reference_for
+from xla_emitters.fusions.control_computations import called_by
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import called_by
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays, same_bits

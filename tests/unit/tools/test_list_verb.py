@@ -165,7 +165,7 @@ def test_a_fusion_that_becomes_a_library_call_is_listed_as_one(
 
 @pytest.mark.parametrize("name", ["attention_gradient", "attention_gradient.triton", "bit_generators", "conv_net"])
 def test_modules_of_xla_are_listed_as_their_text_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every fusion and every custom-call of a host computation, once, where no chain of fusions becomes one kernel."""
+    """Every fusion and every custom-call of a control computation, once, where no chain of fusions becomes one kernel."""
     path = next(iter(sorted(MODULES.glob(f"{name}*.hlo"))), None)
     if path is None:
         pytest.skip(f"no module {name}")

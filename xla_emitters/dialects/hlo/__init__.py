@@ -6,7 +6,7 @@
     reductions      reduce, reduce-window                    contractions  dot, convolution
     gather_scatter  windows with starts known at run time    windows       sliding windows
     called          map, and computations called per element
-    rule_ops        ops without code of their own, in        host          order, effects, control flow
+    rule_ops        ops without code of their own, in        control_ops   order, effects, control flow
                     three families                           collectives   several devices
                                                              routines      sort, FFT, linear algebra ...
     library_calls   which library function an op is          custom_calls  targets of XLA:GPU and JAX, and their
@@ -27,10 +27,10 @@ from xla_emitters.dialects.hlo import (
     computation,
     constant,
     contractions,
+    control_ops,
     dynamic_shape_ops,
     elementwise,
     gather_scatter,
-    host,
     placement,
     reductions,
     routines,
@@ -49,7 +49,7 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
     reductions.OPS,
     contractions.OPS,
     gather_scatter.OPS,
-    host.OPS,
+    control_ops.OPS,
     collectives.OPS,
     routines.OPS,
     dynamic_shape_ops.TEXT_OPS,

@@ -14,7 +14,7 @@ from typing import Any
 
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo import host_meaning
+from xla_emitters.dialects.hlo import control_meaning
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.device_groups import groups_of, groups_said, pairs_of, pairs_said
@@ -175,7 +175,7 @@ def _exchanged(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
         return evaluated_by_library(op, operands, call)
     _, result, *context = tuple_types(op.result.type)
     given = operands[0] if len(operands) == 1 else tuple(operands)
-    return (given, library_evaluator(op, call, result)(operands), *map(host_meaning.zeros_of, context))
+    return (given, library_evaluator(op, call, result)(operands), *map(control_meaning.zeros_of, context))
 
 
 _GROUPS = ("replica_groups", "channel_id")
@@ -184,7 +184,7 @@ _PERMUTE = ("channel_id", "slice_sizes")
 _SOME = at_least(1)
 _ONE = range(1, 2)
 
-_SECOND = host_meaning.element_of_operand(1)
+_SECOND = control_meaning.element_of_operand(1)
 
 ROWS: tuple[RuleRow, ...] = (
     RuleRow(
@@ -205,7 +205,7 @@ ROWS: tuple[RuleRow, ...] = (
         callees=_reducer,
         meaning=_exchanged,
     ),
-    RuleRow("all-reduce-done", _ONE, as_operand(0), meaning=host_meaning.first_operand),
+    RuleRow("all-reduce-done", _ONE, as_operand(0), meaning=control_meaning.first_operand),
     RuleRow(
         "all-gather",
         _SOME,

@@ -42,8 +42,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import UsageError
-from xla_emitters.library.arguments import Array, LibraryArguments, unlike
-from xla_emitters.library.sort import top_key
+from xla_emitters.library.arguments import Array, LibraryArguments, top_key, unlike
 from xla_emitters.plugins import blamed, fault, load, note, refuse_double
 
 Config: TypeAlias = dict[str, Any]
@@ -513,7 +512,7 @@ def register_library_call(
     lacks       why it is not available on a GPU through CuPy; "" if it is
     raises      UsageError for a target, or a library function, that exists
     """
-    from xla_emitters.library.functions import FUNCTIONS, LibraryFunction
+    from xla_emitters.library.function_table import FUNCTIONS, LibraryFunction
 
     if not callable(compute):
         raise UsageError(f"library call '{target}': {compute!r} is not a function", stage="plugins")

@@ -28,8 +28,7 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerType, StringAttr, f32, i1
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
-from xdsl.utils.hints import isa
+from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.context import op_named
@@ -61,8 +60,10 @@ from xla_emitters.dialects.hlo.types import (
     same_dims,
     type_text,
 )
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.mlir.math import CountLeadingZerosOp, CtPopOp
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -99,7 +100,7 @@ COMPUTED_IN = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", 
 
 
 @dataclass(frozen=True)
-class Row:
+class ElementwiseRow:
     """The definition of one op.
 
     operands  their names in HLO
@@ -135,7 +136,7 @@ def _function(
     *,
     float_code: Callable[[Callable[..., Operation]], Code] = op,
     result: Callable[[DType], DType] = same_type,
-) -> Row:
+) -> ElementwiseRow:
     """The row of a real function, from the row of `functions.py` with that opcode.
 
     means       by default the function that NumPy has, for every type
@@ -153,61 +154,61 @@ def _function(
         means = numpy(getattr(np, row.numpy))
     kinds = {FLOAT, *found, *([COMPLEX] if row.takes_complex else [])}
     takes = tuple(kind for kind in NUMBERS if kind in kinds)
-    return Row(opcode, X if row.operands == 1 else XY, takes, means, found, result)
+    return ElementwiseRow(opcode, X if row.operands == 1 else XY, takes, means, found, result)
 
 
 # fmt: off
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[ElementwiseRow, ...] = (
     # arithmetic
-    Row("add", XY, (*NUMBERS, PRED), numpy(np.add),
+    ElementwiseRow("add", XY, (*NUMBERS, PRED), numpy(np.add),
         {FLOAT: op(arith.AddfOp), **_integer(op(arith.AddiOp)), PRED: op(arith.OrIOp),
          COMPLEX: op(complex.AddOp)}),
-    Row("subtract", XY, NUMBERS, numpy(np.subtract),
+    ElementwiseRow("subtract", XY, NUMBERS, numpy(np.subtract),
         {FLOAT: op(arith.SubfOp), **_integer(op(arith.SubiOp)), COMPLEX: op(complex.SubOp)}),
-    Row("multiply", XY, (*NUMBERS, PRED), meaning.multiply,
+    ElementwiseRow("multiply", XY, (*NUMBERS, PRED), meaning.multiply,
         {FLOAT: op(arith.MulfOp), **_integer(op(arith.MuliOp)), PRED: op(arith.AndIOp),
          COMPLEX: op(complex.MulOp)}),
     _function("divide", meaning.divide, _integer(code.divide)),
     _function("remainder", meaning.remainder, _integer(code.remainder)),
     _function("power", meaning.power, _integer(code.power)),
-    Row("mulhi", XY, INTEGERS, meaning.multiply_high, _integer(code.multiply_high)),
+    ElementwiseRow("mulhi", XY, INTEGERS, meaning.multiply_high, _integer(code.multiply_high)),
     _function("atan2", meaning.arc_tangent_of_quotient),
-    Row("negate", X, NUMBERS, numpy(np.negative),
+    ElementwiseRow("negate", X, NUMBERS, numpy(np.negative),
         {FLOAT: op(arith.NegfOp), **_integer(code.negate), COMPLEX: op(complex.NegOp)}),
     _function("abs", None, {SIGNED: code.absolute}, result=real_part),
-    Row("sign", X, WITH_SIGN, meaning.sign,
+    ElementwiseRow("sign", X, WITH_SIGN, meaning.sign,
         {FLOAT: code.sign_of_float, SIGNED: code.sign_of_integer, COMPLEX: op(complex.SignOp)}),
 
     # order
-    Row("maximum", XY, (*NUMBERS, PRED), meaning.maximum,
+    ElementwiseRow("maximum", XY, (*NUMBERS, PRED), meaning.maximum,
         {FLOAT: op(arith.MaximumfOp), **_integer(op(arith.MaxSIOp), op(arith.MaxUIOp)), PRED: op(arith.OrIOp),
          COMPLEX: code.extreme_complex("GE")}),
-    Row("minimum", XY, (*NUMBERS, PRED), meaning.minimum,
+    ElementwiseRow("minimum", XY, (*NUMBERS, PRED), meaning.minimum,
         {FLOAT: op(arith.MinimumfOp), **_integer(op(arith.MinSIOp), op(arith.MinUIOp)), PRED: op(arith.AndIOp),
          COMPLEX: code.extreme_complex("LE")}),
-    Row("clamp", ("min", "operand", "max"), EVERY, meaning.clamp,
+    ElementwiseRow("clamp", ("min", "operand", "max"), EVERY, meaning.clamp,
         {FLOAT: code.clamp(arith.MaximumfOp, arith.MinimumfOp),
          **_integer(code.clamp(arith.MaxSIOp, arith.MinSIOp), code.clamp(arith.MaxUIOp, arith.MinUIOp)),
          PRED: code.clamp(arith.OrIOp, arith.AndIOp), COMPLEX: code.clamp_complex},
         deciding=1, scalars=(0, 2)),
-    Row("is-finite", X, (FLOAT,), numpy(np.isfinite), {FLOAT: code.is_finite}, result=truth),
+    ElementwiseRow("is-finite", X, (FLOAT,), numpy(np.isfinite), {FLOAT: code.is_finite}, result=truth),
 
     # parts of complex numbers
-    Row("real", X, REAL, numpy(np.real), {FLOAT: code.operand, COMPLEX: op(complex.ReOp)},
+    ElementwiseRow("real", X, REAL, numpy(np.real), {FLOAT: code.operand, COMPLEX: op(complex.ReOp)},
         result=real_part),
-    Row("imag", X, REAL, numpy(np.imag), {FLOAT: code.zero, COMPLEX: op(complex.ImOp)},
+    ElementwiseRow("imag", X, REAL, numpy(np.imag), {FLOAT: code.zero, COMPLEX: op(complex.ImOp)},
         result=real_part),
 
     # bits and truth values
-    Row("and", XY, BITS, numpy(np.bitwise_and), dict.fromkeys(BITS, op(arith.AndIOp))),
-    Row("or", XY, BITS, numpy(np.bitwise_or), dict.fromkeys(BITS, op(arith.OrIOp))),
-    Row("xor", XY, BITS, numpy(np.bitwise_xor), dict.fromkeys(BITS, op(arith.XOrIOp))),
-    Row("not", X, BITS, numpy(np.invert), {**_integer(code.complement), PRED: code.logical_not}),
-    Row("shift-left", XY, INTEGERS, meaning.shift_left, _integer(code.shift_left)),
-    Row("shift-right-logical", XY, INTEGERS, meaning.shift_right_logical, _integer(code.shift_right_logical)),
-    Row("shift-right-arithmetic", XY, INTEGERS, meaning.shift_right_arithmetic, _integer(code.shift_right_arithmetic)),
-    Row("popcnt", X, INTEGERS, meaning.population_count, _integer(op(CtPopOp))),
-    Row("count-leading-zeros", X, INTEGERS, meaning.count_leading_zeros, _integer(op(CountLeadingZerosOp))),
+    ElementwiseRow("and", XY, BITS, numpy(np.bitwise_and), dict.fromkeys(BITS, op(arith.AndIOp))),
+    ElementwiseRow("or", XY, BITS, numpy(np.bitwise_or), dict.fromkeys(BITS, op(arith.OrIOp))),
+    ElementwiseRow("xor", XY, BITS, numpy(np.bitwise_xor), dict.fromkeys(BITS, op(arith.XOrIOp))),
+    ElementwiseRow("not", X, BITS, numpy(np.invert), {**_integer(code.complement), PRED: code.logical_not}),
+    ElementwiseRow("shift-left", XY, INTEGERS, meaning.shift_left, _integer(code.shift_left)),
+    ElementwiseRow("shift-right-logical", XY, INTEGERS, meaning.shift_right_logical, _integer(code.shift_right_logical)),
+    ElementwiseRow("shift-right-arithmetic", XY, INTEGERS, meaning.shift_right_arithmetic, _integer(code.shift_right_arithmetic)),
+    ElementwiseRow("popcnt", X, INTEGERS, meaning.population_count, _integer(op(CtPopOp))),
+    ElementwiseRow("count-leading-zeros", X, INTEGERS, meaning.count_leading_zeros, _integer(op(CountLeadingZerosOp))),
 
     # rounding
     _function("ceil"),
@@ -244,7 +245,7 @@ ROWS: tuple[Row, ...] = (
 class ElementwiseOp(HloOp):
     """An op of the table; its definition is `ROW`."""
 
-    ROW: ClassVar[Row]
+    ROW: ClassVar[ElementwiseRow]
 
     @property
     def deciding(self) -> DType:
@@ -412,17 +413,17 @@ def _no_meaning(_: DType, *__: Array) -> Array:
     raise NotImplementedError("the op evaluates itself")
 
 
-def _row(opcode: str, operands: tuple[str, ...], takes: tuple[Kind, ...], **rest: Any) -> Row:
+def _row(opcode: str, operands: tuple[str, ...], takes: tuple[Kind, ...], **rest: Any) -> ElementwiseRow:
     """The row of an op whose class overrides `evaluate` and `emit_element`; it only has the rule."""
-    return Row(opcode, operands, takes, _no_meaning, {}, **rest)
+    return ElementwiseRow(opcode, operands, takes, _no_meaning, {}, **rest)
 
 
-@irdl_op_definition
+@op_definition
 class CopyOp(ElementwiseOp):
     """The same array, perhaps in another layout; or the same tuple of them."""
 
     name = "hlo.copy"
-    ROW: ClassVar[Row] = _row("copy", X, EVERY)
+    ROW: ClassVar[ElementwiseRow] = _row("copy", X, EVERY)
     OPERANDS: ClassVar[range | None] = range(1, 2)
 
     def infer_type(self) -> Attribute:
@@ -439,12 +440,12 @@ class CopyOp(ElementwiseOp):
         return (e.operand(0),)
 
 
-@irdl_op_definition
+@op_definition
 class SelectOp(ElementwiseOp):
     """`on_true` where the predicate holds, else `on_false`."""
 
     name = "hlo.select"
-    ROW: ClassVar[Row] = _row("select", ("pred", "on_true", "on_false"), EVERY, deciding=1, scalars=(0,))
+    ROW: ClassVar[ElementwiseRow] = _row("select", ("pred", "on_true", "on_false"), EVERY, deciding=1, scalars=(0,))
     OPERANDS: ClassVar[range | None] = range(3, 4)
 
     def types_wanted(self, deciding: DType) -> tuple[DType, ...]:
@@ -459,7 +460,7 @@ class SelectOp(ElementwiseOp):
         return (code.select(e, self.deciding, predicate, e.operand(1), e.operand(2)),)
 
 
-@irdl_op_definition
+@op_definition
 class CompareOp(ElementwiseOp):
     """Whether `lhs` compares as `direction` to `rhs`.
 
@@ -469,7 +470,7 @@ class CompareOp(ElementwiseOp):
     """
 
     name = "hlo.compare"
-    ROW: ClassVar[Row] = _row("compare", XY, EVERY, result=truth)
+    ROW: ClassVar[ElementwiseRow] = _row("compare", XY, EVERY, result=truth)
     OPERANDS: ClassVar[range | None] = range(2, 3)
 
     direction = prop_def(StringAttr)
@@ -530,12 +531,12 @@ class CompareOp(ElementwiseOp):
         return (extend_i1(e, code.compare_integers(e, direction, deciding.kind is UNSIGNED, x, y)),)
 
 
-@irdl_op_definition
+@op_definition
 class ConvertOp(ElementwiseOp):
     """The same value in another type; see `convert.py`."""
 
     name = "hlo.convert"
-    ROW: ClassVar[Row] = _row("convert", X, EVERY)
+    ROW: ClassVar[ElementwiseRow] = _row("convert", X, EVERY)
     OPERANDS: ClassVar[range | None] = range(1, 2)
 
     def result_type(self, deciding: DType) -> DType:
@@ -551,12 +552,12 @@ class ConvertOp(ElementwiseOp):
         return (emit_convert(e, e.operand(0), self.deciding, element_of(self.result)),)
 
 
-@irdl_op_definition
+@op_definition
 class BitcastConvertOp(ElementwiseOp):
     """The same bits read as another type; where widths differ, the most minor dimension holds the parts of one wide element."""
 
     name = "hlo.bitcast_convert"
-    ROW: ClassVar[Row] = _row("bitcast-convert", X, EVERY)
+    ROW: ClassVar[ElementwiseRow] = _row("bitcast-convert", X, EVERY)
     OPERANDS: ClassVar[range | None] = range(1, 2)
 
     def verify_(self) -> None:
@@ -664,12 +665,12 @@ def bits_as(x: Array, source: DType, target: DType) -> Array:
     return wrap(low, target) if target.is_integer else low.view(target.numpy)
 
 
-@irdl_op_definition
+@op_definition
 class ComplexOp(ElementwiseOp):
     """A complex number from its real and imaginary part."""
 
     name = "hlo.complex"
-    ROW: ClassVar[Row] = _row("complex", XY, (FLOAT,), result=complex_of)
+    ROW: ClassVar[ElementwiseRow] = _row("complex", XY, (FLOAT,), result=complex_of)
     OPERANDS: ClassVar[range | None] = range(2, 3)
 
     def verify_(self) -> None:
@@ -693,12 +694,12 @@ class ComplexOp(ElementwiseOp):
         return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), result_type)).complex,)
 
 
-@irdl_op_definition
+@op_definition
 class ReducePrecisionOp(ElementwiseOp):
     """A float rounded to fewer exponent and mantissa bits, in its own type."""
 
     name = "hlo.reduce_precision"
-    ROW: ClassVar[Row] = _row("reduce-precision", X, (FLOAT,))
+    ROW: ClassVar[ElementwiseRow] = _row("reduce-precision", X, (FLOAT,))
     OPERANDS: ClassVar[range | None] = range(1, 2)
 
     exponent_bits = prop_def(IntegerAttr)
@@ -725,17 +726,17 @@ class ReducePrecisionOp(ElementwiseOp):
         return (code.reduce_precision(e, self.deciding, *self.kept_bits, e.operand(0)),)
 
 
-def _class_of(row: Row) -> type[ElementwiseOp]:
+def _class_of(row: ElementwiseRow) -> type[ElementwiseOp]:
     words = row.opcode.split("-")
     fields = {
         "__module__": __name__,
         "__doc__": f"HLO's `{row.opcode}`; see ROWS.",
-        "__annotations__": {"ROW": ClassVar[Row], "OPERANDS": ClassVar[range | None]},
+        "__annotations__": {"ROW": ClassVar[ElementwiseRow], "OPERANDS": ClassVar[range | None]},
         "name": f"hlo.{'_'.join(words)}",
         "ROW": row,
         "OPERANDS": range(len(row.operands), len(row.operands) + 1),
     }
-    return irdl_op_definition(type("".join(map(str.capitalize, words)) + "Op", (ElementwiseOp,), fields))
+    return op_definition(type("".join(map(str.capitalize, words)) + "Op", (ElementwiseOp,), fields))
 
 
 OPS: tuple[type[HloOp], ...] = (

@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.text import Spelling
+from xla_emitters.indexing.map_text import Spelling
 
 
 def parse_map_text(parser: AttrParser) -> IndexingMap:

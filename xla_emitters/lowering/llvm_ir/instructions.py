@@ -30,8 +30,8 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.llvm import TailCallKind
 from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp
@@ -68,7 +68,7 @@ class Writer(Protocol):
 
 
 @dataclass(frozen=True)
-class Row:
+class InstructionRow:
     """How one op is written.
 
     text        the instruction after `%x = `; None if the op only names its result (constants)
@@ -84,7 +84,7 @@ _HINTS = frozenset(("access_groups", "alias_scopes", "noalias_scopes", "tbaa", "
 _FORM = frozenset(("operandSegmentSizes", "op_bundle_sizes", "op_bundle_tags", "rawConstantIndices"))
 
 
-def row_of(op: Operation) -> Row:
+def row_of(op: Operation) -> InstructionRow:
     """The row of `op`. raises Unsupported, naming the op, if it or one of its properties has no LLVM IR here."""
     row = ROWS.get(op.name)
     if row is None:
@@ -451,9 +451,9 @@ def _intrinsic(writer: Writer, op: Operation) -> str:
     return call_text(writer, op, f"@llvm.{op.name.removeprefix('llvm.intr.')}", op.operands, behind=given)
 
 
-def _intrinsic_row(name: str) -> Row:
+def _intrinsic_row(name: str) -> InstructionRow:
     """`llvm.intr.smax` is `@llvm.smax`: the parser infers its types, and LLVM's verifier refuses wrong ones."""
-    return Row(_intrinsic, frozenset(("fastmathFlags", *_IMMEDIATES.get(name, ()))))
+    return InstructionRow(_intrinsic, frozenset(("fastmathFlags", *_IMMEDIATES.get(name, ()))))
 
 
 # ---- nvvm -------------------------------------------------------------------------------------------------------------------------------
@@ -536,34 +536,39 @@ def _registers() -> Iterable[str]:
     return (op.name for op in nvvm.NVVM.operations if op.name.startswith("nvvm.read.ptx.sreg."))
 
 
-ROWS: Mapping[str, Row] = {
-    **{name: Row(None, frozenset(("value", "global_name"))) for name in _CONSTANTS},
-    **{f"llvm.{name}": Row(_arithmetic, _FLAGS) for name in _SAME_NAME},
-    **{f"llvm.{name}": Row(_cast, _FLAGS) for name in _CASTS},
-    **{name: Row(_comparison, frozenset(("predicate", "fastmathFlags"))) for name in ("llvm.icmp", "llvm.fcmp")},
-    "llvm.select": Row(_same, _FLAGS),
-    "llvm.freeze": Row(_same),
-    "llvm.extractelement": Row(_same),
-    "llvm.insertelement": Row(_same),
-    "llvm.shufflevector": Row(_shuffle, frozenset(("mask",))),
-    "llvm.extractvalue": Row(_part, frozenset(("position",))),
-    "llvm.insertvalue": Row(_part, frozenset(("position",))),
-    "llvm.getelementptr": Row(_address, frozenset(("elem_type", "noWrapFlags", "rawConstantIndices"))),
-    "llvm.alloca": Row(_alloca, frozenset(("elem_type", "alignment"))),
-    "llvm.load": Row(_access, _ACCESS),
-    "llvm.store": Row(_access, _ACCESS),
-    "llvm.atomicrmw": Row(_read_modify_write, frozenset(("bin_op", "ordering", "syncscope", "alignment", "volatile_"))),
-    "llvm.cmpxchg": Row(
+ROWS: Mapping[str, InstructionRow] = {
+    **{name: InstructionRow(None, frozenset(("value", "global_name"))) for name in _CONSTANTS},
+    **{f"llvm.{name}": InstructionRow(_arithmetic, _FLAGS) for name in _SAME_NAME},
+    **{f"llvm.{name}": InstructionRow(_cast, _FLAGS) for name in _CASTS},
+    **{
+        name: InstructionRow(_comparison, frozenset(("predicate", "fastmathFlags")))
+        for name in ("llvm.icmp", "llvm.fcmp")
+    },
+    "llvm.select": InstructionRow(_same, _FLAGS),
+    "llvm.freeze": InstructionRow(_same),
+    "llvm.extractelement": InstructionRow(_same),
+    "llvm.insertelement": InstructionRow(_same),
+    "llvm.shufflevector": InstructionRow(_shuffle, frozenset(("mask",))),
+    "llvm.extractvalue": InstructionRow(_part, frozenset(("position",))),
+    "llvm.insertvalue": InstructionRow(_part, frozenset(("position",))),
+    "llvm.getelementptr": InstructionRow(_address, frozenset(("elem_type", "noWrapFlags", "rawConstantIndices"))),
+    "llvm.alloca": InstructionRow(_alloca, frozenset(("elem_type", "alignment"))),
+    "llvm.load": InstructionRow(_access, _ACCESS),
+    "llvm.store": InstructionRow(_access, _ACCESS),
+    "llvm.atomicrmw": InstructionRow(
+        _read_modify_write, frozenset(("bin_op", "ordering", "syncscope", "alignment", "volatile_"))
+    ),
+    "llvm.cmpxchg": InstructionRow(
         _compare_and_swap,
         frozenset(("success_ordering", "failure_ordering", "syncscope", "alignment", "weak", "volatile_")),
     ),
-    "llvm.fence": Row(_fence, frozenset(("ordering", "syncscope"))),
-    "llvm.br": Row(_branch, frozenset((LOOP_ANNOTATION,))),
-    "llvm.cond_br": Row(_branch, frozenset(("branch_weights", LOOP_ANNOTATION))),
-    "llvm.switch": Row(_switch, frozenset(("case_values", "case_operand_segments", "branch_weights"))),
-    "llvm.return": Row(_return),
-    "llvm.unreachable": Row(lambda writer, op: "unreachable"),
-    "llvm.call": Row(
+    "llvm.fence": InstructionRow(_fence, frozenset(("ordering", "syncscope"))),
+    "llvm.br": InstructionRow(_branch, frozenset((LOOP_ANNOTATION,))),
+    "llvm.cond_br": InstructionRow(_branch, frozenset(("branch_weights", LOOP_ANNOTATION))),
+    "llvm.switch": InstructionRow(_switch, frozenset(("case_values", "case_operand_segments", "branch_weights"))),
+    "llvm.return": InstructionRow(_return),
+    "llvm.unreachable": InstructionRow(lambda writer, op: "unreachable"),
+    "llvm.call": InstructionRow(
         _call,
         frozenset(
             (
@@ -572,9 +577,11 @@ ROWS: Mapping[str, Row] = {
             )
         ),
     ),
-    "llvm.call_intrinsic": Row(_call_intrinsic, frozenset(("intrin", "fastmathFlags", "arg_attrs", "res_attrs"))),
-    "llvm.intr.assume": Row(_assume),
-    "llvm.inline_asm": Row(
+    "llvm.call_intrinsic": InstructionRow(
+        _call_intrinsic, frozenset(("intrin", "fastmathFlags", "arg_attrs", "res_attrs"))
+    ),
+    "llvm.intr.assume": InstructionRow(_assume),
+    "llvm.inline_asm": InstructionRow(
         _assembly,
         frozenset(
             (
@@ -588,18 +595,18 @@ ROWS: Mapping[str, Row] = {
         for op in llvm.LLVM.operations
         if op.name.startswith("llvm.intr.") and op.name not in _OTHER_INTRINSICS
     },
-    **{name: Row(_register, frozenset(("range",))) for name in _registers()},
-    "nvvm.barrier0": Row(_as_call("barrier.cta.sync.aligned.all", "i32 0")),
-    "nvvm.barrier": Row(_barrier, frozenset(("reductionOp",))),
-    "nvvm.bar.warp.sync": Row(_as_call("bar.warp.sync")),
-    "nvvm.shfl.sync": Row(_shuffle_lanes, frozenset(("kind", "return_value_and_is_valid"))),
-    "nvvm.redux.sync": Row(_reduce_lanes, frozenset(("kind", "abs", "nan"))),
-    "nvvm.vote.sync": Row(_vote, frozenset(("kind",))),
-    "nvvm.match.sync": Row(_match, frozenset(("kind",))),
-    "nvvm.elect.sync": Row(_elect),
-    "nvvm.rcp.approx.ftz.f": Row(_as_call("rcp.approx.ftz.f")),
-    "nvvm.griddepcontrol": Row(_grid, frozenset(("kind",))),
-    "nvvm.memory.barrier": Row(_memory_barrier, frozenset(("scope",))),
-    "nvvm.nanosleep": Row(_as_call("nanosleep")),
+    **{name: InstructionRow(_register, frozenset(("range",))) for name in _registers()},
+    "nvvm.barrier0": InstructionRow(_as_call("barrier.cta.sync.aligned.all", "i32 0")),
+    "nvvm.barrier": InstructionRow(_barrier, frozenset(("reductionOp",))),
+    "nvvm.bar.warp.sync": InstructionRow(_as_call("bar.warp.sync")),
+    "nvvm.shfl.sync": InstructionRow(_shuffle_lanes, frozenset(("kind", "return_value_and_is_valid"))),
+    "nvvm.redux.sync": InstructionRow(_reduce_lanes, frozenset(("kind", "abs", "nan"))),
+    "nvvm.vote.sync": InstructionRow(_vote, frozenset(("kind",))),
+    "nvvm.match.sync": InstructionRow(_match, frozenset(("kind",))),
+    "nvvm.elect.sync": InstructionRow(_elect),
+    "nvvm.rcp.approx.ftz.f": InstructionRow(_as_call("rcp.approx.ftz.f")),
+    "nvvm.griddepcontrol": InstructionRow(_grid, frozenset(("kind",))),
+    "nvvm.memory.barrier": InstructionRow(_memory_barrier, frozenset(("scope",))),
+    "nvvm.nanosleep": InstructionRow(_as_call("nanosleep")),
 }
 """Op name -> how the op is written."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xla_emitters.dialects.hlo.elementwise import ROWS, ElementwiseOp, Row
+from xla_emitters.dialects.hlo.elementwise import ROWS, ElementwiseOp, ElementwiseRow
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
@@ -72,7 +72,7 @@ FLOATS = [row for row in ROWS if Kind.FLOAT in row.takes]
 
 @pytest.mark.parametrize("type", ["f32", "bf16", "f8e4m3fn", "f64"])
 @pytest.mark.parametrize("row", FLOATS, ids=lambda row: row.opcode)
-def test_of_floats(row: Row, type: str) -> None:
+def test_of_floats(row: ElementwiseRow, type: str) -> None:
     rng = np.random.default_rng(3)
     count = 300
     operands = [drawn_intervals(rng, type, count) for _ in row.operands]
@@ -107,7 +107,7 @@ INTEGERS = [row for row in ROWS if Kind.SIGNED in row.takes]
 
 @pytest.mark.parametrize("type", ["s8", "u8", "s4", "s64", "pred"])
 @pytest.mark.parametrize("row", INTEGERS, ids=lambda row: row.opcode)
-def test_of_integers(row: Row, type: str) -> None:
+def test_of_integers(row: ElementwiseRow, type: str) -> None:
     if dtype(type).kind not in row.takes:
         return
     rng = np.random.default_rng(5)
@@ -220,7 +220,7 @@ def test_what_is_never_negative_is_not_given_as_negative() -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(st.sampled_from(FLOATS), st.sampled_from(["f32", "f16", "bf16"]), st.data())
-def test_float64_is_within(row: Row, type: str, data: st.DataObject) -> None:
+def test_float64_is_within(row: ElementwiseRow, type: str, data: st.DataObject) -> None:
     """Any op, any intervals, any numbers in them: float64's value of these, rounded once, and what the op's ulps make of it."""
     kind = dtype(type).numpy
     numbers = st.floats(-1e4, 1e4, width=16)
