@@ -118,14 +118,19 @@ def written(name: str) -> list[str] | None:
 
     None: the function is not there.
     """
-    module, _, function = name.rpartition(".")
+    # `cupy.cuda.nccl` is another name of a module of machine code.
+    module, _, function = name.replace("cupy.cuda.nccl.", "cupy_backends.cuda.libs.nccl.").rpartition(".")
+    if "nccl.NcclCommunicator" in module:
+        module = module.removesuffix(".NcclCommunicator")
     parts = module.split(".")
     folder = Path(str(import_module(parts[0]).__file__)).parent.joinpath(*parts[1:])
     files = [*folder.glob("*.py"), *folder.parent.glob(f"{parts[-1]}*.so")]
     for path in files:
-        match = re.search(rf"\b{function}\(([^)]*)\)".encode(), path.read_bytes())
-        if match is not None:
+        text = path.read_bytes()
+        if (match := re.search(rf"\b{function}\(([^)]*)\)".encode(), text)) is not None:
             return _names_in(match[1].decode())
+        if path.suffix == ".so" and function.encode() in text:
+            return ["*"]
     return None
 
 
@@ -180,15 +185,24 @@ def of_stand_in() -> list[str]:
     spaces = {name for name, value in vars(namespace).items() if isinstance(value, SimpleNamespace | ModuleType)}
     assigned = {name for name in spaces if name in ("cuda", "random", "linalg", "fft", "lib")}
     found = list[str]()
+    # A class that is a part of a module is looked up there.
+    inner = {id(value) for space in assigned for value in _values_in(getattr(namespace, space))}
     for name in sorted((tree | assigned) - CONTROLS):
         value = getattr(namespace, name)
-        if name[0] != "_" and not (isinstance(value, type) and issubclass(value, Exception)):
+        if name[0] != "_" and id(value) not in inner and not (isinstance(value, type) and issubclass(value, Exception)):
             found += _within(f"cupy.{name}", value)
     for name, module in namespace.neighbours.items():
         found += [
             each for part, value in vars(module).items() if part[0] != "_" for each in _within(f"{name}.{part}", value)
         ]
     return found
+
+
+def _values_in(space: Any) -> list[Any]:
+    values = list[Any]()
+    for value in vars(space).values():
+        values += _values_in(value) if isinstance(value, SimpleNamespace) else [value]
+    return values
 
 
 def _within(name: str, value: Any) -> list[str]:

@@ -1,7 +1,7 @@
-"""The real XLA's Triton kernels, whole grids, against NumPy: products by `mma.sync` with `ldmatrix`, rows by exchanges in a warp.
+"""The real XLA's Triton kernels, whole grids, against NumPy: products by `mma.sync` with `ldmatrix`, softmax and norms.
 
-Here their fusions are other kernels, so XLA's run alone, on the operands of the fusion in its order. Bounds are those of the HLO's ops.
-Where XLA takes f32 as TF32, which HLO's default precision lets it, operands are drawn with TF32's digits: their products are the same.
+Here their fusions are other kernels, so XLA's run alone, on the operands of the fusion in its order. Bounds are those of the ops. Where XLA
+takes f32 as TF32, which HLO's default precision lets it, operands are drawn with the digits of TF32: their products are then the same.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ _EIGHT = frozenset({"e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2"})
 
 @row(
     "cvt",
-    types=INTEGERS | BYTES | FLOATS | _EIGHT | {"tf32"},
+    types=INTEGERS | {"s8", "u8"} | FLOATS | _EIGHT | {"tf32"},
     modifiers="rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu",
 )
 def cvt(e: Emitter, i: Instruction) -> None:

@@ -6,6 +6,8 @@ priorities are accepted and mean nothing here. Source: PTX ISA 8.8, 9.7.9 and 9.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
@@ -50,6 +52,12 @@ def width_of(i: Instruction) -> int:
     return next((int(part[1:]) for part in i.parts if part in ("v2", "v4", "v8")), 1)
 
 
+def check_alike(e: Emitter, i: Instruction, registers: Sequence[Operand | None]) -> None:
+    """raises ParseError for registers of a vector that have several widths"""
+    if len({bits_of(TYPES[each.type]) for each in registers if isinstance(each, Register)}) > 1:
+        raise e.error(f"'{i.name}' has registers of several widths")
+
+
 def slot_of(e: Emitter, i: Instruction, operand: Operand | None) -> Register | None:
     """The register for a scalar `.param` variable, if `[operand]` is one."""
     if isinstance(operand, Address) and isinstance(operand.base, Symbol):
@@ -61,11 +69,14 @@ def slot_of(e: Emitter, i: Instruction, operand: Operand | None) -> Register | N
 def ld(e: Emitter, i: Instruction) -> None:
     word, address, width, space = one_type(e, i), i.operands[1], width_of(i), space_of(i)
     targets = i.operands[0].elements if isinstance(i.operands[0], Group) else (i.operands[0],)
+    if "nc" in i.parts and space != "global":
+        raise e.error("'.nc' is of .global")
     if len(targets) != width:
         raise e.error(f"'{i.name}' loads {width} values into {len(targets)} registers")
     for target in targets:
         if target is not None or width == 1:
             check_operand(e, i, target, word, is_result=True, may_be_wider=True)
+    check_alike(e, i, targets)
     ir_type = TYPES[word]
     if (slot := slot_of(e, i, address)) is not None:
         e.write(targets[0], e.read(slot, ir_type), word[0] == "s")
@@ -121,6 +132,9 @@ def st(e: Emitter, i: Instruction) -> None:
         raise e.error(f"'{i.name}' stores {width} values from {len(sources)} registers")
     for source in sources:
         check_operand(e, i, source, word, may_be_wider=True)
+    check_alike(e, i, sources)
+    if "nc" in i.parts:
+        raise e.error("a store has no '.nc'")
     ir_type = TYPES[word]
     if (slot := slot_of(e, i, address)) is not None:
         if bits_of(TYPES[slot.type]) != bits_of(ir_type):

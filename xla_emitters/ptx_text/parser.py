@@ -87,7 +87,7 @@ class Parser(Declarations):
                 cursor.advance()
                 number = cursor.expect_kind(TokenKind.NUMBER, "the version").text
                 major, _, minor = number.partition(".")
-                if not minor.isdigit():
+                if not (major.isdigit() and minor.isdigit()) or len(number) > 8:
                     raise cursor.error("a version is two numbers such as 8.6", cursor.previous)
                 self.found.version = int(major), int(minor)
                 if self.found.version > NEWEST:

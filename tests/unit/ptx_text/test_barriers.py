@@ -241,3 +241,12 @@ def test_one_warp_may_write_the_same_value_together() -> None:
     halves = "shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6; mov.u32 %r5, 1; mov.u32 %r7, 2; @%p1 st.shared.v2.u32 [%r6], {%r5, %r7};"
     with pytest.raises(ExecutionError, match=r"a race|not aligned"):
         executed("setp.lt.u32 %p1, %r1, 32;" + halves)
+
+
+def test_an_array_of_an_odd_size_is_accessed_by_words() -> None:
+    """31 bytes of shared memory: seven words, of which the last bytes are none."""
+    body = "{ .shared .align 4 .b8 odd[31]; mov.u32 %r2, odd; setp.lt.u32 %p1, %r1, 7; mad.lo.u32 %r4, %r1, 4, %r2; add.u32 %r5, %r1, 5;"
+    body += "@%p1 st.shared.u32 [%r4{more}], %r5; bar.sync 0; @%p1 ld.shared.u32 %r6, [%r4]; @%p1 st.global.u32 [%rd4], %r6; }"
+    np.testing.assert_array_equal(executed(body.replace("{more}", ""))[:7], np.arange(7) + 5)
+    with pytest.raises(ExecutionError, match="writes index"):
+        executed(body.replace("{more}", "+4"))

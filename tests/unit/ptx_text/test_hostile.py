@@ -59,6 +59,7 @@ def test_damaged_texts(file: str) -> None:
         "\0",
         ".version",
         ".version 8",
+        ".version " + "9" * 5000 + ".0",
         HEAD + ".entry f() {" + "{" * 5000,
         HEAD + ".entry f() {" + "ld.b32 {" * 3,
         HEAD + ".entry f(.param .b8 p[99999999999999999999]) { ret; }",

@@ -403,11 +403,18 @@ def gather_rows(
         rows = machine.memory.view(buffer, element, count)
         return machine.memory.gather(op, buffer, offset // size, rows, lanes)
     # The alignment is less than the element's size: gather pieces of the alignment's size.
-    unit = np.dtype(f"u{min(alignment, element.itemsize)}")
+    unit = _piece(buffer, min(alignment, element.itemsize))
     pieces = machine.memory.view(buffer, unit)
     first = offset // unit.itemsize
     parts = [machine.memory.gather(op, buffer, first + k, pieces, lanes) for k in range(size // unit.itemsize)]
     return np.ascontiguousarray(np.stack(parts, axis=-1)).view(element)
+
+
+def _piece(buffer: Buffer, size: int) -> np.dtype[Any]:
+    """The type of the pieces that move an access of that alignment; they divide an instance of the buffer."""
+    while buffer.origin is not None and buffer.size % size:
+        size //= 2
+    return np.dtype(f"u{size}")
 
 
 def _rows_start_at_multiples(buffer: Buffer, offset: Array, size: int, lanes: Array | None) -> bool:
@@ -474,7 +481,7 @@ def scatter_rows(
         target = machine.memory.view(buffer, rows.dtype, rows.shape[-1])
         machine.memory.scatter(op, buffer, offset // size, target, rows, lanes)
         return
-    unit = np.dtype(f"u{min(alignment, rows.itemsize)}")
+    unit = _piece(buffer, min(alignment, rows.itemsize))
     pieces, first = machine.memory.view(buffer, unit), offset // unit.itemsize
     parts = rows.view(unit)
     for k in range(parts.shape[-1]):
