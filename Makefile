@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench lab gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
+.PHONY: help run install tools test tiny long bounds corpus mpi modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench lab gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -31,7 +31,7 @@ tools: $(STAMP)
 	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >build/apt.log 2>&1 && exit 0; \
 	fi; \
 	$(BIN)/python -c 'import llvmlite' 2>/dev/null && \
-	  echo "note: llvmlite makes the PTX: mlir-opt 22 is not here, and this user cannot install it (as root: apt-get install mlir-22-tools llvm-22)" || true
+	  echo "note: llvmlite makes the PTX: mlir-opt 22 is not here, and was not installed (as root, where the distribution has them: apt-get install mlir-22-tools llvm-22)" || true
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 4; }
@@ -46,9 +46,8 @@ $(STAMP): pyproject.toml
 	  else echo "error: $(PYTHON) has no venv module: apt-get install python3-venv" >&2; exit 4; fi; }
 	@echo "installing Python packages into $(VENV)"
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[ptxas]'
-	@# Bytecode, and the code of dataclasses (tools/cold_start.py): the first command does not wait for them, wherever it may write.
+	@# Bytecode: the first command does not wait for it, wherever it may write.
 	@$(BIN)/python -m compileall -q xla_emitters
-	@for file in gelu.hlo softmax.mlir; do PYTHONDONTWRITEBYTECODE= $(BIN)/xla-emitters explain examples/$$file >/dev/null || exit 1; done
 	@touch $@
 
 # What only tests, documentation and the notebook need comes later: the first run waits for less.
@@ -75,6 +74,9 @@ long: install $(TESTS_STAMP)  ## the cases that `make test` leaves out
 
 corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at every stage on whole grids, launches, PTX for four architectures
 	@PYTHONPATH=tests $(BIN)/python -m runtime.corpus
+
+mpi: install $(TESTS_STAMP)  ## the programs for 2, 4 and 8 devices, one process a device over MPI, against JAX (needs mpirun and the extra [mpi])
+	@for count in 2 4 8; do OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PYTHONPATH=tests mpirun --oversubscribe -n $$count $(BIN)/python -m runtime.mpi_programs || exit 1; done
 
 modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optimizes them, whole: steps, bytes, peak memory, numbers (MODULES="softmax rnn")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.modules_table $(MODULES) --jobs 2
@@ -162,7 +164,7 @@ compile-time: install  ## warm compile time over the corpus against the real XLA
 
 NAME ?= prices
 
-lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows)
+lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one
 	@$(BIN)/python -m lab.$(NAME)
 
 GPU_OUT ?= build/gpu-out

@@ -27,6 +27,7 @@ from xla_emitters.errors import Unsupported, XlaEmittersError
 from xla_emitters.lowering.cpu_code import cpu_object
 from xla_emitters.lowering.cpu_target import CpuTarget, cpu_target
 from xla_emitters.pipelines.cpu_lowering import CPU, CpuLowering
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 
@@ -55,20 +56,21 @@ def verdicts(name: str) -> dict[str, str]:
     os.environ[CPU] = "llvm"
     program = programs()[name]
     compiled = program.compiled()
-    assert compiled.compilation.fused is not None
-    if compiled.compilation.sizes.unresolved:
+    made = lowerings_of(compiled)
+    assert made.fused is not None
+    if made.sizes.unresolved:
         return dict.fromkeys(cpus(), "NumPy")
     texts, found = dict[bool, tuple[str, tuple[str, ...]]](), dict[str, str]()
     for cpu_name, cpu in cpus().items():
         is_other = cpu.triple != cpu_target("native").triple
-        options = replace(compiled.compilation.options, cpu_features="native" if is_other else cpu_name)
+        options = replace(made.options, cpu_features="native" if is_other else cpu_name)
         try:
             if cpu_name in RUN and not cpu.lacking:
-                worst = max(program.differences(replace(compiled, options=options)))
+                worst = max(program.differences(replace(compiled, compilation=replace(made, options=options))))
                 found[cpu_name] = "ran" if worst <= program.case.tolerance else f"differs by {worst:.1e}"
                 continue
             if cpu.converts_f16 not in texts:
-                texts[cpu.converts_f16] = _text(CpuLowering(name, compiled.compilation.fused, options))
+                texts[cpu.converts_f16] = _text(CpuLowering(name, made.fused, options))
             text, seen = texts[cpu.converts_f16]
             cpu_object(text, {function: function for function in seen}, cpu)
             found[cpu_name] = "made"

@@ -38,6 +38,7 @@ def mesh(*sizes: int) -> Any:
 
 
 M8, M4, M24 = mesh(8), mesh(4), mesh(2, 4)
+M2 = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:2])
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,68 @@ def recurrent(x: Any, w: Any) -> Any:
 
 def normed(x: Any, gain: Any) -> Any:
     return (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5) * gain
+
+
+def microbatches(x: Any, w: Any) -> Any:
+    """Three microbatches through two stages, each on a device: what a stage has done goes on while the next microbatch comes in."""
+    stage = lax.axis_index("x")
+
+    def step(held: Any, at: Any) -> Any:
+        done = jnp.tanh(jnp.where(stage == 0, x[jnp.minimum(at, 2)], held) @ w[0])
+        return lax.ppermute(done, "x", ring(2)), done
+
+    steps = lax.scan(step, jnp.zeros_like(x[0]), jnp.arange(4))[1]
+    return lax.psum(jnp.where(stage == 1, steps[1:], 0.0), "x")
+
+
+def ring_attention(q: Any, k: Any, v: Any) -> Any:
+    """Keys and values go around the ring; the softmax is kept as its maximum, its sum and the weighted values so far."""
+
+    def step(_: Any, held: Any) -> Any:
+        k, v, most, total, values = held
+        scores = q @ k.T / 4.0
+        larger = jnp.maximum(most, scores.max(-1))
+        weights, faded = jnp.exp(scores - larger[:, None]), jnp.exp(most - larger)
+        total, values = total * faded + weights.sum(-1), values * faded[:, None] + weights @ v
+        return lax.ppermute(k, "x", ring(4)), lax.ppermute(v, "x", ring(4)), larger, total, values
+
+    start = k, v, jnp.full(q.shape[:1], -1e30), jnp.zeros(q.shape[:1]), jnp.zeros_like(q)
+    found = lax.fori_loop(0, 4, step, start)
+    return found[4] / found[3][:, None]
+
+
+def routed(x: Any, w: Any) -> Any:
+    """Each device has one expert; token i of a device is for expert i % 4."""
+    sent = lax.all_to_all(x.reshape(-1, 4, x.shape[-1]), "x", 1, 0, tiled=True)
+    done = jax.nn.relu(sent @ w[0])
+    return lax.all_to_all(done, "x", 0, 1, tiled=True).reshape(x.shape)
+
+
+def cross_entropy(x: Any, table: Any, words: Any) -> Any:
+    """Of logits whose vocabulary is divided."""
+    logits, first = x @ table, lax.axis_index("x") * table.shape[1]
+    most = lax.pmax(lax.stop_gradient(logits.max(-1)), "x")
+    total = lax.psum(jnp.exp(logits - most[:, None]).sum(-1), "x")
+    inside = (words >= first) & (words < first + table.shape[1])
+    own = jnp.take_along_axis(logits, jnp.where(inside, words - first, 0)[:, None], 1)[:, 0]
+    return jnp.log(total) + most - lax.psum(jnp.where(inside, own, 0.0), "x")
+
+
+def adam(w: Any, m: Any, v: Any, x: Any, y: Any) -> Any:
+    g = jax.grad(loss)(w, x, y)
+    m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
+    return w - 0.01 * m / (jnp.sqrt(jnp.abs(v)) + 1e-3), m, v
+
+
+def layers(x: Any, w: Any, u: Any) -> Any:
+    step = lambda h, parts: (h + jax.nn.gelu(h @ parts[0]) @ parts[1], None)  # noqa: E731
+    return lax.scan(step, x, (0.2 * w, 0.2 * u))[0]
+
+
+def decoded(keys: Any, values: Any, q: Any, k: Any, v: Any, at: Any) -> Any:
+    keys, values = (lax.dynamic_update_index_in_dim(c, n, at[0], 2) for c, n in ((keys, k), (values, v)))
+    scores = jnp.where(jnp.arange(keys.shape[2]) <= at[0], jnp.einsum("bhd,bhkd->bhk", q, keys) / 4.0, -1e30)
+    return jnp.einsum("bhk,bhkd->bhd", jax.nn.softmax(scores, -1), values), keys, values
 
 
 X, S = P("x"), P()
@@ -176,6 +239,45 @@ PROGRAMS: dict[str, MeshProgram] = {
     "recurrent": MeshProgram(recurrent, M4, (X, S), ((4, 6, 8), (8, 8)), X),
     "while_of_data": MeshProgram(
         lambda a: lax.while_loop(lambda s: (s * s).sum() > 1.0, lambda s: s * 0.5, a), M4, (X,), ((8, 4),), X
+    ),
+}
+PROGRAMS |= {
+    "two_devices": MeshProgram(lambda x, w: jax.nn.relu(x @ w).sum(0), M2, (X, S), ((8, 16), (16, 8)), S),
+    "microbatches": MeshProgram(mapped(microbatches, M2, (S, X), S), M2, (S, X), ((3, 4, 8), (2, 8, 8)), S),
+    "ring_attention": MeshProgram(mapped(ring_attention, M4, (X,) * 3, X), M4, (X,) * 3, ((16, 8),) * 3, X),
+    "routed_experts": MeshProgram(mapped(routed, M4, (X, X), X), M4, (X, X), ((32, 8), (4, 8, 8)), X),
+    "cross_entropy": MeshProgram(
+        mapped(cross_entropy, M8, (S, P(None, "x"), S), S),
+        M8,
+        (S, P(None, "x"), S),
+        ((8, 16), (16, 32), (8,)),
+        S,
+        ("float32", "float32", "int32"),
+    ),
+    "adam_on_parts": MeshProgram(adam, M8, (X, X, X, X, X), ((8, 4), (8, 4), (8, 4), (16, 8), (16, 4)), (X, X, X)),
+    "layers": MeshProgram(layers, M24, (X, P(None, None, "y"), P(None, "y")), ((4, 16), (3, 16, 32), (3, 32, 16)), X),
+    "decoded_word": MeshProgram(
+        decoded,
+        M24,
+        (P("x", "y"),) * 5 + (S,),
+        ((2, 4, 8, 16),) * 2 + ((2, 4, 16),) * 3 + ((1,),),
+        (P("x", "y"),) * 3,
+        ("float32",) * 5 + ("int32",),
+    ),
+    "gradient_of_table": MeshProgram(
+        lambda t, i: jax.grad(lambda t: jnp.sin(t[i % 16]).sum())(t),
+        M8,
+        (X, X),
+        ((16, 8), (24,)),
+        X,
+        ("float32", "int32"),
+    ),
+    "gradient_of_convolution": MeshProgram(
+        lambda w, x: jax.grad(lambda w: jnp.tanh(lax.conv_general_dilated(x, w, (1, 1), "SAME")).sum())(w),
+        M4,
+        (S, X),
+        ((3, 2, 3, 3), (8, 2, 6, 6)),
+        S,
     ),
 }
 NAMES = {"float32": "f32", "int32": "s32", "bfloat16": "bf16"}

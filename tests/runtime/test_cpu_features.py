@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from runtime.cpu_features_table import verdicts
 from runtime.programs_table import programs
 
 from xla_emitters.errors import ToolError
@@ -224,3 +225,11 @@ def test_a_python_argument_names_the_cpu(tmp_path: Path) -> None:
     program = compile_any(tmp_path / "maximum.mlir", cpu_features="x86-64-v2")
     x = np.arange(-6, 6).reshape(2, 6).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(program(x), np.array([-1, 5], ml_dtypes.bfloat16))
+
+
+@pytest.mark.parametrize("name", ["doubled_batch", "concatenated"])
+def test_a_row_of_the_table_of_all_programs(name: str) -> None:
+    """`make cpu-features` has a row for each CPU: it ran, or its code was made."""
+    row = verdicts(name)
+    assert set(row.values()) == {"ran", "made"}
+    assert len(row) == 8

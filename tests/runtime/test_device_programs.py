@@ -9,14 +9,10 @@ import pytest
 from long_lists import but_long
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dtypes import Array
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import load_named
 from xla_emitters.runtime.cpu_launcher import run_program
-from xla_emitters.runtime.device_arrays import load_for_devices, shards_of
+from xla_emitters.runtime.device_arrays import load_for_devices, shards_of, whole_specs
 from xla_emitters.runtime.devices import run_on_devices
 
 FILES = Path(__file__).parents[1] / "corpus" / "devices"
@@ -34,20 +30,33 @@ def close(found: Array, wanted: Array) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_device_has_what_jax_computes(name: str) -> None:
-    text = (FILES / f"{name}.hlo").read_text()
-    module = parse_hlo(text)
-    devices = devices_of(module)
-    program = xe.compile(text, stage="llvm-dialect", record="stages", cache=False)
-    assert isinstance(program, Program)
-    shards = shards_of(entry_of(module), program.parameters, devices)
-    given = load_for_devices(FILES / f"{name}.npz", program.parameters, shards, devices)
-    found = run_on_devices(devices, lambda device: run_program(program, given[device]))
+    program = xe.compile((FILES / f"{name}.hlo").read_text(), stage="llvm-dialect", record="stages", cache=False)
+    given = load_for_devices(FILES / f"{name}.npz", program)
+    found = run_on_devices(program.devices, lambda device: run_program(program, given[device]))
     for device, listed in enumerate(found):
         keys = [f"r{number}@{device}" for number in range(len(listed))]
         for key, result, wanted in zip(
             keys, listed, load_named(FILES / f"{name}.npz", keys, program.results), strict=True
         ):
             assert close(result, wanted), key
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_whole_arrays_in_and_out(name: str) -> None:
+    """As a call takes and gives them; JAX's results of all devices are put together here, by hand."""
+    program = xe.compile((FILES / f"{name}.hlo").read_text(), stage="llvm-dialect", record="stages", cache=False)
+    specs = whole_specs(program)
+    count = len(program.parameters)
+    given = load_named(FILES / f"{name}.npz", [f"p{number}" for number in range(count)], specs[:count])
+    found = program.run(given)
+    for number, (result, cut) in enumerate(zip(found, shards_of(program)[count:], strict=True)):
+        assert cut is not None
+        keys = [f"r{number}@{device}" for device in range(program.devices)]
+        parts = load_named(FILES / f"{name}.npz", keys, [program.results[number]] * program.devices)
+        axes = [axis for axis, tiles in enumerate(cut.tiles) if tiles > 1]
+        assert len(axes) <= 1, "the programs here cut results along one dimension"
+        firsts = [parts[cut.part.index(part)] for part in range(max(cut.part) + 1)]
+        assert close(result, np.concatenate(firsts, axes[0]) if axes else parts[0])
 
 
 @pytest.mark.parametrize("name", but_long(NAMES, [name for name in NAMES if name not in SHORT]))

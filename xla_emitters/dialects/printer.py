@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     FloatAttr,
     FunctionType,
     IndexType,
     IntegerAttr,
     IntegerType,
     LocationAttr,
+    ModuleOp,
     UnitAttr,
     UnregisteredOp,
     VectorType,
@@ -35,8 +38,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.float_bits import hexadecimal, print_dense
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 
 Spelling: TypeAlias = Literal["seed", "upstream"]
@@ -74,6 +78,32 @@ def print_ir_with_lines(op: Operation) -> tuple[str, list[tuple[int, Operation]]
     starts = printer.note_starts()
     printer.print_op(op)
     return printer.text(), printer.lines_of(starts)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The text of an op in a module's body, and its first line in the module's text, from 0."""
+
+    line: int
+    text: str
+
+
+def print_parts(
+    module: ModuleOp, known: Mapping[Operation, Part]
+) -> tuple[str, list[tuple[int, Operation]], dict[Operation, Part]]:
+    """A module as `print_ir_with_lines` prints it, and the text of each op in its body.
+
+    known    ops in its body with their texts, which are not printed again: of the ops inside them no lines are returned
+    returns  no texts of ops where some text has an alias: it may be another one in the next text
+    """
+    printer = KernelPrinter(locations=False, generic=False, spelling="seed")
+    starts, ends = printer.note_starts(), printer.reuse(known)
+    printer.print_op(module)
+    text, lines = printer.text(), printer.lines_of(starts)
+    if printer.has_aliases:
+        return text, lines, {}
+    first = dict((op, line) for line, op in reversed(lines))
+    return text, lines, {op: Part(first[op], part) for op, part in ends.items()}
 
 
 # ---- names of values that have none ---------------------------------------------------------------------------------------------------
@@ -147,11 +177,22 @@ class KernelPrinter(Printer):
         self._taken: list[dict[str, int]] = [{}]
         self._next_argument: list[int] = [0]
         self._starts: list[tuple[int, Operation]] | None = None
+        self._known: Mapping[Operation, Part] = {}
+        self._parts: dict[Operation, str] | None = None
 
     def note_starts(self) -> list[tuple[int, Operation]]:
         """Returns a list to which each op printed from now on is appended with its start, for `lines_of`."""
         self._starts = []
         return self._starts
+
+    def reuse(self, known: Mapping[Operation, Part]) -> dict[Operation, str]:
+        """Prints these ops as they were printed before. Returns a dict to which each op in a module's body is added with its text."""
+        self._known, self._parts = known, {}
+        return self._parts
+
+    @property
+    def has_aliases(self) -> bool:
+        return bool(self._aliases)
 
     def lines_of(self, starts: Iterable[tuple[int, Operation]]) -> list[tuple[int, Operation]]:
         """The ops with the numbers of their lines in `text()`, from 0."""
@@ -200,6 +241,10 @@ class KernelPrinter(Printer):
             outer, self._written = self._written, []
             if isinstance(attribute, IndexingMapAttr):
                 self._print_map(attribute)
+            elif type(attribute) is DenseIntOrFPElementsAttr:
+                dense: DenseIntOrFPElementsAttr[Any] = attribute
+                print_dense(self, dense)
+                self._written += [" : ", self._text_of(dense.get_type())]
             else:
                 super().print_attribute(attribute)
             text = "".join(self._written)
@@ -242,7 +287,7 @@ class KernelPrinter(Printer):
         if isfinite(value):
             super().print_float(value, type)
         else:
-            self._written.append(f"0x{type.pack((value,))[::-1].hex().upper()}")
+            self._written.append(hexadecimal(value, type))
 
     # ---- values -------------------------------------------------------------------------------------------------------------------
 
@@ -317,6 +362,22 @@ class KernelPrinter(Printer):
     def print_op(self, op: Operation) -> None:
         if self._starts is not None:
             self._starts.append((len(self._written), op))
+        if self._parts is not None and isinstance(op.parent_op(), ModuleOp):
+            self._print_part(op, self._parts)
+        else:
+            self._print_op(op)
+
+    def _print_part(self, op: Operation, parts: dict[Operation, str]) -> None:
+        """Prints an op in a module's body, or its text if that is known; what is isolated has no names of its surroundings in it."""
+        start = len(self._written)
+        if op in self._known:
+            self._written.append(self._known[op].text)
+        else:
+            self._print_op(op)
+        if not op.results and op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+            parts[op] = "".join(self._written[start:])
+
+    def _print_op(self, op: Operation) -> None:
         if isinstance(op, UnregisteredOp):
             super().print_op(op)
             return

@@ -21,13 +21,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, TensorType
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.collector import collector_at_rest
+from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
@@ -45,6 +46,7 @@ from xla_emitters.explore.blame import (
 )
 from xla_emitters.explore.compile import examined
 from xla_emitters.explore.module_stages import Comparison, KernelComparison, StageComparison, rounds_otherwise
+from xla_emitters.explore.on_devices import given_on_devices, on_each_device
 from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
 from xla_emitters.explore.program_bisect import search_program
 from xla_emitters.explore.verdict import Verdict, may_change_bits
@@ -59,6 +61,7 @@ from xla_emitters.program import Kernel, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.cpu_launcher import Slots
+from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
@@ -67,7 +70,7 @@ from xla_emitters.runtime.simt.follow import LaneValues, Writer
 
 @collector_at_rest()
 def bisect(
-    source: str | Path | Program,
+    source: str | Path | Program | ModuleOp,
     *,
     sizes: Mapping[str, int] | None = None,
     blocks: int = 0,
@@ -77,6 +80,7 @@ def bisect(
     atol: float | None = None,
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
+    devices: int | None = None,
     instead: str = "",
     **compiling: Unpack[CompileKeywords],
 ) -> Search:
@@ -92,6 +96,34 @@ def bisect(
     how = Comparison("passes", blocks, sanitize, most_iterations, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
+    if devices_wanted(devices_of(module) if options.fusion is None else 1, devices, "bisect") > 1:
+        return search_on_devices(module, how, options, cast("Any", inputs))
+    return search_module(module, how, options, inputs)
+
+
+def search_on_devices(
+    module: ModuleOp,
+    how: Comparison,
+    options: CompileOptions,
+    inputs: str | Path | StandardInput | Sequence[Sequence[Array]] | None,
+) -> Search:
+    """What the first device with a culprit finds; without one, what each does. raises as `check_on_devices`"""
+    found = on_each_device(
+        given_on_devices(module, options, inputs, how.seed),
+        lambda arrays: search_module(module, how, options, arrays),
+        lambda search: search.culprit is not None,
+    )
+    wrong = next((device for device in sorted(found) if found[device].culprit is not None), None)
+    return replace(found[min(found) if wrong is None else wrong], device=wrong)
+
+
+def search_module(
+    module: ModuleOp,
+    how: Comparison,
+    options: CompileOptions,
+    inputs: str | Path | StandardInput | Sequence[Array] | None,
+) -> Search:
+    """`bisect` of a module of HLO on one device."""
     options, _ = with_splits(module, options)
     executed = kernels = 0
     for every_pass in (False, True):

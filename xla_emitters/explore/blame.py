@@ -146,12 +146,14 @@ class Search:
     executed  how often a kernel was executed, or HLO evaluated
     kernels   number of kernels that were examined
     last      of a program: what the last comparison found
+    device    of a module for several devices: where the culprit was found
     """
 
     culprit: Culprit | None
     executed: int
     kernels: int
     last: str = ""
+    device: int | None = None
 
 
 class Found(Exception):

@@ -4,9 +4,6 @@ check("gelu.hlo")                       a module: each kernel after every stage 
 check("spmd.hlo")                       a module for several devices: each device its kernels and results, on what the others send it
 check("layer.mlir", sizes={"b": 2})     a program with unknown sizes: the whole at each stage: `program_stages`
 check(p)   check(p, sizes={"b": 2})     what `compile` or `from_jax` returned: its module is compiled again, for the same target
-
-The devices of a module do the same: each compiles, evaluates the reference and runs each stage, in a thread of its own, and meets the
-others at the collectives of each of these runs. Source: `runtime/devices`.
 """
 
 from __future__ import annotations
@@ -20,14 +17,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import ExecutionError, UsageError
+from xla_emitters.errors import UsageError
 from xla_emitters.explore.compile import examined
 from xla_emitters.explore.listing import LeftOut, compilable
 from xla_emitters.explore.module_stages import Comparison, StageComparison
+from xla_emitters.explore.on_devices import given_on_devices, on_each_device, verdict_of_devices
 from xla_emitters.explore.program_bisect import search_program
 from xla_emitters.explore.program_stages import check_program
-from xla_emitters.explore.verdict import Reference, Verdict
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.explore.verdict import Verdict
 from xla_emitters.pipelines.compiler import compile_module, with_splits
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
@@ -36,10 +33,7 @@ from xla_emitters.pipelines.program_inputs import given_inputs
 from xla_emitters.pipelines.programs import compile_program, executable_stage
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput
-from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices, shards_of
-from xla_emitters.runtime.devices import devices_wanted, run_on_devices
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.runtime.reference_bounds import evaluate_bounds
+from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 
@@ -101,8 +95,8 @@ def check(
     for stage in sorted(how.named):
         kernel_rows(replace(options, stage=stage))
     needed = devices_of(subject) if options.fusion is None and not keep_going else 1
-    if (count := devices_wanted(needed, devices, "check")) > 1:
-        return check_on_devices(subject, count, how, options, cast("Any", inputs))
+    if devices_wanted(needed, devices, "check") > 1:
+        return check_on_devices(subject, how, options, cast("Any", inputs))
     return check_module(subject, how, options, inputs, keep_going=keep_going)
 
 
@@ -130,59 +124,17 @@ def check_module(
 
 def check_on_devices(
     module: ModuleOp,
-    devices: int,
     how: Comparison,
     options: CompileOptions,
     inputs: str | Path | StandardInput | Sequence[Sequence[Array]] | None = None,
 ) -> Verdict:
     """The verdict of `check_module` on each device, as one.
 
-    inputs  for each device its arrays; a file as `device_arrays` reads it; None: drawn
+    inputs  as `given_on_devices`
     raises  as `check_module`; ExecutionError where collectives do not meet
     """
-    specs = compile_module(module, replace(options, stage="hlo")).parameters
-    entry = entry_of(module)
-    shards = shards_of(entry, specs, devices)
-    if inputs is None:
-        given: Sequence[Sequence[Array]] = draw_for_devices(entry, specs, shards, devices, how.seed)
-    elif isinstance(inputs, str | Path | StandardInput):
-        given = load_for_devices(inputs, specs, shards, devices)
-    else:
-        given = inputs
-    found = dict[int, Verdict]()
-
-    def check_one(device: int) -> None:
-        found[device] = check_module(module, how, options, given[device])
-
-    try:
-        run_on_devices(devices, check_one)
-    except ExecutionError:
-        # A device whose numbers are wrong does not go on, and the others wait for it.
-        if all(verdict.ok for verdict in found.values()):
-            raise
-    return verdict_of_devices([found[device] for device in sorted(found)], sorted(found), devices)
-
-
-def references_on_devices(
-    module: ModuleOp, inputs: Sequence[Sequence[Array]], *, most_iterations: int = MOST_ITERATIONS
-) -> list[Reference]:
-    """What ENTRY computes on each device, from the inputs of each, with bounds. raises as `evaluate` and `run_on_devices`"""
-    entry = entry_of(module)
-
-    def reference(device: int) -> Reference:
-        values = evaluate(entry, inputs[device], most_iterations=most_iterations)
-        bounds = evaluate_bounds(entry, inputs[device], most_iterations=most_iterations)
-        return Reference(entry, inputs[device], values=values, bounds_of_ops=lambda: bounds)
-
-    return run_on_devices(len(inputs), reference)
-
-
-def verdict_of_devices(verdicts: Sequence[Verdict], of: Sequence[int], devices: int) -> Verdict:
-    """One verdict: the first wrong device's, or that all are right; of each kernel the same.
-
-    of  the device of each verdict
-    """
-    wrong = next((number for number, verdict in enumerate(verdicts) if not verdict.ok), None)
-    if wrong is not None:
-        return replace(verdicts[wrong], summary=f"device {of[wrong]}: {verdicts[wrong].summary}")
-    return replace(verdicts[0], summary=f"{verdicts[0].summary}, on each of {devices} devices")
+    given = given_on_devices(module, options, inputs, how.seed)
+    found = on_each_device(
+        given, lambda arrays: check_module(module, how, options, arrays), lambda verdict: not verdict.ok
+    )
+    return verdict_of_devices([found[device] for device in sorted(found)], sorted(found), len(given))

@@ -27,11 +27,13 @@ from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.pricing.calls import CallCost, price_call
+from xla_emitters.pricing.calls import WITHOUT_WORK, CallCost, price_call
+from xla_emitters.pricing.collectives import price_collective
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
+from xla_emitters.pricing.timeline import Timeline, timeline_of
 from xla_emitters.program import Compiled, LibraryCall, Program
 from xla_emitters.program.steps import Branch, Call, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
@@ -54,6 +56,7 @@ class ProgramCost:
     xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
     by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
     by_rule        if they are XLA's: as by_price, chosen by rule
+    timeline       for a module with collectives: when its kernels and calls, and its collectives, run
     as_calls       kernel -> what the products and convolutions that it computes itself would take as library calls
     """
 
@@ -67,6 +70,7 @@ class ProgramCost:
     by_price: ProgramCost | None = None
     by_rule: ProgramCost | None = None
     as_calls: Mapping[str, tuple[CallCost, ...]] = field(default_factory=dict[str, tuple[CallCost, ...]])
+    timeline: Timeline | None = None
 
     @property
     def dearest(self) -> KernelCost | None:
@@ -117,6 +121,7 @@ class ProgramCost:
             "next_step": self.next_step,
             "xlas_time": self.xlas.time if self.xlas else None,
             "launches_known": not self.is_estimate,
+            "timeline": self.timeline.to_json() if self.timeline else None,
             "as_calls": {name: [call.to_json() for call in calls] for name, calls in self.as_calls.items()},
         }
 
@@ -247,15 +252,13 @@ def _cost_of(
     chip = device(options.target)
     launches, called = Counter[str](), Counter[int]()
     is_estimate = _count_launches(program.steps, 1, launches, called)
-    calls, unpriced = list[CallCost](), list[str]()
-    for number, call in enumerate(program.calls):
-        if (priced := _price(call, chip)) is None:
-            unpriced.append(call.name)
-        else:
-            calls.append(replace(priced, launches=called[number]))
+    priced = [_price(call, chip) for call in program.calls]
+    calls = [replace(each, launches=called[number]) for number, each in enumerate(priced) if each is not None]
+    named = zip(program.calls, priced, strict=True)
+    unpriced = [call.name for call, each in named if each is None and call.name not in WITHOUT_WORK]
     found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
     if not kept:
-        return program.name, found
+        return program.name, replace(found, timeline=_timeline(program, (), priced))
     code = machine_code_of(program.code, chip.architecture)
     reached = {kernel.name: kernel for kernel in program.kernels}
     if len(reached) < len(kept):
@@ -270,7 +273,15 @@ def _cost_of(
         for kernel, (planned, _) in zip(reached.values(), kept, strict=True)
         if (products := tuple(_price_products(planned, chip)))
     }
-    return program.name, replace(found, kernels=tuple(kernels), as_calls=as_calls)
+    timeline = _timeline(program, kernels, priced)
+    return program.name, replace(found, kernels=tuple(kernels), as_calls=as_calls, timeline=timeline)
+
+
+def _timeline(program: Program, kernels: Sequence[KernelCost], calls: Sequence[CallCost | None]) -> Timeline | None:
+    """When the steps of a module run; None for a module without collectives."""
+    if not any(call is not None and call.members for call in calls):
+        return None
+    return timeline_of(program.steps, program.calls, {kernel.name: kernel.time for kernel in kernels}, calls)
 
 
 def _price_products(planned: PlannedKernel, chip: Device) -> Iterator[CallCost]:
@@ -293,7 +304,8 @@ def _price_products(planned: PlannedKernel, chip: Device) -> Iterator[CallCost]:
 
 def _price(call: LibraryCall, chip: Device) -> CallCost | None:
     operands, results = ([(each.dtype, each.shape) for each in of] for of in (call.operands, call.results))
-    return price_call(call.name, call.instruction, call.config, operands, results, chip)
+    how = call.name, call.instruction, call.config, operands, results, chip
+    return price_collective(*how) or price_call(*how)
 
 
 def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int]) -> bool:

@@ -5,16 +5,18 @@
 
     p = from_jax(f, x, dynamic=True, shapes=("b, s, 32",))      f -> StableHLO with symbolic sizes (jax.export) -> a program for any b and s
 
+    p = from_jax(f, x, mesh={"x": 2, "y": 4}, in_shardings=P("x"))      f -> a module that XLA partitioned for eight GPUs -> kernels
+    p(x)                              whole arrays in and out; on a CPU all devices in one process
+
 The intermediate values of JAX are accepted too: `Traced`, `Lowered`, `Exported`, and a `Compiled` for a GPU, whose module XLA has optimized
 already. JAX drops arguments that no result needs; a program drops them when it is called. Only this file imports jax, on first use.
-Not covered: several devices, callbacks of Python (`jax_words` refuses them by the caller's line).
-Source: JAX's documentation of ahead-of-time lowering (jax.stages) and of jax.export.
+Not covered: callbacks of Python (`jax_words` refuses them by the caller's line).
+Source: JAX's documentation of ahead-of-time lowering (jax.stages), of jax.export, and of AbstractMesh, a mesh without devices.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -27,6 +29,7 @@ import numpy as np
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
+from xla_emitters.explore.jax_mesh import mesh_of, placed, within
 from xla_emitters.explore.jax_words import (
     STAGE,
     refuse_callbacks,
@@ -37,6 +40,7 @@ from xla_emitters.explore.jax_words import (
     tree_error,
     without_static,
 )
+from xla_emitters.explore.optimize import counts_of
 from xla_emitters.explore.optimized_texts import dropped_round_trips, optimized
 from xla_emitters.explore.xla import Flag, whole_text
 from xla_emitters.extras import install_command
@@ -47,6 +51,7 @@ from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Compiled, Program
 from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
+from xla_emitters.runtime.device_arrays import whole_specs
 from xla_emitters.runtime.dlpack import as_type
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.trace import Remark, Step, Trace
@@ -96,7 +101,7 @@ class JaxProgram(Program):
         """The leaves as arrays that fit; raises DataError with the path of one that does not."""
         paths = _paths(_jax().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
         inputs: list[Any] = []
-        for number, (leaf, spec) in enumerate(zip(leaves, self.parameters, strict=True)):
+        for number, (leaf, spec) in enumerate(zip(leaves, whole_specs(self), strict=False)):
             if not on_host and is_on_gpu(leaf):
                 inputs.append(leaf)
                 continue
@@ -139,6 +144,10 @@ def from_jax(
     dynamic: bool = False,
     shapes: Any = None,
     constraints: Sequence[str] = (),
+    devices: int | None = None,
+    mesh: Any = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
     cache: bool = True,
     **given: Unpack[CompileKeywords],
 ) -> JaxProgram:
@@ -150,6 +159,9 @@ def from_jax(
     dynamic    whether the program keeps symbolic sizes: those of `ShapeDtypeStruct`s, and those in `shapes`
     shapes     the sizes of each argument, in the format of jax.export.symbolic_args_specs: ("b, s, 32", "32, 64"), "b, ..." for all
     constraints  on the symbols of `shapes`, in JAX's format: ("s >= 2",)
+    devices    for how many GPUs XLA partitions the program; None: as many as the mesh has. They need not be there
+    mesh       a Mesh or an AbstractMesh of JAX, or its axes: {"x": 2, "y": 4}. It is the function's mesh while it is traced
+    in_shardings, out_shardings  as in jax.jit: trees of Shardings, or of PartitionSpecs on the mesh; None: XLA chooses
     given      as in `compile`: target, stage, record ...; `tune` is "auto" unless given
     raises     what `optimize` and `compile` raise; Unsupported for callbacks of Python; UsageError for an argument that must be static, and
                for `shapes` that do not fit; ToolError without the extra [jax]; other errors of tracing the function are JAX's own
@@ -165,12 +177,20 @@ def from_jax(
     if not callable(function):
         raise UsageError(f"from_jax takes a function, not {function!r}", stage=STAGE)
     refuse_keywords(given, (row.name for row in fields(CompileOptions)))
-    jitted: Any = function if hasattr(function, "trace") else _jax().jit(function)
+    over = None if mesh is None else mesh_of(_jax(), mesh, devices)
+    shardings = {
+        name: placed(_jax(), tree, over, name)
+        for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings))
+        if tree is not None
+    }
+    jitted: Any = _jax().jit(function, **shardings) if shardings or not hasattr(function, "trace") else function
     name = getattr(jitted, "__name__", "the function")
     # JAX has no public name for the positions of static arguments.
     positions = getattr(getattr(jitted, "_jit_info", None), "static_argnums", ())
     static = {position: arguments[position] for position in positions if position < len(arguments)}
     if dynamic:
+        if devices is not None or over is not None or shardings:
+            raise UsageError("a program with unknown sizes is for one device", stage=STAGE)
         if flags:
             raise UsageError("flags are for XLA, which does not see a program with unknown sizes", stage=STAGE)
         specs = _specs(arguments, static, shapes, constraints)
@@ -180,10 +200,11 @@ def from_jax(
         return replace(_compile_dynamic(exported, **given), static=static)
     if shapes is not None or constraints:
         raise UsageError("shapes and constraints are for dynamic=True", stage=STAGE)
-    with _in_the_callers_words(name):
+    with _in_the_callers_words(name), within(_jax(), over):
         traced = jitted.trace(*arguments)
-    given.setdefault("tune", "auto")
-    return replace(compile_stage(traced, flags=flags, cache=cache, **given), static=static)
+        given.setdefault("tune", "auto")
+        found = compile_stage(traced, flags=flags, devices=devices, cache=cache, **given)
+    return replace(found, static=static)
 
 
 @contextmanager
@@ -205,11 +226,17 @@ def is_stage(source: object) -> bool:
 
 
 def compile_stage(
-    source: Any, *, flags: Mapping[str, Flag] | None = None, cache: bool = True, **given: Unpack[CompileKeywords]
+    source: Any,
+    *,
+    flags: Mapping[str, Flag] | None = None,
+    devices: int | None = None,
+    cache: bool = True,
+    **given: Unpack[CompileKeywords],
 ) -> JaxProgram:
     """Compiles a value that `is_stage` accepts; see `from_jax`. With symbolic sizes it becomes a program with unknown sizes.
 
-    raises Unsupported for a function compiled or exported for another platform, and for several devices
+    devices  that XLA partitions it for; None: as many as it says
+    raises Unsupported for a function compiled or exported for another platform, UsageError for another number of devices than it says
     """
     if type(source).__name__ == "Exported" and _has_symbols(source.in_avals):
         if flags:
@@ -221,8 +248,10 @@ def compile_stage(
         raise UsageError("XLA has optimized this module already: flags come too late", stage=STAGE)
     if not found.is_optimized:
         refuse_callbacks_in(text)
-        target = given.get("target", DEFAULT_DEVICE)
-        text = optimized(text, target, flags, name="<jax>", cache=cache, remark=remarks.append)
+        target, said = given.get("target", DEFAULT_DEVICE), math.prod(counts_of(text))
+        if devices is not None and said not in (1, devices):
+            raise UsageError(f"the function is for {said} devices, not for {devices}", stage=STAGE)
+        text = optimized(text, target, flags, devices=devices, name="<jax>", cache=cache, remark=remarks.append)
         remarks += dropped_round_trips(found.text, text)
     program = compiler.compile(text, cache=cache, **given)
     values = {row.name: getattr(program, row.name) for row in fields(Program)}
@@ -260,7 +289,11 @@ def _specs(arguments: Sequence[Any], static: Mapping[int, Any], shapes: Any, con
 def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> JaxProgram:
     """A program from a function that jax.export exported with symbolic sizes. raises Unsupported for several devices"""
     if exported.nr_devices > 1:
-        raise _several_devices(exported.nr_devices)
+        raise Unsupported(
+            f"a program with unknown sizes is for one device, not for {exported.nr_devices}",
+            stage=STAGE,
+            help="export it at known sizes: XLA partitions those",
+        )
     program = compile_program(parse_stablehlo(exported.mlir_module(), "<jax>"), CompileOptions(**given))
     values = {row.name: getattr(program, row.name) for row in fields(Program)}
     kept = tuple(exported.module_kept_var_idx)
@@ -318,9 +351,6 @@ def _of_traced(stage: Any) -> _Stage:
 
 def _of_lowered(stage: Any) -> _Stage:
     text: str = stage.as_text(debug_info=True)
-    devices = math.prod(map(int, re.findall(r"mhlo\.num_(?:partitions|replicas) = (\d+)", text)))
-    if devices > 1:
-        raise _several_devices(devices)
     # JAX has no public name for the indices of the kept arguments.
     kept: set[int] = stage._lowering.compile_args["kept_var_idx"]
     return _Stage(text, stage.in_tree, stage.out_tree, tuple(sorted(kept)))
@@ -329,8 +359,6 @@ def _of_lowered(stage: Any) -> _Stage:
 def _of_compiled(stage: Any) -> _Stage:
     jax = _jax()
     devices = {device for sharding in jax.tree.leaves(stage.output_shardings) for device in sharding.device_set}
-    if len(devices) > 1:
-        raise _several_devices(len(devices))
     if (platform := next((device.platform for device in devices), "")) not in ("gpu", PLATFORM):
         raise Unsupported(
             f"this was compiled for '{platform}': its module is what XLA made for that, not for a GPU",
@@ -349,8 +377,6 @@ def _of_exported(stage: Any) -> _Stage:
             stage=STAGE,
             help=f'jax.export.export(jax.jit(f), platforms=["{PLATFORM}"])(x)',
         )
-    if stage.nr_devices > 1:
-        raise _several_devices(stage.nr_devices)
     return _Stage(stage.mlir_module(), stage.in_tree, stage.out_tree, tuple(stage.module_kept_var_idx))
 
 
@@ -360,14 +386,6 @@ _STAGES: dict[str, Callable[[Any], _Stage]] = {
     "Compiled": _of_compiled,
     "Exported": _of_exported,
 }
-
-
-def _several_devices(number: int) -> Unsupported:
-    return Unsupported(
-        f"this is for {number} devices; from_jax compiles for one",
-        stage=STAGE,
-        help="xla-emitters optimize of its StableHLO (lowered.as_text()) makes a module that run and check take, on all devices",
-    )
 
 
 def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:

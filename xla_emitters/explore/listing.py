@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, library_call_of
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
@@ -236,7 +236,9 @@ def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
     for computation in control_computations(apart):
         for op in computation.instructions:
             if isinstance(op, FusionOp) or not (
-                isinstance(op, _NO_STEPS) or is_control(op) or op.opcode in ("after-all", "async-update", "async-done")
+                isinstance(op, _NO_STEPS)
+                or is_control(op)
+                or op.opcode in ("after-all", "async-update", "async-done", "recv", "send-done")
             ):
                 yield computation, op
 
@@ -293,7 +295,8 @@ def _up_to_emission(options: CompileOptions) -> CompileOptions:
 
 def _listed_call(op: HloOp, where: tuple[str, str]) -> ListedCall:
     target = op.properties.get("custom_call_target")
-    named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else op.opcode)
+    opcode = "done" if is_wait(op) else op.opcode
+    named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else opcode)
     place = _written(written_at(op))
     results = tuple(str(array_spec(leaf)) for leaf in leaf_types(op.result.type) if is_array(leaf))
     try:
@@ -337,6 +340,19 @@ def compilable(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tup
         whole = LeftOut("", "", _written(error.place), error.message)
         return isolate_fusions(apart, found), left or (whole,)
     return module, ()
+
+
+def kernels_of_one_device(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tuple[LeftOut, ...]]:
+    """A module for one device of the fusions that can be compiled, of one for several; its collectives, and what else is no fusion, are
+    left out without being named.
+
+    raises  Unsupported for a module without such fusions
+    """
+    apart = _apart(module)
+    found, left = _compilable_fusions(apart, options)
+    if not found:
+        raise Unsupported("no fusion of this module for several devices has code", stage="bundle")
+    return isolate_fusions(apart, found), left
 
 
 def _compilable_fusions(apart: ModuleOp, options: CompileOptions) -> tuple[list[FusionOp], tuple[LeftOut, ...]]:

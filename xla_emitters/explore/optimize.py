@@ -4,7 +4,8 @@
                                                         ENTRY %main { ... fusion(%x), kind=kInput, calls=%fused_reduce ... }
 
 The text is what `--xla_dump_to` writes as `*gpu_after_optimizations.txt`: scheduled, with layouts, backend configs and aliasing, and
-in addition with all elements of constants. XLA runs in a child process, because a failed check aborts it; the check becomes the error.
+in addition with all elements of constants and, for several partitions, the sharding of the results on ENTRY's ROOT. XLA runs in a child
+process, because a failed check aborts it; the check becomes the error.
 Nothing is timed: autotuning is off, so matrix products have default tilings. Triton cannot tile some of them, which XLA's autotuner
 would find out on a GPU; here XLA fails, and is asked again without products by Triton. Source: XLA's DebugOptions.
 """
@@ -16,6 +17,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +95,12 @@ def optimize(
 
 
 def counts_of(text: str) -> tuple[int, int]:
-    """How many replicas and partitions HLO text or StableHLO says it is for.
+    """How many replicas and partitions HLO text or StableHLO says it is for: where it says one of each, as many as its largest mesh has.
 
     >>> counts_of("HloModule m, num_partitions=8"), counts_of("module @m attributes {mhlo.num_replicas = 4 : i32} {")
     ((1, 8), (4, 1))
+    >>> counts_of('sdy.mesh @mesh = <["x"=2, "y"=4]>')
+    (1, 8)
     """
     header = re.search(r"^(?:HloModule|module)\b.*", text, re.MULTILINE)
     found = [
@@ -104,6 +108,9 @@ def counts_of(text: str) -> tuple[int, int]:
         for name in ("(?:num_replicas|replica_count)", "num_partitions")
     ]
     replicas, partitions = (int(count[1]) if count else 1 for count in found)
+    if replicas * partitions == 1:
+        meshes = re.findall(r"^\s*sdy\.mesh @[^\n]*?<\[([^\]]*)\]", text, re.MULTILINE)
+        partitions = max((prod(map(int, re.findall(r"=\s*(\d+)", axes))) for axes in meshes), default=1)
     return replicas, partitions
 
 

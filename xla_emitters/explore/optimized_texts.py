@@ -33,27 +33,31 @@ def optimized(
     target: str,
     flags: Mapping[str, Flag] | None,
     *,
+    devices: int | None = None,
     name: str = "<hlo>",
     cache: bool = True,
     remark: Callable[[Remark], object] = lambda remark: None,
 ) -> str:
     """The module after XLA's HLO passes, as `optimize` returns it; from the cache if XLA has been asked before.
 
+    devices  as for `optimize`
     cache   whether the cache is used
     remark  as for `optimize`; it gets the same remarks from the cache
     raises  like `optimize`
     """
     if not cache or is_disabled():
-        return optimize(text, target, flags, name=name, remark=remark)
+        return optimize(text, target, flags, devices=devices, name=name, remark=remark)
     entries = Cache.of(OPTIMIZED)
-    key = key_of(text, name, repr(device(target)), json.dumps(dict(flags or {}), sort_keys=True), _versions())
+    key = key_of(
+        text, name, repr(device(target)), repr(devices), json.dumps(dict(flags or {}), sort_keys=True), _versions()
+    )
     if (kept := entries.get(key)) is not None:
         held = json.loads(kept)
         for each in held["remarks"]:
             remark(Remark(**each))
         return held["text"]
     remarks = list[Remark]()
-    found = optimize(text, target, flags, name=name, remark=remarks.append)
+    found = optimize(text, target, flags, devices=devices, name=name, remark=remarks.append)
     for each in remarks:
         remark(each)
     entries.put(key, json.dumps({"text": found, "remarks": [asdict(each) for each in remarks]}).encode())

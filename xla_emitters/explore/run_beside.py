@@ -32,11 +32,12 @@ from xla_emitters.runtime.ptx_kernels import module_of_ptx
 
 @dataclass(frozen=True)
 class OtherCode:
-    """PTX with one kernel of that name, or only one, and how it is launched."""
+    """PTX with one kernel of that name, or only one, and how it is launched; shared_bytes: of dynamic shared memory."""
 
     ptx: str
     launch: Launch
     name: str = ""
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,20 @@ def run_beside(
     options: CompileOptions | None = None,
     *,
     blocks: int = 0,
+    sanitize: bool = True,
     seed: int = 0,
 ) -> list[ResultRow]:
     """Runs each kernel of a module, and the other code for it, on drawn arrays.
 
     others  by the name of the kernel here
+    sanitize  whether races are errors
     blocks  how many blocks of each to run; 0: all. Where the two launches differ, all are run
     raises  what `compile` and `module_of_ptx` raise
     """
     module = read_module(source)
     options = replace(options or CompileOptions(), record="none")
     options, _ = with_splits(module, options)
-    how = Comparison("llvm-dialect", blocks, seed=seed)
+    how = Comparison("llvm-dialect", blocks, sanitize, seed=seed)
     comparison = StageComparison.of(module, options, how)
     options = replace(options, stage="ptx")
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
@@ -93,7 +96,7 @@ def _rows(own: KernelComparison, kernel: Kernel, other: OtherCode) -> list[Resul
     if len(read_ptx(other.ptx, "").functions[name].parameters) != len(kernel.arguments):
         raise DataError(f"'{name}' takes other arguments than kernel {kernel.name}", stage="compare")
     ours_made = own.run("ours", module_of_ptx(kernel))
-    made = own.run("other", module_of_ptx(theirs, f"{name}.other.ptx"))
+    made = own.run("other", module_of_ptx(theirs, f"{name}.other.ptx", other.shared_bytes))
     rows = list[ResultRow]()
     for number, (slot, spec) in enumerate(zip(own.planned.results, own.result_arrays, strict=True)):
         label, part, words, arrays = f"{slot} {spec}", own.compared(slot, spec), list[str](), list[Array]()

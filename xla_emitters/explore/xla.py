@@ -130,6 +130,8 @@ class XlaGpu:
         raises     DataError with XLA's message, UsageError for a flag that XLA does not have or a value that it does not take
         """
         dump = {"xla_dump_to": str(directory), "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
+        if self.partitions > 1:  # only the proto says how the results of the partitions belong together
+            dump["xla_dump_hlo_as_proto"] = True
         try:
             self._compile(self.parse(text), {**(flags or {}), **dump})
         except DataError:
@@ -201,12 +203,42 @@ def whole_text(module: Any) -> str:
     """jaxlib's module as text with all elements of constants, which its own printer leaves out. raises ToolError without jaxlib."""
     options: Any = _import("jaxlib._hlo").HloPrintOptions()
     options.print_large_constants = True
-    return module.to_string(options)
+    return with_output_sharding(module.to_string(options), module)
 
 
 def dumped(directory: Path) -> str | None:
     """The optimized module among XLA's dumps, or None if XLA did not get that far."""
-    return next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
+    text = next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
+    # That of the last module may still be in the making: see `_watch_passes`.
+    proto = next(directory.glob("*after_spmd_partitioner.hlo.pb"), None)
+    if text is None or proto is None:
+        return text
+    read: Any = _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto
+    return with_output_sharding(text, read(_first_field(proto.read_bytes())))
+
+
+def with_output_sharding(text: str, module: Any) -> str:
+    """HLO text with the sharding of the results on ENTRY's ROOT, if jaxlib's module, which the text is of, has one.
+
+    XLA's own text has shardings of parameters only.
+    """
+    if (proto := module.spmd_output_sharding) is None:
+        return text
+    sharding = _import("jaxlib._hlo").HloSharding.from_proto(proto)
+    return re.sub(
+        r"(^ENTRY [\s\S]*?^ +ROOT [^\n]*)", lambda found: f"{found[1]}, sharding={sharding}", text, count=1, flags=re.M
+    )
+
+
+def _first_field(message: bytes) -> bytes:
+    """The bytes of field 1, the first in the message: the module in an HloProto. Source: protobuf's wire format."""
+    size, shift, at = 0, 0, 1
+    while True:
+        byte, at = message[at], at + 1
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return message[at : at + size]
 
 
 _MEMORY_BYTES = {

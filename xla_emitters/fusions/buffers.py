@@ -27,6 +27,7 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
 )
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.rule_ops import TOKEN
 from xla_emitters.dialects.hlo.types import (
     ArrayType,
     dims_of,
@@ -69,7 +70,9 @@ def kernel_arguments(view: FusionView, slots: tuple[Slot, ...] = ()) -> tuple[Ar
 
 
 def array_spec(array_type: Attribute) -> ArraySpec:
-    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types without storage."""
+    """The logical array of a type of the `hlo` dialect; a token is one without elements. raises Unsupported for types without storage."""
+    if array_type == TOKEN:
+        return ArraySpec("u8", (0,), (0,))
     return ArraySpec(element_of(array_type).name, dims_of(array_type), minor_to_major(array_type))
 
 

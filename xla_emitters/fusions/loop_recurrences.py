@@ -1,17 +1,19 @@
-"""What decides how often a `while` runs, where integers of its state alone do: a loop that will run too long is known before it is run.
+"""What decides how often a `while` runs, where numbers of its state alone do: a loop that will run too long is known before it is run.
 
     condition: compare(fusion(i), n), direction=LT      ->      Recurrence(state=(0, 1), code=(n2 = add.s32 n0, 1;  n3 = lt n0, n1),
     body:      tuple(add(i, 1), f(x), n)                                   holds=n3, after=(n2, n1))
 
-The state is followed from the condition's root: integers and truth values that elementwise ops, through fusions, calls, tuples and copies,
-make of each other and of constants. None is found where an element of an array, a float, or an op without a form decides.
+The state is followed from the condition's root: integers, truth values and floats that elementwise ops, through fusions, calls, tuples and
+copies, make of each other and of constants. None is found where an element of an array, or an op without a form, decides: of floats those
+have a form that are rounded correctly everywhere, so that the loop ends where the machine's does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -28,13 +30,14 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp, CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.program.float_forms import FLOATS, computed_float, constant
 from xla_emitters.program.integer_forms import PRED, computed
 from xla_emitters.program.steps import INTEGERS, Compute, Extent, Number, Recurrence
 
 _Leaf: TypeAlias = tuple[int]
 """(number of a leaf of the state,): not yet read."""
 _Value: TypeAlias = "Extent | _Leaf | list[_Value | None] | None"
-"""Of an instruction: an integer, the values of a tuple, or None: not followed."""
+"""Of an instruction: a number, the values of a tuple, or None: not followed."""
 
 
 def recurrence_of(loop: HloOp) -> Recurrence | None:
@@ -59,8 +62,61 @@ def recurrence_of(loop: HloOp) -> Recurrence | None:
     return rows.recurrence(holds, done)
 
 
+def deciding_leaves(loop: HloOp) -> frozenset[int] | None:
+    """The leaves of a `while`'s state on which its end depends: once they come back, it never ends, whatever the others are.
+
+    condition: compare(get-tuple-element(t, 1), ...)    body: tuple(add(i, 1), f(x), ...)  ->  {1}: the counter decides nothing
+
+    returns  None where it is not known
+    """
+    if not isinstance(loop, RuleOp) or loop.opcode != "while" or len(loop.operands) != 1:
+        return None
+    condition, body = (find_computation(loop, loop.symbols(name)[0]) for name in ("condition", "body"))
+    found, pending, needed = set[int](), [*_Needed().by(condition.root, 0)], _Needed()
+    while pending:
+        if (leaf := pending.pop()) not in found:
+            found.add(leaf)
+            pending += needed.by(body.root, leaf)
+    return frozenset(found)
+
+
+class _Needed:
+    """The leaves of a computation's one parameter that a leaf of a value is made of. Other ops are made of all their operands."""
+
+    def __init__(self) -> None:
+        self._known = dict[tuple[SSAValue, int], frozenset[int]]()
+
+    def by(self, value: SSAValue, leaf: int) -> frozenset[int]:
+        if (value, leaf) not in self._known:
+            self._known[value, leaf] = frozenset(self._by(value, leaf))
+        return self._known[value, leaf]
+
+    def _by(self, value: SSAValue, leaf: int) -> Iterator[int]:
+        op = value.owner
+        match op:
+            case ParameterOp():
+                yield leaf
+            case TupleOp():
+                for operand in op.operands:
+                    if leaf < (count := len(leaf_types(operand.type))):
+                        yield from self.by(operand, leaf)
+                        return
+                    leaf -= count
+            case GetTupleElementOp():
+                (whole,) = op.operands
+                assert isinstance(whole.type, TupleType)
+                before = whole.type.types.data[: op.index.value.data]
+                yield from self.by(whole, leaf + sum(len(leaf_types(part)) for part in before))
+            case HloOp():
+                for operand in op.operands:
+                    for each in range(len(leaf_types(operand.type))):
+                        yield from self.by(operand, each)
+            case _:
+                raise AssertionError(f"{value} is not the result of an instruction")
+
+
 def _is_number(ir_type: Attribute) -> bool:
-    return is_array(ir_type) and not dims_of(ir_type) and element_of(ir_type).name in (PRED, *INTEGERS)
+    return is_array(ir_type) and not dims_of(ir_type) and element_of(ir_type).name in (PRED, *INTEGERS, *FLOATS)
 
 
 class _Rows:
@@ -131,8 +187,10 @@ class _Followed:
                 inner = _Followed(self.rows, computation, [self.of(operand) for operand in op.operands])
                 return inner.of(computation.root)
             case ConstantOp():
-                is_known = _is_number(op.result.type) and not op.is_elided
-                return int(op.array()) if is_known else None
+                if not _is_number(op.result.type) or op.is_elided:
+                    return None
+                kind = element_of(op.result.type).name
+                return constant(op.array()[()], kind, self.rows.compute) if kind in FLOATS else int(op.array())
             case HloOp() if _is_number(value.type) and all(_is_number(operand.type) for operand in op.operands):
                 return self._elementwise(op)
             case _:
@@ -143,6 +201,7 @@ class _Followed:
         if len(operands) != len(op.operands) or not operands:
             return None
         if isinstance(op, CompareOp):
-            return self.rows.compute(op.direction.data.lower(), operands)
-        types = [element_of(operand.type).name for operand in op.operands]
-        return computed(op.opcode, types, element_of(op.result.type).name, operands, self.rows.compute)
+            return None if op.is_total_order else self.rows.compute(op.direction.data.lower(), operands)
+        types, result = [element_of(operand.type).name for operand in op.operands], element_of(op.result.type).name
+        of_kind = computed if FLOATS.keys().isdisjoint((*types, result)) else computed_float
+        return of_kind(op.opcode, types, result, operands, self.rows.compute)

@@ -35,6 +35,7 @@ from xla_emitters.dialects.hlo.custom_calls import is_marker
 from xla_emitters.dialects.hlo.device_groups import device_counts
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import ConvertOp, CopyOp
+from xla_emitters.dialects.hlo.library_calls import is_wait
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_array, same_shape, tuple_type
@@ -86,6 +87,8 @@ def _remove_from(computation: ComputationOp) -> None:
 
 def _instead_of(op: HloOp, names: set[str]) -> SSAValue | None:
     """The value that replaces an instruction; None: it stays."""
+    if is_wait(op):
+        return None
     if op.opcode in _GIVE_THEIR_OPERAND or is_marker(op) or (isinstance(op, ConvertOp) and _changes_nothing(op)):
         return laid_out(op, op.operands[0], op.result.type, names)
     if (found := _of_one_device(op, names)) is not None:

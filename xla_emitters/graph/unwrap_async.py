@@ -8,13 +8,16 @@
     s = (f32[8], f32[8], u32[]) copy-start(a)               ->      d = f32[8] copy(a)
     d = f32[8] copy-done(s)
 
-    s = (f32[4], f32[8]) all-gather-start(a), ...                  d = f32[8] all-gather(a), ...
-    d = f32[8] all-gather-done(s)
+    s = (f32[4], f32[8]) all-gather-start(a), ...                  s = f32[8] all-gather(a), ...
+    ...                                                            ...
+    d = f32[8] all-gather-done(s)                                  b = (f32[8], f32[4]) opt-barrier(tuple(s, a))
+                                                                   d = f32[8] get-tuple-element(b), index=0
 
 `fusion-start`, `custom-call-start`, `call-start` ... are read as `async-start` of a computation with that one instruction, which gets the
 start's attributes (`backend_config`, `metadata` ...) unless it has its own. XLA starts
-early what may overlap with other work; one stream gives the same values. A start with other readers than its updates and its
-done stays, and planning refuses it.
+early what may overlap with other work; one stream gives the same values. Where several devices take part, the barrier is the place where
+the program waits: until there the operands stay as they are, and their memory is in use. A start with other readers than its updates
+and its done stays, and planning refuses it.
 Source: docs/reference/1 6.8; XLA async_wrapper.cc, the inverse.
 """
 
@@ -23,14 +26,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, find_computation
+from xla_emitters.dialects.hlo.collectives import is_alone
+from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
+    ComputationOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    find_computation,
+)
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.library_calls import WAITS_FOR, is_collective
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import is_array, tuple_type
 from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
@@ -90,24 +104,43 @@ def _unwrap(start: HloOp, updates: list[HloOp], dones: list[Operation], names: s
     if dones:
         done = dones[0]
         assert isinstance(done, HloOp)
+        waits = False
         if isinstance(start, CallingOp) and start.opcode == "async-start":
             (callee,) = start.callees()
             callee = find_computation(start, callee.symbol)
+            waits = any(isinstance(op, RuleOp) and is_collective(op) and not is_alone(op) for op in callee.instructions)
             value = inline(start, callee, start.operands, done.result.type, names)
             _hand_on_attributes(start, callee, value)
         elif start.opcode.removesuffix("-start") in _COLLECTIVES:
             properties = {name: value for name, value in start.properties.items() if name != "name"}
             plain_class = HLO_OPS[start.opcode.removesuffix("-start")]
-            plain = plain_class(list(start.operands), done.result.type, done.instruction_name.data, properties)
+            assert isinstance(start, RuleOp)
+            waits = not is_alone(start)
+            name = (start if waits else done).instruction_name.data
+            plain = plain_class(list(start.operands), done.result.type, name, properties)
             plain.attributes = dict(start.attributes)
-            value = insert(plain, start, done, names)
+            value = insert(plain, start, start if waits else done, names)
         else:
             copy = CopyOp([start.operands[0]], done.result.type, done.instruction_name.data)
             value = insert(copy, start, done, names)
         for op in dones:
-            Rewriter.replace_op(op, (), [value])
+            assert isinstance(op, HloOp)
+            Rewriter.replace_op(op, (), [_waited_for(op, value, start, names) if waits else value])
     for op in (*reversed(updates), start):
         Rewriter.erase_op(op)
+
+
+def _waited_for(done: HloOp, value: SSAValue, start: HloOp, names: set[str]) -> SSAValue:
+    """The value behind a barrier at the place of the done; the barrier reads what the start reads."""
+    name = done.instruction_name.data
+    read = [value, *(operand for operand in dict.fromkeys(start.operands) if is_array(operand.type))]
+    whole = tuple_type([each.type for each in read])
+    operand = insert(TupleOp(read, whole, f"{name}.reads"), done, done, names)
+    made = HLO_OPS["opt-barrier"]([operand], whole, name, {})
+    barrier = insert(made, done, done, names)
+    made.attributes["frontend_attributes"] = StringAttr(f'{{{WAITS_FOR}="{start.instruction_name.data}"}}')
+    element = GetTupleElementOp([barrier], value.type, f"{name}.value", {"index": IntegerAttr(0, i64)})
+    return insert(element, done, done, names)
 
 
 def _hand_on_attributes(start: HloOp, callee: ComputationOp, value: SSAValue) -> None:

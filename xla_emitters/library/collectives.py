@@ -7,6 +7,8 @@
     ragged_all_to_all rows, as many as each member sends, at the place that the sender says
     broadcast         the first member's arrays
     permute           the arrays of the member that sends; zeros without one
+    send, receive     arrays of one device to another; a device that sends nothing goes on, one that receives nothing has zeros
+    wait              nothing: the place in the program from which on a collective that started before is done
     device_id         the number of a replica, or of a partition
 
 A configuration has `groups`: lists of devices, each replica * partitions + partition; a device is in one of them. Which devices an op of
@@ -16,12 +18,12 @@ Source: XLA's operation semantics; xla/service/collective_ops_utils.h.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from xla_emitters.errors import DataError, InternalError
-from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.errors import DataError, InternalError, Unsupported
+from xla_emitters.library.arguments import Array, LibraryArguments, narrowed, widened
 from xla_emitters.library.devices import Shares, current_device
 
 
@@ -39,8 +41,8 @@ def _group_of(arguments: LibraryArguments) -> tuple[int, ...]:
 
 def _met(arguments: LibraryArguments, among: Callable[[Shares], Shares]) -> list[Array]:
     """`among` applied to the arrays of the group of this device."""
-    name, group = arguments.config["instruction"], _group_of(arguments)
-    operands = [np.asarray(operand) for operand in arguments.operands]
+    name, group, xp = arguments.config["instruction"], _group_of(arguments), arguments.xp
+    operands = [xp.asarray(operand) for operand in arguments.operands]
     if len(group) == 1:
         (found,) = among([operands])
         return [array.copy() for array in found]
@@ -48,7 +50,17 @@ def _met(arguments: LibraryArguments, among: Callable[[Shares], Shares]) -> list
     return device.exchange.meet(device.number, name, group, operands, among)
 
 
-def _combined(arguments: LibraryArguments, arrays: Sequence[Array]) -> Array:
+_ON_GPU: Mapping[str, str] = {
+    **{name: name for name in ("add", "multiply", "maximum", "minimum")},
+    **{name: f"bitwise_{name}" for name in ("and", "or", "xor")},
+}
+"""HLO's opcode -> CuPy's function."""
+
+
+def _combined(arguments: LibraryArguments, number: int, arrays: Sequence[Array]) -> Array:
+    """The members' arrays, of the operand with that number, as one; each step is rounded to the element type."""
+    if arguments.on_gpu:
+        return _combined_on_gpu(arguments, number, arrays)
     combine = arguments.on_elements
     if combine is None:
         raise InternalError("a collective that combines needs an evaluator of computations", stage="library")
@@ -58,41 +70,66 @@ def _combined(arguments: LibraryArguments, arrays: Sequence[Array]) -> Array:
     return total
 
 
+def _combined_on_gpu(arguments: LibraryArguments, number: int, arrays: Sequence[Array]) -> Array:
+    xp, reduction, element = arguments.xp, arguments.config["reduction"], arguments.types[number]
+    if reduction not in _ON_GPU:
+        raise Unsupported(
+            f"%{arguments.config['instruction']} combines by a computation of its own; GPUs by {', '.join(_ON_GPU)}",
+            stage="library",
+            help="--comm mpi, on CPUs",
+        )
+    combine, total = getattr(xp, _ON_GPU[reduction]), arrays[0]
+    for array in arrays[1:]:
+        total = narrowed(combine(widened(total, element, xp), widened(array, element, xp)), element, xp)
+    return total
+
+
 def _reduced(arguments: LibraryArguments, shares: Shares) -> list[Array]:
-    return [_combined(arguments, of_all) for of_all in zip(*shares, strict=True)]
+    return [_combined(arguments, number, of_all) for number, of_all in enumerate(zip(*shares, strict=True))]
 
 
 def all_reduce(arguments: LibraryArguments) -> list[Array]:
+    group, config = _group_of(arguments), arguments.config
+    if len(group) > 1:
+        exchange = current_device(config["instruction"]).exchange
+        operands = [arguments.xp.asarray(operand) for operand in arguments.operands]
+        if (found := exchange.all_reduce(group, operands, config.get("reduction"), arguments.types)) is not None:
+            return found
     return _met(arguments, lambda shares: [_reduced(arguments, shares)] * len(shares))
+
+
+def _pieces(array: Array, count: int, axis: int) -> list[Array]:
+    size = array.shape[axis] // count
+    return [array[(*(slice(None),) * axis, slice(i * size, (i + 1) * size))] for i in range(count)]
 
 
 def reduce_scatter(arguments: LibraryArguments) -> list[Array]:
     axis = arguments.config["dimension"]
 
     def among(shares: Shares) -> Shares:
-        pieces = [np.split(total, len(shares), axis) for total in _reduced(arguments, shares)]
+        pieces = [_pieces(total, len(shares), axis) for total in _reduced(arguments, shares)]
         return [[of_array[member] for of_array in pieces] for member in range(len(shares))]
 
     return _met(arguments, among)
 
 
 def all_gather(arguments: LibraryArguments) -> list[Array]:
-    axis = arguments.config["dimension"]
+    axis, xp = arguments.config["dimension"], arguments.xp
 
     def among(shares: Shares) -> Shares:
-        return [[np.concatenate(of_all, axis) for of_all in zip(*shares, strict=True)]] * len(shares)
+        return [[xp.concatenate(of_all, axis) for of_all in zip(*shares, strict=True)]] * len(shares)
 
     return _met(arguments, among)
 
 
 def all_to_all(arguments: LibraryArguments) -> list[Array]:
-    axis = arguments.config["dimension"]
+    axis, xp = arguments.config["dimension"], arguments.xp
 
     def among(shares: Shares) -> Shares:
         if axis is None:
             return [[share[member] for share in shares] for member in range(len(shares))]
-        pieces = [np.split(share[0], len(shares), axis) for share in shares]
-        return [[np.concatenate([of_one[member] for of_one in pieces], axis)] for member in range(len(shares))]
+        pieces = [_pieces(share[0], len(shares), axis) for share in shares]
+        return [[xp.concatenate([of_one[member] for of_one in pieces], axis)] for member in range(len(shares))]
 
     return _met(arguments, among)
 
@@ -127,21 +164,52 @@ def permute(arguments: LibraryArguments) -> list[Array]:
     """`pairs` of the configuration are (sender, receiver)."""
     sender = {receiver: sender for sender, receiver in arguments.config["pairs"]}
     if all(sender.get(device) == device for group in arguments.config["groups"] for device in group):
-        return [np.array(operand) for operand in arguments.operands]
+        return [operand.copy() for operand in arguments.operands]
     group = _group_of(arguments)
 
     def among(shares: Shares) -> Shares:
         of_device = dict(zip(group, shares, strict=True))
-        empty = [np.zeros_like(array) for array in shares[0]]
+        empty = [arguments.xp.zeros_like(array) for array in shares[0]]
         return [of_device[sender[device]] if device in sender else empty for device in group]
 
     return _met(arguments, among)
+
+
+def send(arguments: LibraryArguments) -> list[Array]:
+    """The operand to the device that `pairs` has for this one. Results: the operand, and a number that means nothing."""
+    name, receiver = arguments.config["instruction"], dict(arguments.config["pairs"])
+    device = current_device(name)
+    operand = arguments.operands[0]
+    if (to := receiver.get(device.number)) is not None:
+        device.exchange.send(device.number, to, arguments.config["channel"], [operand.copy()])
+    return [operand, arguments.zeros(1)]
+
+
+def receive(arguments: LibraryArguments) -> list[Array]:
+    """What the device that `pairs` has for this one sends; operands are not read."""
+    name, sender = arguments.config["instruction"], {to: source for source, to in arguments.config["pairs"]}
+    device, ((_, shape),) = current_device(name), arguments.results
+    if (source := sender.get(device.number)) is None:
+        return [arguments.zeros(0)]
+    like = [arguments.operands[0]]
+    (found,) = device.exchange.receive(device.number, source, arguments.config["channel"], like)
+    if found.shape != tuple(shape):
+        raise DataError(
+            f"%{name}: device {source} sends {list(found.shape)}, device {device.number} expects {list(shape)}",
+            stage="run",
+        )
+    return [found]
+
+
+def wait(arguments: LibraryArguments) -> list[Array]:
+    """On a platform that does a collective at its start."""
+    return []
 
 
 def device_id(arguments: LibraryArguments) -> list[Array]:
     """`of` of the configuration is "replica" or "partition"; `replicas` and `partitions` are how many there are."""
     config = arguments.config
     if config[f"{config['of']}s"] == 1:
-        return [np.asarray(0, np.uint32)]
+        return [arguments.xp.asarray(0, np.uint32)]
     replica, partition = divmod(current_device(config["instruction"]).number, config["partitions"])
-    return [np.asarray(replica if config["of"] == "replica" else partition, np.uint32)]
+    return [arguments.xp.asarray(replica if config["of"] == "replica" else partition, np.uint32)]

@@ -9,11 +9,12 @@ Only NumPy and the package's errors are imported: this file runs in unpacked bun
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.library.arguments import Array
@@ -22,18 +23,63 @@ Shares: TypeAlias = list[list[Array]]
 """The arrays of each member of a group, in the group's order."""
 
 
-class Exchange(Protocol):
-    """What connects the devices of a run."""
+_CHANNEL = "channel "
+
+
+def channel_named(number: int) -> str:
+    """The name under which the arrays of a channel are sent."""
+    return f"{_CHANNEL}{number}"
+
+
+def is_channel(name: str) -> bool:
+    """Whether what is sent under a name waits for its receiver; else all members of a group send and receive under it."""
+    return name.startswith(_CHANNEL)
+
+
+class Exchange(ABC):
+    """What connects the devices of a run: threads of one process, processes, GPUs. Arrays come in the order they were sent."""
+
+    def end(self, device: int) -> None:
+        """A device sends and receives nothing more."""
+        return
+
+    @abstractmethod
+    def send(self, device: int, to: int, name: str, arrays: Sequence[Array]) -> None:
+        """Sends arrays from this device to another, or to itself. Does not wait for the receiver."""
+        ...
+
+    @abstractmethod
+    def receive(self, device: int, source: int, name: str, like: Sequence[Array] = ()) -> list[Array]:
+        """The arrays that `source` sends next under that name. Waits for them.
+
+        like   arrays of their shapes and types, which not all exchanges need
+        raises ExecutionError where they can never come
+        """
+        ...
 
     def meet(
         self, device: int, name: str, group: tuple[int, ...], arrays: Sequence[Array], among: Callable[[Shares], Shares]
     ) -> list[Array]:
-        """What `among` gives this member; it is computed once, from the arrays of all members. Waits until all have come.
+        """What `among` gives this member, of the arrays of all members. Waits until all have come.
 
         name   of the instruction: members of a group meet at the same one
         raises ExecutionError where they can never meet
         """
-        ...
+        for member in group:
+            if member != device:
+                self.send(device, member, name, arrays)
+        shares = [list(arrays) if member == device else self.receive(device, member, name, arrays) for member in group]
+        return among(shares)[group.index(device)]
+
+    def all_reduce(
+        self, group: tuple[int, ...], arrays: Sequence[Array], reduction: str | None, types: Sequence[str]
+    ) -> list[Array] | None:
+        """The arrays of a group combined by the library that connects it, in an order of its own; None: it does not.
+
+        reduction  HLO's opcode; None for another computation
+        types      HLO's names of the arrays' element types
+        """
+        return None
 
 
 @dataclass(frozen=True)

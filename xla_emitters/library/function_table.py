@@ -73,7 +73,7 @@ _ROWS: tuple[LibraryFunction, ...] = (
     LibraryFunction("allocate", _of("moves", "allocate")),
     LibraryFunction("expect", _of("expect", "expect"), "NumPy"),
     *(
-        LibraryFunction(name, compute, lacks="collectives run on the CPU")
+        LibraryFunction(name, compute, "NCCL")
         for name, compute in (
             ("all_reduce", _of("collectives", "all_reduce")),
             ("reduce_scatter", _of("collectives", "reduce_scatter")),
@@ -82,6 +82,7 @@ _ROWS: tuple[LibraryFunction, ...] = (
             ("ragged_all_to_all", _of("collectives", "ragged_all_to_all")),
             ("collective_broadcast", _of("collectives", "broadcast")),
             ("collective_permute", _of("collectives", "permute")),
+            *((name, _of("collectives", name)) for name in ("send", "receive", "wait")),
             ("device_id", _of("collectives", "device_id")),
         )
     ),

@@ -10,7 +10,7 @@ that loops would have to check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +18,7 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.schedule import Schedule
 
 
-def _of(stem: str, name: str) -> Any:
+def _of(stem: str, name: str) -> Callable[..., Any]:
     """A function of a schedule's file, which is loaded when it is called first: few programs have such an op."""
 
     def function(*arguments: Any, **named: Any) -> Any:

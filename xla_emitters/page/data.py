@@ -11,34 +11,36 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.cost import CostReport
-from xla_emitters.explore.program_cost import LaunchAt
-from xla_emitters.explore.verdict import Verdict
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.own_code import own_steps
-from xla_emitters.page.threads import launch_of, touched
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.program_kernels import LoweredKernel
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
-from xla_emitters.pricing.report import kernel_rows
+from xla_emitters.pipelines.program_report import report_of_passes
 from xla_emitters.program import Kernel, Program
-from xla_emitters.program.outline import work_named
+from xla_emitters.program.outline import Work, work_named
 from xla_emitters.sizes import sizes_of
 from xla_emitters.trace import Trace
 from xla_emitters.trace.python_source import source_decision
+
+# What makes these values is not loaded for a page without them.
+if TYPE_CHECKING:
+    from xla_emitters.explore.cost import CostReport
+    from xla_emitters.explore.program_cost import LaunchAt
+    from xla_emitters.explore.verdict import Verdict
 
 _EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
 """The stages that `check` runs, for fusions and for programs: a program's other stages are compared with its first."""
@@ -66,6 +68,8 @@ class Chunks:
 
 def costs_of(report: CostReport) -> Costs:
     """The costs of a program's kernels on one device, the dearest kernel first."""
+    from xla_emitters.pricing.report import kernel_rows  # a page without costs does not load what prices them
+
     kernels = sorted(report.kernels, key=lambda each: -each.time * each.launches)
     found = dict[str, Sequence[Sequence[str]]]()
     for kernel in kernels:
@@ -88,6 +92,24 @@ def _first(units: Sequence[Mapping[str, Any]], kernels: Sequence[str], costs: Co
         for unit in units[before:]
     ]
     return before + sizes.index(max(sizes))
+
+
+def by_time(names: Sequence[str], works: Sequence[Work], costs: Costs | None) -> list[str]:
+    """A program's kernels, those that are expected to take longest first.
+
+    works   the program's fusions with their times; of one that has several kernels, the first comes before those of other fusions
+    costs   of the kernels that run at the given sizes; they come first
+    """
+    fusions = dict[str, list[str]]()
+    for name in names:
+        work = work_named(works, name)
+        fusions.setdefault(work.name if work else name, []).append(name)
+    times = {work.name: work.total for work in works}
+    dearest = sorted(fusions, key=lambda fusion: -times.get(fusion, 0.0))
+    ranked = [name for name in costs or () if name in names]
+    ranked += (fusions[fusion][0] for fusion in dearest)
+    ranked += (name for fusion in dearest for name in fusions[fusion])
+    return [*dict.fromkeys(ranked)]
 
 
 def program_data(
@@ -130,6 +152,7 @@ def dynamic_data(
     chunks: Chunks,
     stage: str,
     *,
+    most: int,
     verdict: Verdict | None = None,
     costs: Costs | None = None,
     launches: Sequence[LaunchAt] = (),
@@ -137,14 +160,22 @@ def dynamic_data(
     """The index of the page of a program with unknown sizes: first the program, then its kernels.
 
     stage    the kernels' last stage: "llvm-dialect", "ptx" or "sass"
+    most     how many kernels have the IR after each pass, the first of `by_time`
     verdict  the result of `check_program` at the given sizes; None: it was not run
     costs    at the given sizes
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
     raises   like `GpuLowering.kernel_traces`
     """
     made = lowerings_of(program)
-    traces, hlo = made.lowering.kernel_traces(stage), made.at("hlo")
-    units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(hlo, sizes_of(hlo))}]
+    names = [kernel.name for kernel in made.lowering.kernels]
+    ranked = by_time(names, program.outline.work, costs)
+    in_full = ranked[:most]
+    traces, hlo = made.lowering.kernel_traces(stage, in_full), made.at("hlo")
+    whole = program.trace
+    units = [
+        unit_data(whole, chunks, verdict)
+        | {"graph": entry_graph(hlo, sizes_of(hlo)), "short": any(step.ir is None for step in whole)}
+    ]
     for kernel, trace in zip(made.lowering.kernels, traces, strict=True):
         unit = unit_data(trace, chunks, None, kernel.name)
         if (work := work_named(program.outline.work, kernel.name)) and work.source:
@@ -152,15 +183,15 @@ def dynamic_data(
             unit["steps"][0]["decisions"].append({"topic": said.topic, "text": said.text})
         unit |= {"cost": (costs or {}).get(kernel.name)}
         own = [launch for launch in launches if launch.name == kernel.name]
-        unit["idle"] = bool(launches) and not own
+        unit |= {"idle": bool(launches) and not own, "short": kernel.name not in in_full}
         units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))
     return {
         "title": program.name,
         "target": program.target,
-        "explain": program.explain(),
+        "explain": "\n".join([*program.outline.summary(), *report_of_passes(made)]),
         "verdict": _verdict(verdict),
         "units": units,
-        "first": _first(units, [kernel.name for kernel in made.lowering.kernels], costs),
+        "first": 1 + names.index(ranked[0]) if ranked else 0,
     }
 
 
@@ -203,7 +234,14 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
 def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:
     launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
     ir = _recorded(trace, "llvm-dialect")
-    found = _unless_refused(lambda: touched(launch_of(kernel), ir)) if ir else None
+    found = None
+    if ir is not None:
+        from xla_emitters.page.threads import (
+            launch_of,
+            touched,
+        )  # the executor is loaded where there is something to run
+
+        found = _unless_refused(lambda: touched(launch_of(kernel), ir))
     arguments = [
         {
             "name": f"argument {number}",
@@ -228,6 +266,8 @@ def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Tra
     on_buffers, ir = _recorded(trace, "kernels"), _recorded(trace, "llvm-dialect")
     if on_buffers is None or ir is None:
         return {}
+    from xla_emitters.page.threads import touched  # imported here, as above
+
     found = _unless_refused(lambda: touched(at, ir))
     (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))
     arguments = list[dict[str, Any]]()

@@ -151,6 +151,7 @@ function frame() {
     mark.title = [unit.verdict.summary, ...unit.verdict.details].join("\n");
     bar.append(mark);
   }
+  if (unit.short) bar.append(el("span", "short", "stages only: show --kernels all has each pass"));
   bar.append(theme, tabs, status);
   const body = el("main");
   body.id = "view";
@@ -166,7 +167,7 @@ function timeline() {
     if (step.stage && step.stage !== step.name) chip.append(el("em", "", step.stage));
     if (step.verdict) chip.append(el("u", step.verdict.replace(" ", "-"), { ok: "✓", wrong: "✗" }[step.verdict] || "–"));
     const ops = step.ops ? `, ${step.ops} ops` : "";
-    chip.title = `${label(step)}: ${step.ms} ms${ops}${step.changed ? "" : ", nothing changed"}${step.verdict ? `; numbers: ${step.verdict}` : ""}`;
+    chip.title = `${label(step)}: ${step.ms} ms${ops}${step.text === null ? `; its IR is in a page that \`--kernels all\` writes` : step.changed ? "" : ", nothing changed"}${step.verdict ? `; numbers: ${step.verdict}` : ""}`;
     chip.dataset.step = n;
     chip.disabled = step.text === null;
     chip.onclick = (event) => pick(n, event.shiftKey);

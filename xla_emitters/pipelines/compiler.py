@@ -23,6 +23,8 @@ from xla_emitters import plugins
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.device_groups import devices_of
+from xla_emitters.dialects.hlo.shardings import shardings_of
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.emitter import Emitter
@@ -156,6 +158,7 @@ def compile_module(
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
         with _started(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
+    devices = devices_of(module) if options.fusion is None else 1
     return Program(
         name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
         target=chip.name,
@@ -175,6 +178,8 @@ def compile_module(
         hlo=text,
         fusion=options.fusion,
         left_out=_left_out(plan),
+        devices=devices,
+        shardings=shardings_of(entry_of(module)) if devices > 1 else (),
     )
 
 

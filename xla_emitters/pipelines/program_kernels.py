@@ -12,7 +12,7 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,6 +49,7 @@ from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
 
 NO_KERNELS = "// no kernels\n"
+_LOOPS = "loops"
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,23 @@ class GpuLowering:
         self._recorder = Recorder(name, options.record, options.verify, observe)
         self._stages = dict[str, ModuleOp]()
         self._loaded = dict[str, LoadedProgram | HostProgram]()
-        context, module = make_context(), fused.clone()
+        self._fused = fused
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
-        is_watched = any(isinstance(op, WatchOp) for op in module.walk())
+        is_watched = any(isinstance(op, WatchOp) for op in fused.walk())
         rows = None if is_watched else program_rows(options)[1]
-        for row in rows or (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
-            self._recorder.run(row.make(options), row.stage, context, module)
+        self._rows = rows or (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host")))
+        last = self._rows[-1].stage
+        for stage, module in self._run_rows(self._recorder):
+            if stage != _LOOPS:  # made again for those that ask: it is large, and no code is made from it
+                self._stages[stage] = module if stage == last else module.clone()
+
+    def _run_rows(self, recorder: Recorder) -> Iterator[tuple[str, ModuleOp]]:
+        """Runs the passes on the whole program; yields the module at the end of each stage, which later passes change."""
+        context, module = make_context(), self._fused.clone()
+        for row in self._rows:
+            recorder.run(row.make(self.options), row.stage, context, module)
             if row.stage:
-                self._stages[row.stage] = module.clone()
+                yield row.stage, module
 
     @cached_property
     def trace(self) -> Trace:
@@ -223,14 +233,19 @@ class GpuLowering:
     def _sass(self, ptx: ToolListing) -> ToolListing:
         return sass_listing(ptx, self.options.device.architecture) if self._functions else ToolListing(NO_KERNELS)
 
-    def kernel_traces(self, stage: str) -> tuple[Trace, ...]:
+    def kernel_traces(self, stage: str, in_full: Collection[str] | None = None) -> tuple[Trace, ...]:
         """For each kernel its passes from buffers on, with the HLO instructions that each line of code comes from.
 
-        stage   the last one: "llvm-dialect", "ptx" or "sass"; PTX and SASS are those of all kernels, with indices of 32 bits, and only the
-                lines of the kernel's own code have origins
-        raises  ToolError as `compile_to_ptx` and `sass_listing`
+        stage    the last one: "llvm-dialect", "ptx" or "sass"; PTX and SASS are those of all kernels, with indices of 32 bits, and only the
+                 lines of the kernel's own code have origins
+        in_full  the kernels with the IR after each pass: of the others there are the stages; None: all
+        raises   ToolError as `compile_to_ptx` and `sass_listing`
         """
-        recorders = [Recorder(name, "passes", self.options.verify, None) for name in self._functions]
+
+        def record(name: str) -> str:
+            return "passes" if in_full is None or name in in_full else "stages"
+
+        recorders = [Recorder(name, record(name), self.options.verify, None) for name in self._functions]
         modules, context = list[ModuleOp](), make_context()
         for name, recorder in zip(self._functions, recorders, strict=True):
             module = self._on_buffers(name)
@@ -238,9 +253,10 @@ class GpuLowering:
             recorder.read("kernels", module)
             for row in rows_of("program-kernel"):
                 recorder.run(row.make(self.options), row.stage, context, module)
-            self._code.setdefault((name, False), module.clone())
+            self._code.setdefault((name, False), module)
             modules.append(module)
-        if stage in TOOL_STAGES and modules:
+        modules = [module.clone() for module in modules] if stage in TOOL_STAGES else []
+        if modules:
             self._record_tools(stage, recorders, *self._merged(modules, has_lines=True), has_lines=True)
         return tuple(recorder.trace for recorder in recorders)
 
@@ -266,8 +282,15 @@ class GpuLowering:
     def at(self, stage: str) -> ModuleOp:
         """The module of a stage, from "loops" to "llvm-dialect"."""
         if stage not in self._stages:
-            self._stages[stage] = self._together()
+            made = self._loops() if stage == _LOOPS else None
+            self._stages[stage] = self._together() if made is None else made
         return self._stages[stage]
+
+    @collector_at_rest()
+    def _loops(self) -> ModuleOp | None:
+        """The module at the stage "loops"; None where the caller's own passes have no such stage."""
+        recorder = Recorder("", "none", self.options.verify, None)
+        return next((module for stage, module in self._run_rows(recorder) if stage == _LOOPS), None)
 
     def code(self, stage: str) -> str:
         """The printed text of a stage: IR, PTX, SASS. raises ToolError like `compile_to_ptx` and `sass_listing`"""

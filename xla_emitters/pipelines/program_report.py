@@ -53,13 +53,21 @@ def report(program: Program, made: Lowerings, values: Mapping[str, int], deviati
     values  symbol -> size, for the memory of a run; without them memory is shown only if all sizes are known
     raises  DataError like `drawn_inputs`, if only some of the values are given
     """
-    lines = [*_fusions(made), *_others(made), made.sizes.report()]
-    lines += _donations(made)
+    lines = _described(made)
     lines += ["on the CPU", f"  {made.cpu.name}: {made.cpu.reason}"]
     if values or not program.symbols:
         lines += _memory(program, values)
         lines += _precision(program, made, values, deviations)
     return lines + [str(remark) for remark in _remarks(made)]
+
+
+def report_of_passes(made: Lowerings) -> list[str]:
+    """The part of `report` that needs neither a run nor machine code for this CPU."""
+    return [*_described(made), *(str(remark) for remark in _remarks(made))]
+
+
+def _described(made: Lowerings) -> list[str]:
+    return [*_fusions(made), *_others(made), made.sizes.report(), *_donations(made)]
 
 
 def report_json(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> dict[str, Any]:

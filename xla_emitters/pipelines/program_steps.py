@@ -245,7 +245,8 @@ class ProgramSteps:
                 return replace(value, state=tuple(map(self.slot, value.state)))
             case Loop():
                 inside = {name: self._moved(getattr(value, name)) for name in ("condition", "body", "ends")}
-                return replace(value, **inside, carried=tuple(map(self.slot, value.carried)))
+                decides = value.decides and tuple(map(self.slot, value.decides))
+                return replace(value, **inside, carried=tuple(map(self.slot, value.carried)), decides=decides)
             case Branch():
                 return replace(
                     value, branches=self._moved(value.branches), results=tuple(map(self.slot, value.results))

@@ -28,7 +28,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, library_call_of
+from xla_emitters.dialects.hlo.rule_ops import TOKEN
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.fusions.view import FusionView, view_of
@@ -188,7 +189,7 @@ class _ComputationSteps:
                 continue
             unused = self._unused_workspaces(op)
             for number, ir_type in enumerate(leaf_types(op.result.type)):
-                if number in unused or not is_array(ir_type):
+                if number in unused or not (is_array(ir_type) or ir_type == TOKEN):
                     continue
                 if self.values.buffers.get((op, number)) == (op, number) and (op, number) not in self.slots:
                     self.slots[op, number] = slot = self.planner.temporary(ir_type)
@@ -243,8 +244,8 @@ class _ComputationSteps:
                 yield from self._loop(op)
             case "conditional":
                 yield from self._branch(op)
-            case "after-all":
-                pass  # a token is not an array, and steps run in order
+            case "after-all" | "recv" | "send-done":
+                pass  # steps run in order; what is received comes when the program waits for it
             case "bitcast" | "copy":
                 yield self._copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:
@@ -273,15 +274,23 @@ class _ComputationSteps:
         proceeds = self.planner.temporary(condition.root.type)
         yield Allocate(self.planner.place(proceeds))
         decide, read = self.planner.steps_of(deciding, state, [proceeds]), self._read(proceeds)
-        changed = [slot for leaf, slot in zip(self.values.leaves[op.result], state, strict=True) if leaf[0] is op]
+        changed = {
+            number: self.planner.place(slot).slot
+            for number, (leaf, slot) in enumerate(zip(self.values.leaves[op.result], state, strict=True))
+            if leaf[0] is op
+        }
+        from xla_emitters.fusions.loop_recurrences import deciding_leaves  # imported here: few modules have loops
+
+        leaves = deciding_leaves(op)
         yield Loop(
             op.instruction_name.data,
             (*decide, read),
             read.result,
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
-            tuple(self.planner.place(slot).slot for slot in changed),
+            tuple(changed.values()),
             trips=known_trip_count(op),
             ends=self._ends(op, state),
+            decides=None if leaves is None else tuple(slot for number, slot in changed.items() if number in leaves),
         )
         yield Release(self.planner.place(proceeds).slot)
 
@@ -316,9 +325,12 @@ class _ComputationSteps:
             (self._slot(leaf), array_spec(ir_type))
             for operand in op.operands
             for leaf, ir_type in zip(self.values.leaves[operand], leaf_types(operand.type), strict=True)
+            if ir_type != TOKEN
         ]
         types, unused = leaf_types(op.result.type), self._unused_workspaces(op)
-        kept = [number for number in range(len(types)) if number not in unused]
+        kept = [number for number, ir_type in enumerate(types) if number not in unused and ir_type != TOKEN]
+        if is_wait(op):  # its results are its operands
+            kept = []
         if unused:
             config = {**config, "outputs": [config["outputs"][number] for number in kept]}
         results = [(self._slot((op, number)), array_spec(types[number])) for number in kept]

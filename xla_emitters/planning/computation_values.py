@@ -121,6 +121,8 @@ class ModuleValues:
                 return known[op.operands[0]][first : first + count]
             case BitcastOp() if is_same_memory(op):
                 return known[op.operands[0]]
+            case _ if op.opcode == "opt-barrier":  # it names its operand, and reads it where it is
+                return known[op.operands[0]]
             case _:
                 made = [(op, number) for number in range(len(leaf_types(op.result.type)))]
                 if op.opcode == "while":

@@ -25,7 +25,9 @@ COMPUTE_SHARE = Assumption(0.95, 0.75, 0.5)
 """The share of the data sheet's peak that a large product reaches."""
 TILE = 128
 """Rows and columns of the result that one multiprocessor computes at once, if no row of products is split."""
-UNPRICED = frozenset(("allocate", "expect"))
+WITHOUT_WORK = frozenset(("wait", "receive", "device_id"))
+"""Functions that are done by what is priced elsewhere, or by the host."""
+UNPRICED = frozenset(("allocate", "expect")) | WITHOUT_WORK
 """Functions that do no work on the GPU."""
 
 Sized: TypeAlias = tuple[str, Sequence[int]]
@@ -49,6 +51,9 @@ class CallCost:
     bandwidth       bytes_needed / time, as a share of the device's
     compute         operations / time, as a share of the peak for `factors`
     launches        number of calls in one run of the program
+    members         of a collective: devices in a group
+    wire_bytes      of a collective: what each device sends
+    network_time    of a collective: expected on a network of 400 Gb/s a GPU alone
     """
 
     name: str
@@ -67,6 +72,9 @@ class CallCost:
     bandwidth: float
     compute: float
     launches: int = 1
+    members: int = 0
+    wire_bytes: int = 0
+    network_time: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; see docs/json.md."""
@@ -105,9 +113,7 @@ def price_call(
     written = [
         result for number, result in enumerate(results) if (*roles, *("",) * len(results))[number] != "workspace"
     ]
-    arrays = Moved(
-        *(sum(dtype(element).size_bytes(prod(shape)) for element, shape in of) for of in (operands, written))
-    )
+    arrays = Moved(*map(bytes_moved, (operands, written)))
     moved, memory = round(arrays.bytes), {level: arrays.seconds(device, level) for level in ("low", "expected", "high")}
     fits = moved <= device.l2_bytes
     products = _products(name, config, operands, results)
@@ -142,6 +148,11 @@ def price_call(
         bandwidth=moved / device.bandwidth_bytes_per_s / time,
         compute=compute / time,
     )
+
+
+def bytes_moved(arrays: Sequence[Sized]) -> int:
+    """Bytes of arrays."""
+    return sum(dtype(element).size_bytes(prod(shape)) for element, shape in arrays)
 
 
 def _products(

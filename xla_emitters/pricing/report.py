@@ -13,6 +13,7 @@ from typing import Protocol
 
 from xla_emitters.pricing.calls import CallCost
 from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.timeline import Timeline
 from xla_emitters.texts.units import bytes_text, microseconds
 
 
@@ -37,6 +38,8 @@ class Priced(Protocol):
     def next_step(self) -> str: ...
     @property
     def as_calls(self) -> Mapping[str, Sequence[CallCost]]: ...
+    @property
+    def timeline(self) -> Timeline | None: ...
 
 
 def report_text(name: str, programs: Sequence[Priced]) -> str:
@@ -172,6 +175,14 @@ def program_text(name: str, program: Priced) -> str:
         xlas = f"; XLA's choice: {microseconds(program.xlas.time)}" if program.xlas else ""
         lines.append(f"in all: {microseconds(total)}, between {microseconds(low)} and {microseconds(high)}{xlas}")
         lines += [*calls_lines(program), program.next_step]
+    for call in program.calls:
+        if call.members:
+            lines.append(
+                f"{call.instruction}: each of {call.members} sends {bytes_text(call.wire_bytes)}: {microseconds(call.time)};"
+                f" by a network of 400 Gb/s a GPU alone {microseconds(call.network_time)}"
+            )
+    if program.timeline is not None:
+        lines.append(str(program.timeline))
     if lower := dict.fromkeys(call.name for call in program.calls if call.is_lower_bound):
         lines.append(f"priced by their bytes alone, at least: {', '.join(lower)}")
     if program.is_estimate:

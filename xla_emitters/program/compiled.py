@@ -16,6 +16,7 @@ from xla_emitters.program.steps import Launch, Step, peak_of_temporaries
 from xla_emitters.trace import Trace
 
 if TYPE_CHECKING:
+    from xla_emitters.program.communication import Communication
     from xla_emitters.program.outline import Contents, Outline
 
 
@@ -45,6 +46,8 @@ class Program:
     symbols      names of the unknown sizes; () if all are known
     guards       the conditions that a run checks, as text
     names        of the parameters in the text, where it has some
+    devices      how many it runs on at once. `parameters` and `results` are what each of them has
+    shardings    how each parameter, then each result, is a part of a whole array, in HLO's words; "" where the text does not say
     """
 
     name: str
@@ -59,6 +62,8 @@ class Program:
     symbols: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    devices: int = 1
+    shardings: tuple[str, ...] = ()
 
     @property
     def temporaries(self) -> tuple[ArraySpec, ...]:
@@ -115,7 +120,8 @@ class Program:
     def __call__(self, *inputs: Any, donate: bool = False, max_memory: int | str | None = None) -> Any:
         """Runs the program, at any sizes that fit it, where its arrays are: on the GPU if one of them is there, else on the CPU.
 
-        inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack)
+        inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack). Of a program for several devices: whole arrays, which are
+                 cut as `shardings` say; results are put together again, else they are lists of what each device has
         donate, max_memory  as in `run`, on the CPU
         returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
         raises   like `run`, ToolError on a GPU without CuPy
@@ -165,7 +171,7 @@ class Program:
         return one_or_all(self.run(inputs, stage, max_memory=max_memory))
 
     def memory(self, inputs: Sequence[Any]) -> Any:
-        """What happens to the buffers during a run on these arguments, on the CPU: a `runtime.memory.Memory`.
+        """What happens to the buffers during a run on these arguments, on the CPU: a `runtime.memory_history.Memory`.
 
         raises  like `run`; UsageError at a stage without buffers
         """
@@ -195,10 +201,13 @@ class Program:
         """The outline at these sizes of symbols; without, at assumed ones. raises UsageError for sizes of a program without symbols"""
         from xla_emitters.program.outline import Outline, no_kernels  # imported here: to run a program needs none
 
-        made = self.compilation.contents(self, sizes)
+        made, chips = (
+            self.compilation.contents(self, sizes),
+            f"{self.devices} {self.target}" if self.devices > 1 else self.target,
+        )
         facts = [f"does not run: its text leaves out the data of {', '.join(self.left_out)}"] if self.left_out else []
         return Outline(
-            f"{self.name} for {self.target}: {made.kind or no_kernels(self.stage)}",
+            f"{self.name} for {chips}: {made.kind or no_kernels(self.stage)}",
             (list(map(str, self.parameters)), list(map(str, self.results))),
             made.work,
             made.remarks,
@@ -265,6 +274,7 @@ class Program:
             "hlo": self.hlo,
             "fusion": self.fusion,
             "left_out": list(self.left_out),
+            **({"devices": self.devices, "shardings": list(self.shardings)} if self.devices > 1 else {}),
         }
 
     @staticmethod
@@ -293,6 +303,8 @@ class Program:
             hlo=data["hlo"],
             fusion=data["fusion"],
             left_out=tuple(data.get("left_out", ())),
+            devices=data.get("devices", 1),
+            shardings=tuple(data.get("shardings", ())),
             symbols=tuple(data["symbols"]),
             guards=tuple(data["guards"]),
             names=tuple(spec["name"] for spec in data["parameters"] if "name" in spec),
@@ -401,12 +413,30 @@ class Compiled:
             arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
             lines = StepsText(program.arrays, self.calls, arguments).of(self.steps) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
+        if program.devices > 1 and (moved := self.communications()):
+            lines = "\n".join(map(str, moved))
+            parts.append(f"collectives\n{indent(lines, '  ')}")
         return [*parts, *map(explained, self.traces)]
 
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
         from xla_emitters.trace.explain import explained_json, remarks_json
 
-        return {"remarks": remarks_json(self.graph), "kernels": [explained_json(trace) for trace in self.traces]}
+        moved = [each.to_json() for each in self.communications()] if program.devices > 1 else []
+        return {
+            "remarks": remarks_json(self.graph),
+            "kernels": [explained_json(trace) for trace in self.traces],
+            **({"collectives": moved} if moved else {}),
+        }
+
+    def communications(self) -> list[Communication]:
+        """The collectives, with what they move and what runs beside them."""
+        from xla_emitters.program.communication import communications  # imported here, as the outline
+
+        sizes = {
+            number: (sum(spec.bytes for spec in call.operands), sum(spec.bytes for spec in call.results))
+            for number, call in enumerate(self.calls)
+        }
+        return list(communications(self.steps, self.calls, sizes))
 
 
 def refuse_sizes(sizes: Mapping[str, int]) -> None:

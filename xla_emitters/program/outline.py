@@ -104,6 +104,11 @@ class Outline:
         return sorted(self.work, key=lambda each: -each.total)
 
     @property
+    def fusions(self) -> list[Work]:
+        """The work that kernels do, in program order."""
+        return [each for each in self.work if not each.how.startswith("call ")]
+
+    @property
     def time(self) -> float:
         """Microseconds of all work."""
         return sum(each.total for each in self.work)

@@ -14,6 +14,7 @@ from math import prod
 from xla_emitters.device import Device
 from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.callees import Kernel, LibraryCall
+from xla_emitters.program.communication import WAIT
 from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
 from xla_emitters.program.steps import Branch, Call, Compute, Extent, Launch, Load, Loop, Step, steps_within
 from xla_emitters.trace import Trace
@@ -71,6 +72,8 @@ def work_of(
                 known = said.get(kernel.name, Work(kernel.name, "kernel", "", 0, None))
                 made = replace(known, launch=_shortened(kernel), runs=runs, time=least_time(chip, sum(moved.values())))
                 made = replace(made, unusual=(*made.unusual, *_launch_lacks(kernel, chip)))
+            case Call() if calls[step.op].name == WAIT:
+                continue
             case Call():
                 call, operations = calls[step.op], 0.0
                 if call.name == "gemm" and len(call.operands) >= 2:

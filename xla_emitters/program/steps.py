@@ -168,9 +168,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """How often a loop runs, where integers of its state alone decide: while `holds`, they become `after`.
+    """How often a loop runs, where numbers of its state alone decide: while `holds`, they become `after`.
 
-    state  the slots of these integers, each an array of one element. They are the first numbers of a numbering of its own
+    state  the slots of these numbers, each an array of one element. They are the first numbers of a numbering of its own
     code   rows that assign the numbers behind them
     after  the next state
     """
@@ -180,22 +180,6 @@ class Recurrence:
     holds: Extent
     after: tuple[Extent, ...]
 
-    def lasts(self, start: Sequence[int], trips: int) -> bool:
-        """Whether a loop in this state runs more than `trips` times."""
-        numbers = [*start, *(0 for _ in self.code)]
-        rows = [(row.result.index, FUNCTIONS[row.function], row.operands) for row in self.code]
-
-        def value(extent: Extent) -> int:
-            return extent if isinstance(extent, int) else numbers[extent.index]
-
-        for _ in range(trips + 1):
-            for result, function, operands in rows:
-                numbers[result] = function(*map(value, operands))
-            if not value(self.holds):
-                return False
-            numbers[: len(start)] = map(value, self.after)
-        return True
-
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -204,7 +188,8 @@ class Loop:
     carried   slots that the body changes, or whose memory it replaces
     assigned  numbers that the body replaces; they have values before
     trips     how often the body runs, if known
-    ends      what ends it, if integers of its state alone do
+    ends      what ends it, if numbers of its state alone do
+    decides   those of `carried` on which its end depends; None: not known
     """
 
     name: str
@@ -215,6 +200,7 @@ class Loop:
     assigned: tuple[int, ...] = ()
     trips: int | None = None
     ends: Recurrence | None = None
+    decides: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

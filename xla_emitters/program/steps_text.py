@@ -66,7 +66,7 @@ class StepsText:
                 case Call():
                     call = self.calls[step.op]
                     given, made = self._listed(step.reads, call.operands), self._listed(step.writes, call.results)
-                    yield f"{margin}call {call.name} ({step.name}): {given} -> {made}"
+                    yield f"{margin}call {call.name} ({step.name}): {given}{f' -> {made}' if made else ''}"
                 case Allocate():
                     slot = self.arrays.slot(step.array.slot)
                     yield f"{margin}allocate {slot} {self.arrays.spec(slot)}"

@@ -73,12 +73,14 @@ def raise_kernel(
     numbers: Collection[int] = (),
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
+    shared_bytes: int = 0,
 ) -> ModuleOp:
     """The IR of one kernel.
 
     numbers     which parameters of 64 bits are numbers; others without `.ptr` are pointers
     arguments   attributes of each argument, in place of those that the text says
     attributes  attributes of the function, such as its launch
+    shared_bytes  of dynamic shared memory; 0: as many as the launch gives
     raises      ParseError for names and types that do not fit, Unsupported for instructions without a row, each with its place
     """
     if max(entry.bounds.get("reqnctapercluster", (1,))) > 1:
@@ -106,7 +108,7 @@ def raise_kernel(
         raise Unsupported(
             f"a block with more than {MOST_SHARED} bytes of static shared memory", stage=STAGE, place=place
         )
-    globals_ = [global_of(module, name, variable) for name, variable in used.items()]
+    globals_ = [global_of(module, name, variable, shared_bytes) for name, variable in used.items()]
     return ModuleOp([*globals_, *functions])
 
 
@@ -268,10 +270,13 @@ class Raised:
         self.op.attributes |= attributes
 
 
-def global_of(module: PtxModule, name: str, variable: Variable) -> llvm.GlobalOp:
-    """A variable of the module, or a shared one of a function. raises Unsupported for initial values that are addresses"""
+def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: int) -> llvm.GlobalOp:
+    """A variable of the module, or a shared one of a function; one without size has `shared_bytes`.
+
+    raises  Unsupported for initial values that are addresses
+    """
     element, values = TYPES[variable.type], variable.values
-    count = 1 if variable.count is None else variable.count
+    count = 1 if variable.count is None else variable.count or shared_bytes * 8 // bits_of(element)
     array = llvm.LLVMArrayType(count, element)
     value: Attribute | None = None
     if variable.space != "shared":

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from operator import is_
 
@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dialects.printer import Part, print_parts
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
@@ -31,7 +31,8 @@ Observer = Callable[[str, str | None, ModuleOp], None]
 
 Sources = tuple[tuple[str, ...], ...]
 """For each line of a text, the HLO instructions that it comes from."""
-Listing = Callable[[ModuleOp], tuple[str, Sources]]
+Listing = Callable[[ModuleOp, Collection[Operation]], tuple[str, Sources]]
+"""Prints a module. The second argument has the ops in its body that are as they were when it was printed last."""
 
 
 class Recorder:
@@ -39,17 +40,17 @@ class Recorder:
 
     With nothing to record, verify or observe it only runs them, which is the fast path.
 
-    listing  prints a module
+    listing  prints a module; without it IR is printed as MLIR prints it
     """
 
     def __init__(
         self, name: str, record: str, verify: bool, observe: Observer | None, listing: Listing | None = None
     ) -> None:
-        self._listing = listing or ir_listing
+        self._listing = listing or IrListing()
         self._record = record
         self._verify = verify
         self._observe = observe
-        self._contents = list[object]()
+        self._contents = dict[Operation, list[object]]()
         self._listed: tuple[str, Sources] = ("", ())
         self.trace = Trace(name)
 
@@ -102,21 +103,38 @@ class Recorder:
         if self._record != "none":
             step = replace(step, op_counts=op_counts(module))
         if self._record == "passes" or (self._record == "stages" and stage is not None):
-            contents = _contents(module)
-            # The objects are kept alive by the list, so that identity means that nothing was changed.
-            if len(contents) != len(self._contents) or not all(map(is_, contents, self._contents)):
-                self._contents, self._listed = contents, self._listing(module)
+            # The objects are kept alive by the lists, so that identity means that nothing was changed.
+            contents = {part: _contents(part) for part in module.ops} | {module: _of_op(module)}
+            before = self._contents
+            same = {part for part, found in contents.items() if _are_same(found, before.get(part))}
+            if len(same) < len(contents) or [*contents] != [*before]:
+                self._contents, self._listed = contents, self._listing(module, same)
             step = replace(step, ir=self._listed[0], sources=self._listed[1])
         self.trace.steps.append(step)
 
 
-def ir_listing(module: ModuleOp) -> tuple[str, Sources]:
-    """IR as MLIR prints it."""
-    text, starts = print_ir_with_lines(module)
-    return text, sources_of_lines(text, starts)
+class IrListing:
+    """IR as MLIR prints it. Functions and kernels that are as they were are not printed again: most passes change one of them."""
+
+    def __init__(self) -> None:
+        self._parts = dict[Operation, Part]()
+        self._sources = dict[Operation, Sources]()
+
+    def __call__(self, module: ModuleOp, same: Collection[Operation] = ()) -> tuple[str, Sources]:
+        known = {op: part for op, part in self._parts.items() if op in same}
+        text, starts, parts = print_parts(module, known)
+        sources = list(sources_of_lines(text, starts))
+        self._sources = {op: self._sources[op] for op in known}
+        for op, part in parts.items():
+            at = slice(part.line, part.line + part.text.count("\n") + 1)
+            if op in known:
+                sources[at] = self._sources[op]
+            self._sources[op] = tuple(sources[at])
+        self._parts = parts
+        return text, tuple(sources)
 
 
-def hlo_listing(module: ModuleOp) -> tuple[str, Sources]:
+def hlo_listing(module: ModuleOp, _: Collection[Operation] = ()) -> tuple[str, Sources]:
     """A module of the `hlo` dialect as HLO text."""
     from xla_emitters.hlo_text import print_hlo
 
@@ -135,26 +153,36 @@ def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> Sour
     return tuple(map(tuple, lines))
 
 
-def _contents(module: ModuleOp) -> list[object]:
-    """Everything that a listing of the module is made of, by reference: two equal lists of the same objects print the same."""
+def _contents(root: Operation) -> list[object]:
+    """Everything that a listing of the op is made of, by reference: two equal lists of the same objects print the same."""
     found = list[object]()
-    for op in module.walk():
-        found += (op, op.location)
-        found += op.operands
-        for named in (op.properties, op.attributes):
-            if named:
-                found += named
-                found += named.values()
-        for result in op.results:
-            found += (result.type, result.name_hint)
-        if op.successors:
-            found += op.successors
+    for op in root.walk():
+        found += _of_op(op)
         for region in op.regions:
             for block in region.blocks:
                 found.append(block)
                 for argument in block.args:
                     found += (argument, argument.type, argument.name_hint)
     return found
+
+
+def _of_op(op: Operation) -> list[object]:
+    """The same of an op without its regions."""
+    found: list[object] = [op, op.location]
+    found += op.operands
+    for named in (op.properties, op.attributes):
+        if named:
+            found += named
+            found += named.values()
+    for result in op.results:
+        found += (result.type, result.name_hint)
+    if op.successors:
+        found += op.successors
+    return found
+
+
+def _are_same(found: list[object], before: list[object] | None) -> bool:
+    return before is not None and len(found) == len(before) and all(map(is_, found, before))
 
 
 def _sources_of_hlo(text: str) -> Sources:

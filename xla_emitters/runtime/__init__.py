@@ -8,21 +8,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xla_emitters.errors import Unsupported
 from xla_emitters.program import LAUNCHERS, Kernel, Program
 
 __all__ = ["Kernel", "Program"]
 
 
 def _on_gpu(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
+    from xla_emitters.library.devices import is_one_of_several
     from xla_emitters.runtime.cupy_launcher import launch_program
 
+    if program.devices > 1 and not is_one_of_several():
+        raise Unsupported(
+            f"{program.name} is for {program.devices} GPUs, one in each process",
+            stage="run",
+            help=f"mpirun -n {program.devices} xla-emitters run FILE --comm nccl",
+        )
     return launch_program(program, inputs)
 
 
 def _on_cpu(program: Program, inputs: Sequence[Any], stage: str | None = None) -> Sequence[Any]:
+    from xla_emitters.library.devices import is_one_of_several
     from xla_emitters.runtime.cpu_launcher import run_program
 
-    return run_program(program, inputs, stage)
+    if program.devices == 1 or is_one_of_several():
+        return run_program(program, inputs, stage)
+    from xla_emitters.runtime.device_arrays import run_on_whole_arrays
+
+    return run_on_whole_arrays(program, inputs, lambda arrays: run_program(program, arrays, stage))
 
 
 def _memory(program: Program, inputs: Sequence[Any]) -> Any:

@@ -50,12 +50,15 @@ FILES = (
     "errors.py",
     "memory_limit.py",
     *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
-    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "executable", "steps")),
+    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "executable", "float_forms", "steps")),
     *(
         f"runtime/{stem}.py"
         for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_flat", "cupy_platform")
     ),
-    *(f"runtime/{stem}.py" for stem in ("cupy_steps", "draws", "flat_platform", "layouts", "loaded", "memory", "npz")),
+    *(
+        f"runtime/{stem}.py"
+        for stem in ("cupy_steps", "draws", "flat_platform", "layouts", "loaded", "memory_history", "npz")
+    ),
     *(f"runtime/{stem}.py" for stem in ("numpy_calls", "packing", "plain_ops", "repetition", "walk")),
     "runtime/ral/constants.py",
 )

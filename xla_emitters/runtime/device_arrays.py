@@ -1,69 +1,127 @@
-"""Arrays for all devices of a program: drawn, or read from a file, which holds whole arrays or each device's own.
+"""Arrays for all devices of a program: drawn, read from a file, or parts of whole ones; and the results of all devices as whole arrays.
 
 p0             a whole array, cut as the parameter's `sharding=` says; without one the same array for each device
 p0@3           that of device 3
+r0             a whole result, where the text says how devices have it: `sharding=` of ENTRY's ROOT; else r0@0, r0@1 ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
+import numpy as np
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.program import ArraySpec
-from xla_emitters.runtime.arrays import StandardInput, load_named, random_array
+from xla_emitters.program import ArraySpec, Program
+from xla_emitters.runtime.arrays import StandardInput, checked, load_named, random_array
+from xla_emitters.runtime.devices import run_on_devices
 from xla_emitters.runtime.inputs import allowed_starts
 from xla_emitters.runtime.npz import opened
 from xla_emitters.runtime.shards import Shards
 
 
-def shards_of(entry: ComputationOp, specs: Sequence[ArraySpec], devices: int) -> list[Shards | None]:
-    """For each parameter how it is cut; None where the text does not say."""
-    found = list[Shards | None]()
-    for parameter, spec in zip(sorted(entry.parameters, key=lambda op: op.number.value.data), specs, strict=True):
-        said = parameter.attributes.get("sharding")
-        is_said = isinstance(said, StringAttr)
-        found.append(Shards.parse(said.data, len(spec.shape), devices) if is_said else None)
-    return found
+def shards_of(program: Program) -> list[Shards | None]:
+    """How each parameter, then each result, is cut; None where the text does not say."""
+    specs = (*program.parameters, *program.results)
+    said = program.shardings or ("",) * len(specs)
+    return [
+        Shards.parse(text, len(spec.shape), program.devices) if text else None
+        for text, spec in zip(said, specs, strict=True)
+    ]
 
 
-def draw_for_devices(
-    entry: ComputationOp, specs: Sequence[ArraySpec], shards: Sequence[Shards | None], devices: int, seed: int
-) -> list[list[Array]]:
+def whole_specs(program: Program) -> list[ArraySpec]:
+    """The specs of whole parameters, then of whole results: where the text does not say how they are cut, those of one device."""
+    specs = (*program.parameters, *program.results)
+    return [
+        spec if cut is None else replace(spec, shape=cut.whole(spec.shape))
+        for spec, cut in zip(specs, shards_of(program), strict=True)
+    ]
+
+
+def draw_for_devices(program: Program, entry: ComputationOp, seed: int) -> list[list[Array]]:
     """For each device one array per parameter: parts of one array where it is cut, else an array of its own."""
-    places = allowed_starts(entry)
+    places, devices = allowed_starts(entry), range(program.devices)
     of_parameter = list[list[Array]]()
-    for number, (spec, cut) in enumerate(zip(specs, shards, strict=True)):
+    for number, (spec, cut) in enumerate(zip(program.parameters, shards_of(program), strict=False)):
         if cut is None:
-            drawn = [random_array(spec, seed + (device << 16), number, places.get(number)) for device in range(devices)]
+            drawn = [random_array(spec, seed + (device << 16), number, places.get(number)) for device in devices]
         else:
             whole = random_array(replace(spec, shape=cut.whole(spec.shape)), seed, number, places.get(number))
-            drawn = [cut.cut(whole, device) for device in range(devices)]
+            drawn = [cut.cut(whole, device) for device in devices]
         of_parameter.append(drawn)
-    return [[drawn[device] for drawn in of_parameter] for device in range(devices)]
+    return _by_device(of_parameter, program)
 
 
-def load_for_devices(
-    path: str | Path | StandardInput, specs: Sequence[ArraySpec], shards: Sequence[Shards | None], devices: int
-) -> list[list[Array]]:
+def load_for_devices(path: str | Path | StandardInput, program: Program) -> list[list[Array]]:
     """For each device one array per parameter. raises as `load_arrays`"""
     with opened(path) as archive:
         present = set(archive.members)
+    devices, whole = program.devices, whole_specs(program)
     of_parameter = list[list[Array]]()
-    for number, (spec, cut) in enumerate(zip(specs, shards, strict=True)):
+    for number, (spec, cut) in enumerate(zip(program.parameters, shards_of(program), strict=False)):
         own = [f"p{number}@{device}" for device in range(devices)]
         if given := [name for name in own if name in present]:
             if missing := [name for name in own if name not in present]:
                 raise DataError(f"{path} has no '{missing[0]}', but it has '{given[0]}'", stage="arrays")
             of_parameter.append(load_named(path, own, [spec] * devices))
-        elif cut is None:
-            of_parameter.append(load_named(path, [f"p{number}"], [spec]) * devices)
         else:
-            (whole,) = load_named(path, [f"p{number}"], [replace(spec, shape=cut.whole(spec.shape))])
-            of_parameter.append([cut.cut(whole, device) for device in range(devices)])
-    return [[drawn[device] for drawn in of_parameter] for device in range(devices)]
+            of_parameter.append(_parts(load_named(path, [f"p{number}"], [whole[number]])[0], cut, devices))
+    return _by_device(of_parameter, program)
+
+
+def cut_for_devices(program: Program, arrays: Sequence[Any]) -> list[list[Array]]:
+    """For each device its arrays, of whole ones. raises DataError for arrays that do not fit"""
+    shards, count = shards_of(program), len(program.parameters)
+    if len(arrays) != count:
+        raise DataError(f"{program.name} takes {count} arrays, {len(arrays)} were given", stage="run")
+    of_parameter = list[list[Array]]()
+    for number, (given, spec, cut) in enumerate(zip(arrays, whole_specs(program), shards, strict=False)):
+        array = checked(np.asarray(given), spec, f"parameter {number}, for all {program.devices} devices,")
+        of_parameter.append(_parts(array, cut, program.devices))
+    return _by_device(of_parameter, program)
+
+
+def run_on_whole_arrays(
+    program: Program, arrays: Sequence[Any], run: Callable[[Sequence[Array]], Sequence[Array]]
+) -> list[Any]:
+    """The results of `together`, of `run` with the arrays of each device, on all devices. raises as `cut_for_devices`, `run_on_devices`"""
+    given = cut_for_devices(program, arrays)
+    return together(program, run_on_devices(program.devices, lambda device: run(given[device])))
+
+
+def together(program: Program, results: Sequence[Sequence[Array]]) -> list[Array | list[Array]]:
+    """Each result as a whole array; where the text does not say how devices have it, the list of what each has.
+
+    results  for each device
+    """
+    shards = shards_of(program)[len(program.parameters) :]
+    listed = ([list(of_device)[number] for of_device in results] for number in range(len(shards)))
+    return [parts if cut is None else cut.together(parts) for parts, cut in zip(listed, shards, strict=True)]
+
+
+def named_results(
+    program: Program, results: Sequence[Sequence[Array]]
+) -> tuple[list[str], list[Array], list[ArraySpec]]:
+    """The results of all devices as they are printed and stored: r0 for a whole array, r0@0, r0@1 ... for each device's own."""
+    names, arrays, specs = list[str](), list[Array](), list[ArraySpec]()
+    whole = whole_specs(program)[len(program.parameters) :]
+    for number, (spec, found) in enumerate(zip(whole, together(program, results), strict=True)):
+        of_devices = found if isinstance(found, list) else [found]
+        names += [f"r{number}@{device}" for device in range(program.devices)] if of_devices is found else [f"r{number}"]
+        arrays += of_devices
+        specs += [spec] * len(of_devices)
+    return names, arrays, specs
+
+
+def _parts(array: Array, cut: Shards | None, devices: int) -> list[Array]:
+    return [array if cut is None else cut.cut(array, device) for device in range(devices)]
+
+
+def _by_device(of_parameter: Sequence[Sequence[Array]], program: Program) -> list[list[Array]]:
+    return [[parts[device] for parts in of_parameter] for device in range(program.devices)]

@@ -9,6 +9,7 @@ this is an error that says where each of them waits, not a wait without end.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -17,13 +18,13 @@ from typing import Generic, TypeVar
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
-from xla_emitters.library.devices import Device, Shares, of_device
+from xla_emitters.library.devices import Device, Exchange, Shares, of_device
 
 T = TypeVar("T")
 MOST_DEVICES = 16
 """Devices that are run without being asked for: each has arrays of its own."""
 _Key = tuple[str, tuple[int, ...]]
-"""(instruction, group)."""
+"""(instruction, group), or (channel, (source, receiver))."""
 
 
 def run_on_devices(count: int, run: Callable[[int], T]) -> list[T]:
@@ -62,11 +63,11 @@ class _Left(Exception):
     """Ends the thread of a device that can never go on."""
 
 
-class _Devices(Generic[T]):
+class _Devices(Exchange, Generic[T]):
     """The threads of a run, and what they exchange.
 
     turn     the device that runs
-    waiting  device -> where it waits
+    waiting  device -> where it waits, and for whom
     ended    devices that have ended
     """
 
@@ -74,9 +75,10 @@ class _Devices(Generic[T]):
         self.count, self._run = count, run
         self._change = Condition()
         self.turn: int | None = 0
-        self.waiting = dict[int, _Key]()
+        self.waiting = dict[int, tuple[str, Callable[[], list[int]]]]()
         self.ended = set[int]()
         self._open = dict[_Key, _Meeting]()
+        self._sent = dict[_Key, deque[list[Array]]]()
         self._found = dict[int, T]()
         self._error: BaseException | None = None
 
@@ -125,8 +127,8 @@ class _Devices(Generic[T]):
 
     def _do_not_meet(self) -> ExecutionError:
         lines = [
-            f"device {device} waits at %{name} for {_listed(sorted(set(group) - self._open[name, group].arrays.keys()))}"
-            for device, (name, group) in sorted(self.waiting.items())
+            f"device {device} waits at %{name} for {_listed(missing())}"
+            for device, (name, missing) in sorted(self.waiting.items())
         ]
         if self.ended:
             lines.append(f"{_listed(sorted(self.ended))} {'have' if len(self.ended) > 1 else 'has'} ended")
@@ -140,10 +142,7 @@ class _Devices(Generic[T]):
         meeting = self._open.setdefault(key, _Meeting())
         meeting.arrays[device] = [array.copy() for array in arrays]  # the device may write over them once all have met
         if len(meeting.arrays) < len(group):
-            with self._change:
-                self.waiting[device] = key
-                self._pass_on(device)
-            self._await_turn(device)
+            self._wait(device, name, lambda: sorted(set(group) - meeting.arrays.keys()))
         else:
             shares = among([meeting.arrays[member] for member in group])
             meeting.results = dict(zip(group, shares, strict=True))
@@ -153,6 +152,26 @@ class _Devices(Generic[T]):
                     self.waiting.pop(member, None)
         assert meeting.results is not None
         return [array.copy() for array in meeting.results[device]]
+
+    def send(self, device: int, to: int, name: str, arrays: Sequence[Array]) -> None:
+        """See `library.devices.Exchange`."""
+        self._sent.setdefault((name, (device, to)), deque()).append([array.copy() for array in arrays])
+        if self.waiting.get(to, ("", None))[0] == name:
+            del self.waiting[to]
+
+    def receive(self, device: int, source: int, name: str, like: Sequence[Array] = ()) -> list[Array]:
+        """See `library.devices.Exchange`."""
+        key = name, (source, device)
+        while not self._sent.get(key):
+            self._wait(device, name, lambda: [source])
+        return self._sent[key].popleft()
+
+    def _wait(self, device: int, name: str, missing: Callable[[], list[int]]) -> None:
+        """Lets the others run until one of them ends the wait."""
+        with self._change:
+            self.waiting[device] = name, missing
+            self._pass_on(device)
+        self._await_turn(device)
 
 
 def _listed(devices: Sequence[int]) -> str:

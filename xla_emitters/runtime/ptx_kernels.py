@@ -25,12 +25,16 @@ def _read(text: str, file: str) -> PtxModule:
     return read_ptx(text, file)
 
 
-def module_of_ptx(kernel: Kernel, file: str = "") -> ModuleOp:
-    """The IR of a kernel's PTX. raises ParseError and Unsupported, each with its place in `file`"""
+def module_of_ptx(kernel: Kernel, file: str = "", shared_bytes: int = 0) -> ModuleOp:
+    """The IR of a kernel's PTX. shared_bytes: of dynamic shared memory. raises ParseError and Unsupported, each with its place in `file`"""
     module = _read(kernel.ptx, file or f"{kernel.name}.ptx")
     arguments = [attributes_of(argument) for argument in kernel.arguments]
     found = raise_kernel(
-        module, entry_named(module, kernel.name), arguments=arguments, attributes=launch_attributes(kernel.launch)
+        module,
+        entry_named(module, kernel.name),
+        arguments=arguments,
+        attributes=launch_attributes(kernel.launch),
+        shared_bytes=shared_bytes,
     )
     found.attributes[READS_GRANULES] = UnitAttr()
     return found

@@ -7,7 +7,7 @@ Values are freed after their last use, so a chain of ops over a large array need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -25,7 +25,6 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array
 from xla_emitters.dtypes import Array
-from xla_emitters.fusions.loop_recurrences import recurrence_of
 from xla_emitters.program.steps import Recurrence
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
@@ -96,7 +95,12 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
         isinstance(op, HloOp) and op.opcode in UNREPEATABLE for op in (enclosing_module(loop) or loop).walk()
     )
 
-    ends = recurrence_of(loop)
+    from xla_emitters.fusions.loop_recurrences import (  # imported here: few programs have loops
+        deciding_leaves,
+        recurrence_of,
+    )
+
+    ends, decisive = recurrence_of(loop), deciding_leaves(loop)
     foreseen = left - 2 * LONG_LOOP  # at a call of the condition, as `left` is odd
 
     def counted(name: str, operands: Sequence[Any]) -> Any:
@@ -105,7 +109,7 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
         if is_too_long or not left:
             raise too_long(loop.instruction_name.data, most_iterations, "reference", written_at(loop))
         left -= 1
-        if watched and name == condition and repetition.is_found(lambda: _bytes_of(operands)):
+        if watched and name == condition and repetition.is_found(lambda: _bytes_of(operands, decisive)):
             raise repetition.error(loop.instruction_name.data, "reference", written_at(loop))
         return call(name, operands)
 
@@ -118,16 +122,20 @@ def _outlasts(ends: Recurrence, operands: Sequence[Any], most: int) -> bool:
     held = [leaves[leaf] for leaf in ends.state]
     if any(isinstance(leaf, Bounds) and not leaf.is_point for leaf in held):
         return False
-    return outlasts(ends, [int(leaf.low if isinstance(leaf, Bounds) else leaf) for leaf in held], most)
+    return outlasts(ends, [leaf.low if isinstance(leaf, Bounds) else leaf for leaf in held], most)
 
 
 UNREPEATABLE = frozenset(("infeed", "recv", "recv-done", "rng", "rng-get-and-update-state"))
 """Ops whose value is not determined by their operands."""
 
 
-def _bytes_of(values: Sequence[Any]) -> Iterator[bytes]:
-    """The bits of the arrays of a loop's state, small ones first. Of bounds both ends."""
+def _bytes_of(values: Sequence[Any], decisive: Collection[int] | None) -> Iterator[bytes]:
+    """The bits of the arrays of a loop's state, small ones first. Of bounds both ends.
+
+    decisive  the numbers of those that count; None: all
+    """
     leaves = [leaf for value in values for leaf in leaves_of(value)]
+    leaves = [leaf for number, leaf in enumerate(leaves) if decisive is None or number in decisive]
     ends = [end for leaf in leaves for end in (leaf.ends if isinstance(leaf, Bounds) else (leaf,))]
     return (end.tobytes() for end in sorted(ends, key=lambda end: end.nbytes))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from xla_emitters.errors import EndlessLoop, ExecutionError, Place, UsageError
-from xla_emitters.program.steps import Recurrence
+from xla_emitters.program.steps import FUNCTIONS, Extent, Recurrence
 
 MOST_ITERATIONS = 100_000
 """Most iterations of one loop; a longer loop is taken to be endless."""
@@ -27,9 +30,33 @@ MOST_FORESEEN = 1_000_000
 """The largest limit up to which the numbers that end a loop are computed alone: less than a second."""
 
 
-def outlasts(ends: Recurrence, state: Sequence[int], most: int) -> bool:
-    """Whether a loop in this state runs more than `most` times; False too if `most` is above MOST_FORESEEN."""
-    return most <= MOST_FORESEEN and ends.lasts(state, most)
+def outlasts(ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+    """Whether a loop in this state, arrays of one element, runs more than `most` times; False too if `most` is above MOST_FORESEEN."""
+    if most > MOST_FORESEEN:
+        return False
+    from xla_emitters.program.float_forms import FLOAT_FUNCTIONS  # imported here: most loops end
+
+    numbers = [*map(_number, state), *(0 for _ in ends.code)]
+    functions = {**FUNCTIONS, **FLOAT_FUNCTIONS}
+    rows = [(row.result.index, functions[row.function], row.operands) for row in ends.code]
+
+    def value(extent: Extent) -> Any:
+        return extent if isinstance(extent, int) else numbers[extent.index]
+
+    with np.errstate(all="ignore"):
+        for _ in range(most + 1):
+            for result, function, operands in rows:
+                numbers[result] = function(*map(value, operands))
+            if not value(ends.holds):
+                return False
+            numbers[: len(state)] = map(value, ends.after)
+    return True
+
+
+def _number(array: Any) -> Any:
+    """A float as NumPy has it, anything else as Python's integer."""
+    held = np.asarray(array).reshape(-1)[0]
+    return held if held.dtype.kind == "f" else int(held)
 
 
 def too_long(loop: str, most_iterations: int, stage: str, place: Place | None = None) -> ExecutionError:
@@ -50,12 +77,12 @@ class Repetition:
 
     def __init__(self, count: int = 0) -> None:
         self.count, self.since = count, 0
-        self._kept = list[bytes]()
+        self._kept: list[bytes] | None = None
 
     def is_found(self, state: Callable[[], Iterable[bytes]]) -> bool:
         """Called once in each iteration. `state`: the parts of the state, small ones first; read until one differs"""
         self.count += 1
-        if self._kept and all(kept == part for kept, part in zip(self._kept, state(), strict=True)):
+        if self._kept is not None and all(kept == part for kept, part in zip(self._kept, state(), strict=True)):
             return True
         if self.count & (self.count - 1) == 0:
             self._kept, self.since = list(state()), self.count

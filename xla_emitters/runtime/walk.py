@@ -483,19 +483,20 @@ class Frame:
 
             return run_known
         holds, most = self.value(step.holds), self.most_iterations
-        arrays, carried, numbers, assigned = self.arrays, step.carried, self.numbers, step.assigned
+        arrays, numbers, assigned = self.arrays, self.numbers, step.assigned
+        decisive = step.carried if step.decides is None else step.decides
 
         def counted() -> Iterator[bytes]:
             yield repr([numbers[index] for index in assigned]).encode()
 
         def state() -> Iterator[bytes]:
             yield from counted()
-            yield from _state([arrays[slot] for slot in carried])
+            yield from _state([arrays[slot] for slot in decisive])
 
         def refuse_endless(ends: Recurrence) -> None:
             held = [arrays[slot] for slot in ends.state]
             if all(isinstance(array, np.ndarray) for array in held):
-                if outlasts(ends, [int(array.reshape(-1)[0]) for array in held], most - LONG_LOOP + 1):
+                if outlasts(ends, held, most - LONG_LOOP + 1):
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:
@@ -515,7 +516,7 @@ class Frame:
                     pass
                 elif not is_watched:
                     is_watched = by_numbers.is_found(counted)
-                elif all(isinstance(arrays[slot], np.ndarray) for slot in carried):
+                elif all(isinstance(arrays[slot], np.ndarray) for slot in decisive):
                     if repetition.is_found(state):
                         raise repetition.error(step.name, STAGE)
                 for repeat in body:

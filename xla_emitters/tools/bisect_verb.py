@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--atol", type=float, help="allow this absolute difference instead of the error bounds of the ops"
     )
     parser.add_argument("--rtol", type=float, help="allow this relative difference instead")
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -72,13 +75,15 @@ def run(options: argparse.Namespace) -> int:
     culprit = search.culprit
     if options.json:
         found = culprit and culprit.to_json()
-        print(json.dumps({"found": found, "executed": search.executed, "kernels": search.kernels}, indent=2))
+        on = {} if search.device is None else {"device": search.device}
+        print(json.dumps({"found": found, **on, "executed": search.executed, "kernels": search.kernels}, indent=2))
     elif culprit is None:
         kernels = counted(search.kernels, "kernel")
         print(f"no pass is wrong: {kernels}, {counted(search.executed, 'execution')}, one after every pass among them")
     else:
         since = f"  since     git bisect start BAD GOOD, then: {recipe(options, culprit.kind)}"
-        print(*culprit_lines(culprit), since, sep="\n")
+        where = [] if search.device is None else [f"on device {search.device}:"]
+        print(*where, *culprit_lines(culprit), since, sep="\n")
     if culprit is None:
         return 0
     if culprit.error is not None:
@@ -103,6 +108,7 @@ def _bisected(options: argparse.Namespace, given: Given) -> Search:
             atol=options.atol,
             rtol=options.rtol,
             most_iterations=max_iterations(options, "bisect"),
+            devices=options.devices,
             instead=INPUTS,
             **replace(how, verify=True).as_keywords(),
         )

@@ -49,8 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from xla_emitters.dialects.hlo.device_groups import devices_of
     from xla_emitters.explore.bundle_cases import bundle_case
-    from xla_emitters.explore.listing import LeftOut, compilable
+    from xla_emitters.explore.listing import LeftOut, compilable, kernels_of_one_device
     from xla_emitters.pipelines.compiler import read_module
     from xla_emitters.runtime.bundle import Case, ProgramCase, refused_on_gpu, write_bundle
 
@@ -65,7 +66,15 @@ def run(options: argparse.Namespace) -> int:
                 programs.append(_program_case(options, given))
                 continue
             module = read_module(given.source)
-            if options.keep_going:
+            if chosen.fusion is None and (devices := devices_of(module)) > 1:
+                module, left = kernels_of_one_device(module, chosen)
+                left_out += left
+                print(
+                    f"note: {given.stem} is for {devices} devices: the bundle has its kernels, each on inputs of its own,"
+                    " and no collectives",
+                    file=sys.stderr,
+                )
+            elif options.keep_going:
                 module, left = compilable(module, chosen)
                 left_out += left
             cases.append(bundle_case(module, chosen, name=given.stem, seed=options.seed))

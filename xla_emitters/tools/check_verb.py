@@ -11,10 +11,11 @@ a process of its own (`workers`), else all are checked in this process.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.crashes import reduced_crash
+from xla_emitters.tools.executors import FORMS, Kept, executor_named, run_on
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.given import INPUTS, read_given, refuse_sizes_with_inputs, sizes_of, told_if_drawn
 from xla_emitters.tools.input_output import (
@@ -49,7 +51,7 @@ from xla_emitters.tools.options import (
 )
 from xla_emitters.tools.ptx_files import add_launch, check_ptx, is_ptx
 from xla_emitters.tools.terminal import marked_error, progress
-from xla_emitters.tools.workers import Job, run_jobs
+from xla_emitters.tools.workers import Done, Job, run_jobs
 
 if TYPE_CHECKING:
     from xla_emitters.explore.verdict import Verdict
@@ -117,6 +119,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rtol", "--rel_error_bound", type=float, help="allow this relative difference instead")
     parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="check N files at once; default 1")
+    parser.add_argument("--executor", metavar="ENGINE", help=f"check files on the workers of an engine: {FORMS}")
+    parser.add_argument(
+        "--resume",
+        metavar="RESULTS.jsonl",
+        help="keep the row of each file there, and take those that are there already",
+    )
     parser.add_argument(
         "--timeout",
         type=float,
@@ -131,6 +139,8 @@ def run(options: argparse.Namespace) -> int:
     files = [file for name in options.files for file in files_in(name)]
     if options.inputs and len(files) > 1:
         raise UsageError(f"--inputs needs exactly one file, got {len(files)}", stage="check")
+    if options.executor is not None and (options.jobs != 1 or options.timeout is not None or "-" in files):
+        raise UsageError("--executor has workers of its own: no -j, no --timeout, no '-'", stage="check")
     if options.jobs < 1 or (options.timeout is not None and options.timeout <= 0):
         raise UsageError("-j and --timeout take numbers above 0", stage="check")
     refuse_second_reader("check", *files, options.inputs)
@@ -160,10 +170,36 @@ def files_in(name: str) -> list[str]:
 
 def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[FileRow]:
     """A row for each file, in order."""
-    if options.jobs == 1 and options.timeout is None:
+    if options.resume is None:
+        yield from _checked(options, files, lambda row: None)
+        return
+    kept = Kept(options.resume)
+    keys = {name: _key(options, name) for name in files}
+    known = {name: row for name in files if (row := kept.get(keys[name])) is not None}
+    made = _checked(
+        options, [name for name in files if name not in known], lambda row: kept.put(keys[row.file], asdict(row))
+    )
+    for name in files:
+        yield FileRow(**known[name]) if name in known else next(made)
+
+
+def _key(options: argparse.Namespace, name: str) -> str:
+    """What the row of a file depends on: its bytes, the options, and this version of the package."""
+    from xla_emitters.runtime.cache import own_fingerprint
+
+    apart = {"run", "parser", "files", "jobs", "executor", "resume", "json", "timeout"}
+    plain = sorted((key, repr(value)) for key, value in vars(options).items() if key not in apart)
+    data = Path(name).read_bytes() if name != "-" else b""
+    return hashlib.sha256(repr((name, plain, own_fingerprint())).encode() + data).hexdigest()
+
+
+def _checked(options: argparse.Namespace, files: Sequence[str], done: Callable[[FileRow], object]) -> Iterator[FileRow]:
+    """The same without `--resume`; `done` gets each row as soon as it is there."""
+    if options.executor is None and options.jobs == 1 and options.timeout is None:
         for number, name in enumerate(files):
             with progress(said(f"checking {name}", len(files) - number - 1)):
                 row = check_one(options, name)
+            done(row)
             yield row
         return
     # Loaded once, before the fork: the forked processes share it.
@@ -172,12 +208,25 @@ def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[FileR
         **{name: value for name, value in vars(options).items() if name not in ("run", "parser")}
     )
     jobs = [Job(name, partial(check_one, plain, name)) for name in files]
-    for done in run_jobs(jobs, options.jobs, options.timeout, lambda name, left: said(f"checking {name}", left)):
-        if isinstance(done.result, FileRow):
-            yield done.result
-        else:
-            message = f"error: [check] {done.name}: {done.failure}\n"
-            yield FileRow(done.name, summary=f"not run: {done.failure}", exit_code=1, messages=message)
+
+    def line(name: str, left: int) -> str:
+        return said(f"checking {name}", left)
+
+    if options.executor is not None:
+        for outcome in run_on(executor_named(options.executor), jobs, line, lambda outcome: done(_row_of(outcome))):
+            yield _row_of(outcome)
+        return
+    for outcome in run_jobs(jobs, options.jobs, options.timeout, line):
+        row = _row_of(outcome)
+        done(row)
+        yield row
+
+
+def _row_of(done: Done) -> FileRow:
+    if isinstance(done.result, FileRow):
+        return done.result
+    message = f"error: [check] {done.name}: {done.failure}\n"
+    return FileRow(done.name, summary=f"not run: {done.failure}", exit_code=1, messages=message)
 
 
 def said(what: str, left: int) -> str:

@@ -91,7 +91,7 @@ def _run_both(given: Given, how: CompileOptions) -> str:
     for name, of_xla in same_kernels(ours, theirs).items():
         kernel = theirs[of_xla]
         launch = Launch(extents(kernel.grid), extents(kernel.block))
-        others[ours[name]] = OtherCode(kernel.ptx, launch, kernel.name)
+        others[ours[name]] = OtherCode(kernel.ptx, launch, kernel.name, kernel.shared_bytes)
     with progress("running both"):
         return beside_text(run_beside(given.source, others, how))
 

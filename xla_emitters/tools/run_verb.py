@@ -38,6 +38,7 @@ from xla_emitters.tools.options import (
     record_wanted,
 )
 from xla_emitters.tools.ptx_files import add_launch, is_ptx, run_ptx
+from xla_emitters.tools.run_ranks import COMMS, run_as_rank
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run a module with collectives on all of its N devices, here on one CPU; needed above 16",
     )
+    parser.add_argument(
+        "--comm",
+        choices=COMMS,
+        default="local",
+        help="local: all devices in this process; mpi: this process is one, mpirun starts all of them; nccl: one process a GPU",
+    )
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
@@ -127,6 +134,8 @@ def _run(options: argparse.Namespace) -> int:
     options.no_reference = options.no_reference or options.reference_platform == ""
     options.print_ir_after_all = options.print_ir_after_all or options.v >= 5
     options.platform = {"gpu": "cuda"}.get(options.platform, options.platform)
+    if options.comm != "local":
+        options.platform = {"mpi": "cpu", "nccl": "cuda"}[options.comm]
     given = read_given(options)
     inputs: list[str] = options.inputs or []
     outputs: list[str] = options.outputs or []
@@ -143,6 +152,10 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError(
             "--devices is for modules that XLA partitioned", stage="run", help="xla-emitters optimize FILE"
         )
+    if options.comm != "local":
+        if given.is_program or options.json or max(len(inputs), len(outputs)) > 1 or "-" in outputs:
+            raise UsageError(f"--comm {options.comm} runs a module once, with files, and prints no JSON", stage="run")
+        return run_as_rank(options, runner, *(names[0] if names else None for names in (inputs, outputs)))
     results, standard = BytesIO(), sys.stdout
     with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
         try:
@@ -289,15 +302,17 @@ class _Runner:
 
     def _devices(self) -> int:
         """How many devices the run has. raises UsageError for another number than the module's, and for options that are for one"""
-        from xla_emitters.dialects.hlo.device_groups import devices_of
         from xla_emitters.pipelines.compiler import source_of
         from xla_emitters.runtime.devices import devices_wanted
 
         self.module = source_of(self.program)
-        needed = devices_of(self.module) if self.options.fusion is None else 1
-        devices = devices_wanted(needed, self.options.devices, "run")
-        if devices > 1 and self.on_gpu:
-            raise Unsupported(f"a module for {devices} devices runs on the CPU", stage="run", help="--platform cpu")
+        devices = devices_wanted(self.program.devices, self.options.devices, "run")
+        if devices > 1 and self.on_gpu and self.options.comm == "local":
+            raise Unsupported(
+                f"a module for {devices} devices runs here on the CPU",
+                stage="run",
+                help=f"--platform cpu; or mpirun -n {devices} xla-emitters run FILE --comm nccl, one process a GPU",
+            )
         if devices > 1 and (watched := _watched_by(self.options)):
             raise UsageError(f"{watched} is for one device; this module is for {devices}", stage="run")
         return devices
@@ -320,14 +335,12 @@ class _Runner:
     def _arrays_of_devices(self, file: str | None) -> Sequence[Array]:
         """The arguments of device 0, then those of device 1, ..."""
         from xla_emitters.fusions.entry import entry_of
-        from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices, shards_of
+        from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
 
-        entry, specs = entry_of(self.module), self.program.parameters
-        shards = shards_of(entry, specs, self.devices)
         if (source := arrays_source(file)) is not None:
-            given = load_for_devices(source, specs, shards, self.devices)
+            given = load_for_devices(source, self.program)
         else:
-            given = draw_for_devices(entry, specs, shards, self.devices, self.options.seed)
+            given = draw_for_devices(self.program, entry_of(self.module), self.options.seed)
         return [array for of_device in given for array in of_device]
 
     def _of_device(self, arrays: Sequence[Array], device: int) -> Sequence[Array]:
@@ -336,6 +349,7 @@ class _Runner:
 
     def _run_on_devices(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.runtime.cpu_launcher import run_program
+        from xla_emitters.runtime.device_arrays import named_results
         from xla_emitters.runtime.devices import run_on_devices
 
         start, program = time.perf_counter(), self.program
@@ -344,16 +358,10 @@ class _Runner:
             return run_program(program, self._of_device(arrays, device), self.stage, most_iterations=self.limit)
 
         with progress(f"running {self.given.name}"):
-            results = run_on_devices(self.devices, run)
+            self.of_devices = run_on_devices(self.devices, run)
+        names, results, specs = named_results(program, self.of_devices)
         where = f"{self.devices} devices on the CPU at stage {self.stage}"
-        return _Ran(
-            [array for of_device in results for array in of_device],
-            program.results * self.devices,
-            where,
-            time.perf_counter() - start,
-            row={"devices": self.devices},
-            names=[f"r{number}@{device}" for device in range(self.devices) for number in range(len(program.results))],
-        )
+        return _Ran(results, specs, where, time.perf_counter() - start, row={"devices": self.devices}, names=names)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
         if self.given.is_program:
@@ -422,21 +430,20 @@ class _Runner:
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
         """The comparison with the NumPy reference."""
         if self.devices > 1:
-            return self._verdict_of_devices(arrays, results)
+            return self._verdict_of_devices(arrays)
         reference = self._first or self._reference(arrays)
         if isinstance(reference, ExecutionError):
             raise reference
         return reference.compare(results)
 
-    def _verdict_of_devices(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
-        """The comparison of each device with the NumPy reference of all."""
-        from xla_emitters.explore.check import references_on_devices, verdict_of_devices
+    def _verdict_of_devices(self, arrays: Sequence[Array]) -> Verdict:
+        """The comparison of each device's results, in the last run, with the NumPy reference of all."""
+        from xla_emitters.explore.on_devices import references_on_devices, verdict_of_devices
 
         given = [self._of_device(arrays, device) for device in range(self.devices)]
         with progress("evaluating the reference"):
             references = references_on_devices(self.module, given, most_iterations=self.limit)
-            found = [self._of_device(results, device) for device in range(self.devices)]
-            verdicts = [reference.compare(of) for reference, of in zip(references, found, strict=True)]
+            verdicts = [reference.compare(of) for reference, of in zip(references, self.of_devices, strict=True)]
         return verdict_of_devices(verdicts, range(self.devices), self.devices)
 
     def counts(self) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.options import CompileOptions
 
 CHECKED_BLOCKS = 4
+DEAREST = 4
+"""Kernels with the IR after each pass, without --kernels."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="PAGE.html", required=True, help="the file to write; '-' is standard output"
     )
     parser.add_argument(
+        "--kernels",
+        metavar="N",
+        type=_number_of_kernels,
+        help="the kernels of a program with the IR after each pass: the N that are expected to take longest, or all; "
+        f"of the others there are the stages; default {DEAREST}",
+    )
+    parser.add_argument(
         "--check",
         action="store_true",
         help=f"run every stage on the CPU, {CHECKED_BLOCKS} blocks of each kernel, and show whether its numbers are right",
     )
+
+
+def _number_of_kernels(text: str) -> int:
+    if text == "all":
+        return sys.maxsize
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a number nor 'all'")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,16 +64,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.check import check
-    from xla_emitters.explore.listing import LeftOut, compilable
     from xla_emitters.page.data import Chunks
     from xla_emitters.page.write import page_html
-    from xla_emitters.pipelines.compiler import read_module
 
     given, chunks = read_given(options), Chunks()
     if given.is_program:
         write_page(options.output, page_html(_program_index(options, given, chunks), chunks.texts))
         return 0
+    # Imported here, so that a program does not load what compiles modules.
+    from xla_emitters.explore.listing import LeftOut, compilable
+    from xla_emitters.pipelines.compiler import read_module
+
     how = replace(compile_options(options), stage=last_stage(), record="passes", line_info=True)
     module, left_out = read_module(given.source), tuple[LeftOut, ...]()
     if options.keep_going:
@@ -63,6 +82,8 @@ def _write(options: argparse.Namespace) -> int:
             module, left_out = compilable(module, how)
     verdict = None
     if options.check:
+        from xla_emitters.explore.check import check
+
         with progress(f"checking {options.file}"):
             keywords = replace(how, verify=True, record="none", line_info=False).as_keywords()
             verdict = check(given.source, blocks=CHECKED_BLOCKS, keep_going=options.keep_going, **keywords)
@@ -72,20 +93,25 @@ def _write(options: argparse.Namespace) -> int:
 
 def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) -> dict[str, Any]:
     """The index of a program's page; if sizes are given with its costs and accesses, and with --check its verdict at these sizes."""
-    from xla_emitters.explore.cost import cost
-    from xla_emitters.explore.program_cost import launches_of
-    from xla_emitters.explore.program_stages import check_program
     from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
-    program = given.compiled(replace(compile_options(options), record="passes"))
+    how, most = compile_options(options), DEAREST if options.kernels is None else int(options.kernels)
+    program = given.compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
+    if len(program.outline.fusions) <= most < sys.maxsize:
+        program = given.compiled(replace(how, record="passes"))  # again: it is a small one
     name, sizes, stage = given.name, sizes_given(options.sizes), last_stage()
     verdict = costs = None
     launches: list[LaunchAt] = []
     if options.check:
+        from xla_emitters.explore.program_stages import check_program
+
         with progress(f"checking {name}"):
             verdict = check_program(program, drawn_inputs(program, sizes, 0))
     if sizes or not program.symbols:
+        from xla_emitters.explore.cost import cost
+        from xla_emitters.explore.program_cost import launches_of
+
         with progress(f"running the host of {name}"):
             launches = launches_of(program, drawn_inputs(program, sizes, 0))
         if stage == "sass":
@@ -93,7 +119,7 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
                 priced = cost(program, sizes=sizes, targets=[program.target])
             costs = costs_of(priced)
     with progress(f"compiling the kernels of {name}"):
-        return dynamic_data(program, chunks, stage, verdict=verdict, costs=costs, launches=launches)
+        return dynamic_data(program, chunks, stage, most=most, verdict=verdict, costs=costs, launches=launches)
 
 
 def module_index(

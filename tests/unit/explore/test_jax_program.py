@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -166,12 +165,46 @@ def test_static_exports_that_are_not_for_cuda_are_refused(jax: Any) -> None:
         compile(jax.export.export(jax.jit(two), platforms=["cpu"])(X))
 
 
-@pytest.mark.parametrize("counts", [(2, 1), (1, 2)])
-def test_several_devices_are_refused(counts: tuple[int, int]) -> None:
-    text = f"module attributes {{mhlo.num_partitions = {counts[0]} : i32, mhlo.num_replicas = {counts[1]} : i32}} {{}}"
-    lowered = SimpleNamespace(as_text=lambda **_: text)
-    with pytest.raises(Unsupported, match="this is for 2 devices"):
-        jax_program._of_lowered(lowered)
+def test_whole_arrays_in_and_out_of_eight_devices(jax: Any) -> None:
+    """A mesh without devices: this process has one."""
+    p, lax = jax.sharding.PartitionSpec, jax.lax
+    w = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    x = np.arange(64, dtype=np.float32).reshape(16, 4) / 8
+
+    def f(x: Any, given: Any) -> Any:
+        return {"y": lax.with_sharding_constraint(x @ given["w"], p("x", "y")), "sum": x.sum(0)}
+
+    axes = {"x": 2, "y": 4}
+    shardings = (p("x"), {"w": p(None, "y")})
+    program = from_jax(f, x, {"w": w}, devices=8, mesh=axes, in_shardings=shardings, stage="llvm-dialect")
+    assert program.devices == 8
+    found = program(x, {"w": w})
+    np.testing.assert_allclose(found["y"], x @ w, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found["sum"], x.sum(0), rtol=1e-6)
+    with pytest.raises(DataError, match=r"shape \[8, 4\], but f32\[16,4\]"):
+        program(x[:8], {"w": w})
+
+    mesh = jax.sharding.AbstractMesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    sums = jax.shard_map(lambda part: lax.psum(part, "x"), mesh=mesh, in_specs=p("x"), out_specs=p())
+    np.testing.assert_allclose(from_jax(sums, x, stage="llvm-dialect")(x), x.reshape(4, 4, 4).sum(0), rtol=1e-6)
+    with pytest.raises(UsageError, match="is for 4 devices, not for 2"):
+        from_jax(sums, x, devices=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"devices": 4, "mesh": {"x": 8}}, "the mesh has 8 devices, not 4"),
+        ({"mesh": {"x": 0}}, "this is no mesh: {'x': 0}"),
+        ({"mesh": 3}, "this is no mesh: 3"),
+        ({"mesh": {"x": 2}, "dynamic": True, "shapes": "b, s"}, "unknown sizes is for one device"),
+    ],
+)
+def test_a_mesh_that_is_none(jax: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        from_jax(two, X, **given)
+    with pytest.raises(UsageError, match=r"in_shardings has .*, which is on a mesh"):
+        from_jax(two, X, in_shardings=jax.sharding.PartitionSpec("x"))
 
 
 def test_an_export_with_symbolic_sizes_runs_at_any(jax: Any) -> None:

@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 from tools_here import SASS, needs
 
-from xla_emitters.page.data import Chunks, program_data
+from xla_emitters.page.data import Chunks, by_time, program_data
 from xla_emitters.page.write import page_html
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
+from xla_emitters.program.outline import Work
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -125,6 +126,49 @@ def test_a_program_has_a_unit_for_itself_and_for_each_kernel(
         assert dict(unit["cost"])["expected time"].endswith(" us")
         sources = json.loads(unpacked(page, f"c{stages['llvm-dialect']['lines']}"))["s"]
         assert {"result", "sum"} <= {unit["names"][number] for line in sources for number in line}
+
+
+def texts_of(unit: dict[str, Any]) -> list[str]:
+    """The names of the steps whose IR is in the page, with their stages."""
+    return [f"{step['name']} {step['stage'] or ''}".strip() for step in unit["steps"] if step["text"] is not None]
+
+
+def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each kernel has the first and the last IR and its code; that of the passes between is in the page for as many as were asked for."""
+    path = tmp_path / "page.html"
+
+    def units(kernels: str, example: str = "causal_attention.mlir") -> list[dict[str, Any]]:
+        command = ["show", str(EXAMPLES / example), "-o", str(path)]
+        assert main([*command, "--kernels", kernels]) == 0
+        return json.loads(unpacked(path.read_text("utf-8"), "index"))["units"]
+
+    everything = units("all")
+    assert len(everything) > 2
+    assert not any(unit["short"] for unit in everything)
+    assert all(len(texts_of(unit)) == len(unit["steps"]) for unit in everything)
+    program = units("0", "softmax.mlir")[0]
+    assert program["short"]
+    assert {"hlo", "fused", "loops", "kernels"} <= {row.split()[-1] for row in texts_of(program)}
+    assert len(texts_of(program)) < len(program["steps"])
+    _, *kernels = units("1")
+    (shown,) = (unit for unit in kernels if not unit["short"])
+    assert kernels[json.loads(unpacked(path.read_text("utf-8"), "index"))["first"] - 1] == shown
+    for unit, whole in zip(kernels, everything[1:], strict=True):
+        assert [step["name"] for step in unit["steps"]] == [step["name"] for step in whole["steps"]]
+        ends = [row for row in texts_of(whole) if row.split()[-1] in ("kernels", "llvm-dialect", "ptx", "sass")]
+        assert texts_of(unit) == (ends if unit["short"] else texts_of(whole))
+    with pytest.raises(SystemExit, match="2"):
+        main(["show", str(EXAMPLES / "softmax.mlir"), "-o", str(path), "--kernels", "some"])
+    assert "'some' is neither a number nor 'all'" in capsys.readouterr().err
+    assert main(["show", str(EXAMPLES / "negate_20.hlo"), "-o", str(path), "--kernels", "2"]) == 2
+    assert "--kernels is for programs" in capsys.readouterr().err
+
+
+def test_kernels_that_run_come_first_then_one_of_each_fusion() -> None:
+    names = ["a_vec4", "a", "b", "c"]
+    works = [Work("a", "", "", 1, 2.0), Work("b", "", "", 4, 1.0), Work("c", "", "", 1, None)]
+    assert by_time(names, works, None) == ["b", "a_vec4", "c", "a"]
+    assert by_time(names, works, {"c": [], "a": []}) == ["c", "a", "b", "a_vec4"]
 
 
 def test_a_page_opens_on_the_dearest_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

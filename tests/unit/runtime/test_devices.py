@@ -11,7 +11,8 @@ import xla_emitters as xe
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
 from xla_emitters.library import call
 from xla_emitters.library.devices import current_device
-from xla_emitters.program import Program
+from xla_emitters.program.steps import Call, Release
+from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.devices import devices_wanted, run_on_devices
 from xla_emitters.tools.main import main
 
@@ -103,6 +104,103 @@ def test_how_many() -> None:
             devices_wanted(needed, asked, "run")
 
 
+PAIRS = 'frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1},{1,2},{2,0}}"}'
+LOOP = f"""HloModule m, num_partitions=4
+condition {{ s = (s32[], f32[4], token[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(2)
+  ROOT c = pred[] compare(i, n), direction=LT }}
+body {{ s = (s32[], f32[4], token[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4] get-tuple-element(s), index=1
+  t = token[] get-tuple-element(s), index=2
+  r = (f32[4], u32[], token[]) recv(t), channel_id=3, {PAIRS}
+  o = (f32[4], u32[], token[]) send(x, t), channel_id=3, {PAIRS}
+  rd = (f32[4], token[]) recv-done(r), channel_id=3
+  od = token[] send-done(o), channel_id=3
+  y = f32[4] get-tuple-element(rd), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT n = (s32[], f32[4], token[]) tuple(j, y, od) }}
+ENTRY main {{ x = f32[4] parameter(0), sharding={{devices=[4]<=[4]}}
+  zero = s32[] constant(0)
+  t = token[] after-all()
+  s = (s32[], f32[4], token[]) tuple(zero, x, t)
+  w = (s32[], f32[4], token[]) while(s), condition=condition, body=body
+  ROOT y = f32[4] get-tuple-element(w), index=1, sharding={{devices=[4]<=[4]}} }}
+"""
+
+
+@pytest.mark.parametrize("stage", ["hlo", "graph", "llvm-dialect"])
+def test_sends_around_a_ring_in_a_loop(stage: str) -> None:
+    """Receives start before the sends do. Device 3 takes no part: it receives nothing, which is zeros."""
+    x = np.arange(16, dtype=np.float32)
+    program = xe.compile(LOOP, stage="llvm-dialect", record="stages", cache=False)
+    rows = x.reshape(4, 4)
+    np.testing.assert_array_equal(
+        program.run_cpu(x, stage=stage).reshape(4, 4), [rows[1], rows[2], rows[0], 0 * rows[3]]
+    )
+    assert xe.check(LOOP).ok
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (f", {PAIRS}", "", "which devices send to which"),
+        (
+            f"send(x, t), channel_id=3, {PAIRS}",
+            f"send(x, t), channel_id=3, is_host_transfer=true, {PAIRS}",
+            "with the host",
+        ),
+    ],
+)
+def test_transfers_that_are_not_between_devices(before: str, after: str, message: str) -> None:
+    with pytest.raises(Unsupported) as raised:
+        xe.compile(LOOP.replace(before, after), stage="llvm-dialect", cache=False)
+    assert message in raised.value.help
+
+
+def test_a_receive_that_nothing_is_sent_for() -> None:
+    def run(device: int) -> None:
+        if device == 1:
+            current_device("r").exchange.receive(device, 0, "channel 1")
+
+    with pytest.raises(ExecutionError, match="device 1 waits at %channel 1 for device 0"):
+        run_on_devices(2, run)
+
+
+STARTED = """HloModule m, num_partitions=2
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+double { a = f32[1024] parameter(0)
+  ROOT s = f32[1024] add(a, a) }
+ENTRY main { p = f32[1024] parameter(0)
+  x = f32[1024] fusion(p), kind=kLoop, calls=double
+  s = f32[1024] all-reduce-start(x), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add
+  y = f32[1024] fusion(p), kind=kLoop, calls=double
+  d = f32[1024] all-reduce-done(s)
+  ROOT z = f32[1024] add(d, y) }
+"""
+
+
+def test_a_start_and_a_done_are_where_the_text_has_them() -> None:
+    """Until the done the operand's memory is in use."""
+    program = xe.compile(STARTED, stage="llvm-dialect", record="stages", cache=False)
+    names = [step.name for step in program.steps if isinstance(step, Call)]
+    assert names == ["s", "d"]
+    at = {type(step).__name__ + str(number): step for number, step in enumerate(program.steps)}
+    kinds = [type(step).__name__ for step in at.values()]
+    first, second = kinds.index("Call"), len(kinds) - 1 - kinds[::-1].index("Call")
+    operand = program.steps[first].reads[0].slot
+    assert "Launch" in kinds[first:second]
+    assert operand in {place.slot for place in program.steps[second].reads}
+    assert not any(isinstance(step, Release) and step.slot == operand for step in program.steps[:second])
+    ones = np.ones(1024, np.float32)
+    for found in run_on_devices(2, lambda device: run_program(program, [ones * (device + 1)])[0][:1].tolist()):
+        assert found in ([6.0 + 2.0], [6.0 + 4.0])
+
+
 DIVERGING = """HloModule m, num_partitions=2
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -128,7 +226,8 @@ def test_a_branch_that_only_one_device_takes(tmp_path: Path, capsys: pytest.Capt
 
 def test_one_device_alone_is_told_what_to_do() -> None:
     program = xe.compile(DIVERGING, stage="llvm-dialect", record="stages", cache=False)
-    assert isinstance(program, Program)
     with pytest.raises(Unsupported, match="needs the other devices") as raised:
-        program.run_cpu(np.ones(4, np.float32))
+        run_program(program, [np.ones(4, np.float32)])
     assert "--devices" in raised.value.help
+    with pytest.raises(ExecutionError, match="do not meet"):
+        program(np.ones(4, np.float32))

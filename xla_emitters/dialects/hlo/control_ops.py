@@ -10,14 +10,16 @@ Source: docs/reference/1 6.8.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import control_meaning as meaning
-from xla_emitters.dialects.hlo.base import HloOp, at_least
+from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee, verify_aliasing
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
+from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.rule_ops import (
     TOKEN,
     RuleOp,
@@ -34,6 +36,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     tuple_types,
 )
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Kind
 
 NONE, ONE, TWO = range(0, 1), range(1, 2), range(2, 3)
@@ -245,6 +248,24 @@ def _second_of_pair(op: RuleOp) -> Attribute:
 
 _CHANNEL = ("channel_id", "is_host_transfer")
 
+
+def _sent(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """(operand, context, token)."""
+    made = tuple_type(tuple_types(op.result.type)[:2])
+    return (*library_evaluator(op, call, made)([operands[0]]), ())
+
+
+def _receiving(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """(nothing yet, context, token)."""
+    return meaning.zeros_of(op.result.type)
+
+
+def _received(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """(what is received, token)."""
+    data, _ = tuple_types(op.result.type)
+    return library_evaluator(op, call, data)([operands[0][0]]), ()
+
+
 ROWS: tuple[RuleRow, ...] = (
     # order, memory
     RuleRow("after-all", None, _after_all, meaning=meaning.token),
@@ -320,10 +341,10 @@ ROWS: tuple[RuleRow, ...] = (
     # communication
     RuleRow("infeed", ONE, _infeed, optional=("infeed_config",)),
     RuleRow("outfeed", TWO, _outfeed, optional=("outfeed_shape", "outfeed_config")),
-    RuleRow("send", TWO, _send, optional=_CHANNEL),
-    RuleRow("send-done", ONE, _send_done, optional=_CHANNEL),
-    RuleRow("recv", ONE, _recv, optional=_CHANNEL),
-    RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL),
+    RuleRow("send", TWO, _send, optional=_CHANNEL, meaning=_sent),
+    RuleRow("send-done", ONE, _send_done, optional=_CHANNEL, meaning=meaning.token),
+    RuleRow("recv", ONE, _recv, optional=_CHANNEL, meaning=_receiving),
+    RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL, meaning=_received),
     RuleRow("partition-id", NONE, lambda op: scalar("u32"), meaning=evaluated_by_library),
     RuleRow("replica-id", NONE, lambda op: scalar("u32"), meaning=evaluated_by_library),
     # random numbers

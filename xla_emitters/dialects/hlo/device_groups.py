@@ -21,11 +21,11 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
 from xla_emitters.dialects.hlo.computation import enclosing_module
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import DataError
 
 Groups = tuple[tuple[int, ...], ...]
@@ -55,14 +55,23 @@ def counts_of(module: ModuleOp) -> tuple[int, int]:
 def devices_of(module: ModuleOp) -> int:
     """How many devices a module is for: what it says, or, where it does not, all that its groups name.
 
-    raises DataError for a group that names another device than those
+    raises DataError for a group that names another device than those, and for groups that leave one out
     """
     replicas, partitions = counts_of(module)
     said, most = replicas * partitions, 1
     for op in module.walk():
         if not isinstance(op, RuleOp) or not {"replica_groups", "source_target_pairs"} & op.properties.keys():
             continue
-        most = max([most, *(device + 1 for group in (*groups_of(op), *pairs_of(op)) for device in group)])
+        groups = groups_of(op)
+        most = max([most, *(device + 1 for group in (*groups, *pairs_of(op)) for device in group)])
+        missing = set(range(said)).difference(device for group in groups for device in group)
+        if missing and "broadcast" not in op.opcode:
+            raise DataError(
+                f"%{op.instruction_name.data} = {op.opcode} is for {said - len(missing)} of the module's {said} devices:"
+                f" device {min(missing)} is in none of its groups",
+                stage="hlo",
+                place=written_at(op),
+            )
         if most > said > 1:
             raise DataError(
                 f"%{op.instruction_name.data} = {op.opcode} names device {most - 1}, but the module is for {said} devices",
@@ -122,9 +131,14 @@ def pairs_of(op: RuleOp) -> Groups:
     )
 
 
+_TRANSFERS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{[\d\s,{}]*\})")
+
+
 def pairs_said(op: RuleOp) -> tuple[tuple[int, ...], ...]:
-    """The pairs of a permute as its text has them."""
-    pairs = op.properties.get("source_target_pairs")
+    """The pairs of a permute, a send or a receive as its text has them: XLA keeps those of the latter among the front end's attributes."""
+    pairs, beside = op.properties.get("source_target_pairs"), op.attributes.get("frontend_attributes")
+    if isinstance(beside, StringAttr) and (found := _TRANSFERS.search(beside.data)):
+        return tuple(tuple(map(int, pair)) for pair in re.findall(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}", found[1]))
     return tuple(integers(pair) for pair in pairs) if isa(pairs, ArrayAttr[DenseArrayBase]) else ()
 
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, TupleType
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.comparators import keys_of
-from xla_emitters.dialects.hlo.computation import ComputationOp, enclosing_module, find_computation
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, enclosing_module, find_computation
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.custom_calls import (
     TAKE_THE_REST,
@@ -39,6 +39,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
 from xla_emitters.library.arguments import top_key
+from xla_emitters.library.devices import channel_named
 
 _COMMUNICATION = (
     (
@@ -71,9 +72,19 @@ def is_library_call(op: HloOp) -> bool:
     return isinstance(op, DotOp | ConvolutionOp) or op.opcode in _BY_OPCODE or is_collective(op)
 
 
+WAITS_FOR = "xla_emitters_waits_for"
+"""In the front end's attributes of an opt-barrier: the program waits there for a collective that has started before."""
+
+
+def is_wait(op: HloOp) -> bool:
+    """Whether an instruction is the place where the program waits for a collective; its operands are what is in use until then."""
+    said = op.attributes.get("frontend_attributes")
+    return op.opcode == "opt-barrier" and isinstance(said, StringAttr) and WAITS_FOR in said.data
+
+
 def is_collective(op: HloOp) -> bool:
     """Whether `op` needs the other devices of a run, or its own number among them."""
-    return op.opcode.removesuffix("-start") in (*_COLLECTIVES, "partition-id", "replica-id")
+    return op.opcode.removesuffix("-start") in (*_COLLECTIVES, *_TRANSFERS, "partition-id", "replica-id")
 
 
 def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
@@ -82,7 +93,11 @@ def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
     text_of  returns the text for a sort's comparator without keys
     raises   Unsupported, with the op's place, for an op that no library function computes; VerifyError for a broken configuration
     """
+    if is_wait(op):
+        return "wait", {}
     name, config = _found(op, text_of)
+    if op.opcode in _TRANSFERS:
+        return name, config
     if not all(is_array(ir_type) for ir_type in (*(v.type for v in op.operands), *leaf_types(op.result.type))):
         raise op.unsupported("no library function with operands or results that are not arrays")
     return name, {"types": [element_of(operand).name for operand in op.operands], **config}
@@ -147,6 +162,8 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
             return "sort", _sort(op, text_of)
         case RuleOp() if op.opcode.removesuffix("-start") in _COLLECTIVES:
             return _collective(op, text_of)
+        case RuleOp() if op.opcode in _TRANSFERS:
+            return _TRANSFERS[op.opcode], _transfer(op)
         case RuleOp() if op.opcode in _BY_OPCODE:
             name, configured = _BY_OPCODE[op.opcode]
             return name, configured(op)
@@ -232,19 +249,52 @@ _COLLECTIVES: Mapping[str, str] = {
 """Opcode, without -start -> library function."""
 
 
+_TRANSFERS: Mapping[str, str] = {"send": "send", "recv-done": "receive"}
+"""Opcode -> library function. A receive is done where the program waits for it."""
+
+
+def _transfer(op: RuleOp) -> Config:
+    start = op if op.opcode == "send" else op.operands[0].owner
+    if not isinstance(start, RuleOp) or start.number("is_host_transfer"):
+        raise op.unsupported("no library function", help="it exchanges data with the host or another program")
+    if not (pairs := pairs_of(start)):
+        raise op.unsupported(
+            "no library function",
+            help="which devices send to which is said by frontend_attributes={_xla_send_recv_source_target_pairs={{0,1}}}",
+        )
+    sent = start.operands[0].type if start is op else tuple_types(start.result.type)[0]
+    return {
+        "types": [element_of(sent).name],
+        "instruction": op.instruction_name.data,
+        "channel": channel_named(start.number("channel_id")),
+        "pairs": [list(pair) for pair in pairs],
+    }
+
+
 def _collective(op: RuleOp, text_of: TextOf) -> tuple[str, Config]:
     opcode = op.opcode.removesuffix("-start")
     if "slice_sizes" in op.properties:
-        raise op.unsupported("no library function", help="a permute of slices; one of whole arrays is computed")
+        raise op.unsupported(
+            "no library function", help="a permute of slices, which XLA makes for TPUs; one of whole arrays is computed"
+        )
     config: Config = {"instruction": op.instruction_name.data, "groups": [list(group) for group in groups_of(op)]}
     if "to_apply" in op.properties:
-        config |= {"computation": text_of(find_computation(op, op.symbols("to_apply")[0]))}
+        computation = find_computation(op, op.symbols("to_apply")[0])
+        config |= {"computation": text_of(computation), "reduction": _reduction(computation)}
     if opcode in ("all-gather", "reduce-scatter", "all-to-all"):
         dimensions = op.numbers("dimensions")
         config |= {"dimension": dimensions[0] if dimensions else None}
     if opcode == "collective-permute":
         config |= {"pairs": [list(pair) for pair in pairs_of(op)]}
     return _COLLECTIVES[opcode], config
+
+
+def _reduction(computation: ComputationOp) -> str | None:
+    """The opcode of a computation that is one op of its two parameters; else None."""
+    root = computation.root.owner
+    if not isinstance(root, HloOp) or len(set(root.operands)) != 2:
+        return None
+    return root.opcode if all(isinstance(operand.owner, ParameterOp) for operand in root.operands) else None
 
 
 def _device_id(op: RuleOp) -> Config:

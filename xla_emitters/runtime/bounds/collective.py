@@ -17,24 +17,32 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.runtime.tolerance import Bounds, everything, settled
+from xla_emitters.runtime.tolerance import everything, settled
 
 _MONOTONE = ("add", "maximum", "minimum", "and", "or")
 
 
 def bounds_of_collective(
     op: RuleOp,
-    operands: Sequence[Bounds],
+    operands: Sequence[Any],
     evaluate: Callable[[Sequence[Array]], Any],
     reducer: ComputationOp | None,
 ) -> Any:
     """The bounds of the op's result, in its structure.
 
+    operands  bounds, or tuples of them
     evaluate  the reference: the op's value on arrays
     reducer   the computation that combines; None for a move
     """
-    ends = [evaluate([bounds.ends[end] for bounds in operands]) for end in range(2)]
+    ends = [evaluate([_end(bounds, end) for bounds in operands]) for end in range(2)]
     return _together(*ends, is_known=reducer is None or _is_monotone(reducer))
+
+
+def _end(bounds: Any, end: int) -> Any:
+    """The low or the high end, in the structure of an operand; a token is ()."""
+    if isinstance(bounds, tuple):
+        return tuple(_end(part, end) for part in cast("tuple[Any, ...]", bounds))
+    return bounds.ends[end]
 
 
 def _is_monotone(reducer: ComputationOp) -> bool:

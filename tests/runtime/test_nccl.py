@@ -1,0 +1,72 @@
+"""`run --comm nccl` with the stand-in for CuPy and NCCL: one process a device, told its rank by the environment. No GPU has run this."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from long_lists import but_long
+from runtime.test_device_programs import FILES, close
+from unit.runtime.fake_gpu import FOLDER
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_ranks(count: int, *words: str) -> list[subprocess.CompletedProcess[str]]:
+    """`xla-emitters run ... --comm nccl` as launchers of PyTorch start it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = os.pathsep.join((str(FOLDER), str(ROOT), os.environ.get("PYTHONPATH", "")))
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "xla_emitters", "run", *words, "--comm", "nccl"],
+            env={
+                **os.environ,
+                "RANK": str(rank),
+                "WORLD_SIZE": str(count),
+                "MASTER_PORT": str(port),
+                "PYTHONPATH": path,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(count)
+    ]
+    said = [process.communicate(timeout=300) for process in started]
+    return [
+        subprocess.CompletedProcess(process.args, process.returncode, *text)
+        for process, text in zip(started, said, strict=True)
+    ]
+
+
+NAMES = ["microbatches", "two_devices", "all_to_all", "psum_scatter", "permute_of_some"]
+
+
+@pytest.mark.parametrize("name", but_long(NAMES, NAMES[2:]))
+def test_results_are_jaxs(name: str, tmp_path: Path) -> None:
+    """f32 is added by NCCL; others go by sends and receives."""
+    file = FILES / f"{name}.hlo"
+    count = 2 if "num_partitions=2" in file.read_text() else 4
+    ran = run_ranks(
+        count, str(file), "--inputs", str(file.with_suffix(".npz")), "--outputs", str(tmp_path / "o.%r.npz")
+    )
+    assert [each.returncode for each in ran] == [0] * count, ran[0].stderr + ran[1].stderr
+    assert f"ran on {count} GPUs" in ran[0].stdout
+    with np.load(file.with_suffix(".npz")) as stored:
+        for rank in range(count):
+            with np.load(tmp_path / f"o.{rank}.npz") as own:
+                found, wanted = own["r0"], stored[f"r0@{rank}"]
+                assert close(found, wanted)
+
+
+def test_a_job_that_is_none(tmp_path: Path) -> None:
+    (ran,) = run_ranks(1, str(FILES / "two_devices.hlo"))
+    assert ran.returncode == 2
+    assert "the program is for 2 devices, not for 1" in ran.stderr

@@ -1,0 +1,144 @@
+"""`check --executor` and `--resume`: files on an engine's workers, and rows that are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xla_emitters.tools import check_verb
+from xla_emitters.tools.executors import run_on
+from xla_emitters.tools.main import main
+from xla_emitters.tools.workers import Job
+
+TEXT = "HloModule m\nENTRY main { x = f32[SIZE] parameter(0)\n  ROOT n = f32[SIZE] negate(x) }\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "dir").mkdir()
+    for size in range(3, 9):
+        (tmp_path / "dir" / f"n{size}.hlo").write_text(TEXT.replace("SIZE", str(size)))
+    return tmp_path / "dir"
+
+
+def test_what_is_kept_is_not_done_again(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, results = (
+        ["check", str(folder), "--stages", "scf", "--resume", str(tmp_path / "r.jsonl")],
+        tmp_path / "r.jsonl",
+    )
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    lines = results.read_text().splitlines()
+    assert len(lines) == 6
+    results.write_text("\n".join(lines[:3]) + '\n{"key": "cut o')
+    (folder / "n3.hlo").write_text(TEXT.replace("SIZE", "30"))
+    asked = list[str]()
+    real = check_verb.check_one
+    monkeypatch.setattr(
+        check_verb, "check_one", lambda options, name: [asked.append(Path(name).name), real(options, name)][1]
+    )
+    assert main(words) == 0
+    assert sorted(asked) == ["n3.hlo", "n6.hlo", "n7.hlo", "n8.hlo"]
+    assert capsys.readouterr().out == first.replace("3 of 3 elements", "30 of 30 elements")
+
+
+def test_a_file_of_something_else(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.jsonl").write_text("what?\n{}\n")
+    assert main(["check", str(folder), "--resume", str(tmp_path / "r.jsonl")]) == 2
+    assert "r.jsonl:1 is no result of an earlier run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--executor", "ray://a:1"], "no executor 'ray://a:1'"),
+        (["--executor", "dask://"], "no executor 'dask://'"),
+        (["--executor", "mpi", "-j", "2"], "--executor has workers of its own"),
+    ],
+)
+def test_executors_that_are_none(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(folder), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def _dies() -> None:
+    raise OSError("the worker was lost")
+
+
+def test_a_job_that_is_lost_loses_nothing_else() -> None:
+    jobs = [Job("a", partial(int, "1")), Job("b", _dies), Job("c", partial(int, "3"))]
+    early = list[str]()
+    found = list(run_on(ThreadPoolExecutor(2), jobs, lambda name, left: name, lambda done: early.append(done.name)))
+    assert [(done.name, done.result) for done in found] == [("a", 1), ("b", None), ("c", 3)]
+    assert found[1].failure == "OSError: the worker was lost"
+    assert sorted(early) == ["a", "b", "c"]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is missing: the extra [cluster]")
+    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as made:
+        yield made
+
+
+def test_a_worker_of_dask_is_killed_in_the_middle(
+    folder: Path, tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = next(iter(cluster.workers.values())).process.pid
+    real, killed = (
+        check_verb.FileRow.__post_init__ if hasattr(check_verb.FileRow, "__post_init__") else None,
+        list[int](),
+    )
+    assert real is None
+    killed, put = list[int](), check_verb.Kept.put
+
+    def put_and_kill(kept: Any, key: str, result: Any) -> None:
+        put(kept, key, result)
+        if not killed:
+            killed.append(victim)
+            os.kill(victim, signal.SIGKILL)
+
+    monkeypatch.setattr(check_verb.Kept, "put", put_and_kill)
+    address = cluster.scheduler_address.removeprefix("tcp://")
+    results = tmp_path / "r.jsonl"
+    code = main(["check", str(folder), "--executor", f"dask://{address}", "--resume", str(results)])
+    assert code == 0
+    assert killed
+    assert "6 of 6 files ok" in capsys.readouterr().out
+    assert len({json.loads(line)["key"] for line in results.read_text().splitlines()}) == 6
+
+
+@pytest.mark.skipif(find_spec("distributed") is not None, reason="dask.distributed is here")
+def test_without_dask(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(folder), "--executor", "dask://127.0.0.1:1"]) == 4
+    assert "[cluster]" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(find_spec("mpi4py") is None, reason="mpi4py is missing: the extra [mpi]")
+def test_ranks_of_mpi(folder: Path) -> None:
+    words = ["mpirun", "--oversubscribe", "-n", "3", sys.executable, "-m", "mpi4py.futures", "-m", "xla_emitters"]
+    allowed = {f"OMPI_ALLOW_RUN_AS_ROOT{end}": "1" for end in ("", "_CONFIRM")}
+    ran = subprocess.run(
+        [*words, "check", str(folder), "--executor", "mpi"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **allowed},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "6 of 6 files ok" in ran.stdout

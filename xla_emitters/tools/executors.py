@@ -1,0 +1,117 @@
+"""Jobs on the workers of an existing engine, and results that are kept from run to run.
+
+    --executor dask://HOST:PORT     workers of dask.distributed (the extra [cluster]); `dask scheduler`, `dask worker HOST:PORT`
+    --executor mpi                  ranks of mpi4py.futures: mpirun -n 9 python -m mpi4py.futures -m xla_emitters check DIR --executor mpi
+    --resume RESULTS.jsonl          one line a job that is done, written at once; what is in it already is not done again
+
+Workers have this package installed and see the same files. Both engines are used through `concurrent.futures`. A worker that dies loses the
+job that it had, which dask gives to another one; after three workers died of it the job has failed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from xla_emitters.errors import ToolError, UsageError
+from xla_emitters.extras import install_command
+from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.workers import Done, Job
+
+FORMS = "dask://HOST:PORT, or mpi"
+
+
+def executor_named(name: str) -> AbstractContextManager[Executor]:
+    """The executor that `--executor` names. raises UsageError for another name, ToolError where the engine is not there"""
+    if name == "mpi":
+        try:
+            return import_module("mpi4py.futures").MPIPoolExecutor()
+        except (ImportError, RuntimeError) as error:
+            raise ToolError(
+                f"MPI is not here ({error})", stage="executor", help=install_command(extras="mpi")
+            ) from error
+    if not name.startswith("dask://") or not name[7:]:
+        raise UsageError(f"no executor '{name}'", stage="executor", help=FORMS)
+    return _dask(name[7:])
+
+
+@contextmanager
+def _dask(address: str) -> Generator[Executor]:
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError as error:
+        raise ToolError(
+            f"dask.distributed is not here ({error})", stage="executor", help=install_command(extras="cluster")
+        ) from error
+    try:
+        client = distributed.Client(f"tcp://{address}", timeout="30s")
+    except (OSError, ValueError) as error:
+        raise ToolError(f"no scheduler of dask at {address} ({error})", stage="executor") from error
+    with client:
+        yield client.get_executor(pure=False)
+
+
+def run_on(
+    executor: AbstractContextManager[Executor],
+    jobs: Sequence[Job],
+    said: Callable[[str, int], str],
+    done: Callable[[Done], object] = lambda done: None,
+) -> Iterator[Done]:
+    """Yields the outcome of each job, in their order.
+
+    said  as for `run_jobs`
+    done  is called for each outcome as soon as it is there, in any order, from another thread
+    """
+    with executor as pool:
+        futures = [pool.submit(job.work) for job in jobs]
+        for job, future in zip(jobs, futures, strict=True):
+            future.add_done_callback(lambda ended, job=job: done(_outcome(job, ended)))
+        for number, (job, future) in enumerate(zip(jobs, futures, strict=True)):
+            with progress(said(job.name, len(jobs) - number - 1)):
+                outcome = _outcome(job, future)
+            yield outcome
+
+
+def _outcome(job: Job, future: Any) -> Done:
+    try:
+        return Done(job.name, future.result())
+    except Exception as error:  # of the engine: the worker died, or was lost
+        return Done(job.name, None, f"{type(error).__name__}: {error}")
+
+
+class Kept:
+    """Lines of a file of results, by a key of what they depend on.
+
+    raises  UsageError for a file that holds something else
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._held = Path(path), dict[str, Any]()
+        try:
+            lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}", stage="resume") from error
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                self._held[row["key"]] = row["result"]
+            except (ValueError, KeyError, TypeError):
+                if number < len(lines):  # the last line may have been cut off
+                    raise UsageError(f"{path}:{number} is no result of an earlier run", stage="resume") from None
+
+    def get(self, key: str) -> Any:
+        """The result kept under a key, or None."""
+        return self._held.get(key)
+
+    def put(self, key: str, result: Any) -> None:
+        """Appends one. raises UsageError where the file cannot be written"""
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps({'key': key, 'result': result})}\n")
+        except OSError as error:
+            raise UsageError(f"cannot write {self._path}: {error.strerror}", stage="resume") from error
