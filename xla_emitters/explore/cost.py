@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.hlo.computation import FusionOp
@@ -22,9 +21,10 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dtypes import Array
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
-from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.explore.compile import examined
+from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
-from xla_emitters.pipelines.options import TRITON, CompileOptions
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.pricing.calls import COPY, WITHOUT_WORK, CallCost, price_call, price_copy
@@ -38,9 +38,6 @@ from xla_emitters.program import Compiled, LibraryCall, Program
 from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.texts.units import microseconds
-
-if TYPE_CHECKING:
-    pass
 
 STAGE = EXECUTABLE_STAGES[-1]
 MOVES_AGAIN = 1.2
@@ -153,53 +150,34 @@ def cost(
     source: str | Path | Program | ModuleOp,
     *,
     targets: Sequence[str] = (DEFAULT_DEVICE,),
-    fusion: str | None = None,
-    hero_rules: str = "current",
-    triton: str = TRITON[0],
-    pipeline: tuple[ModulePass, ...] | None = None,
     sizes: Mapping[str, int] | None = None,
-    tune: str = "",
     compared: bool = False,
-    pass_options: tuple[tuple[str, str, Any], ...] = (),
     data: Mapping[int, Array] | None = None,
+    **compiling: Unpack[CompileKeywords],
 ) -> CostReport:
     """The cost of every kernel and library call.
 
-    source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program, of which the source is used
+    source   path or text of HLO or StableHLO, a module that was read, or a compiled program, of which the source is used
     targets  devices or architectures
-    fusion   only the kernels of this fusion instruction
-    hero_rules, triton, pipeline, tune, pass_options  as in `CompileOptions`; a compiled program keeps its own
     sizes    for a program with unknown sizes: those at which its launches are priced
     data     for HLO: number of a parameter -> its array, where that decides what is read (indices); others are drawn
     compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
+    compiling  the fields of `CompileOptions`, for HLO; a compiled program in StableHLO keeps its own
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
     if not targets:
         raise UsageError("no target is given", stage="cost")
-    if isinstance(source, Program) and not isinstance(source.compilation, Compiled):
-        return CostReport(source.name, tuple(_cost_at(source, target, sizes or {}) for target in targets))
+    subject, compiling = examined(source, compiling)
+    if isinstance(subject, Program):
+        return CostReport(subject.name, tuple(_cost_at(subject, target, sizes or {}) for target in targets))
     if sizes:
         raise UsageError("sizes are for programs; those of HLO text are known", stage="cost")
-    if isinstance(source, Program):
-        source, fusion = source.hlo, fusion or source.fusion
-    module = source if isinstance(source, ModuleOp) else read_module(source)
-    options = [
-        CompileOptions(
-            target=target,
-            fusion=fusion,
-            hero_rules=hero_rules,
-            triton=triton,
-            record="none",
-            pipeline=pipeline,
-            tune=tune,
-            pass_options=pass_options,
-        )
-        for target in targets
-    ]
-    found = [
-        _compared(module, each, data) if compared and pipeline is None else _cost_of(module, each, data)
-        for each in options
-    ]
+    found = list[tuple[str, ProgramCost]]()
+    for target in targets:
+        given: CompileKeywords = {**compiling, "target": target, "stage": "ptx", "record": "none"}
+        options = CompileOptions(**given)
+        priced = _compared if compared and options.pipeline is None else _cost_of
+        found.append(priced(subject, options, data))
     return CostReport(found[0][0], tuple(each for _, each in found))
 
 

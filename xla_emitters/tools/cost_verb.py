@@ -85,18 +85,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         program, sizes = read_module(given.source), None
     with progress(f"pricing {options.file}"):
-        report = cost(
-            program,
-            sizes=sizes,
-            targets=targets,
-            fusion=how.fusion,
-            hero_rules=how.hero_rules,
-            triton=how.triton,
-            pipeline=how.pipeline,
-            pass_options=how.pass_options,
-            tune=how.tune,
-            compared=True,
-        )
+        report = cost(program, sizes=sizes, targets=targets, compared=True, **how.as_keywords())
     if options.by == "source":
         print(_by_source(report, program, sizes, as_json=options.json))
     else:

@@ -139,16 +139,7 @@ def module_index(
     costs = None
     if how.stage == "sass":
         with progress(f"pricing {file}"):
-            priced = cost(
-                module,
-                targets=[how.target],
-                fusion=how.fusion,
-                hero_rules=how.hero_rules,
-                triton=how.triton,
-                pipeline=how.pipeline,
-                pass_options=how.pass_options,
-                tune=how.tune,
-            )
+            priced = cost(module, targets=[how.target], **replace(how, line_info=False, verify=False).as_keywords())
         costs = costs_of(priced)
     return program_data(program, chunks, verdict=verdict, costs=costs)
 
