@@ -46,9 +46,8 @@ $(STAMP): pyproject.toml
 	  else echo "error: $(PYTHON) has no venv module: apt-get install python3-venv" >&2; exit 4; fi; }
 	@echo "installing Python packages into $(VENV)"
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[ptxas]'
-	@# Bytecode, and the code of dataclasses (tools/cold_start.py): the first command does not wait for them, wherever it may write.
+	@# Bytecode: the first command does not wait for it, wherever it may write.
 	@$(BIN)/python -m compileall -q xla_emitters
-	@for file in gelu.hlo softmax.mlir; do PYTHONDONTWRITEBYTECODE= $(BIN)/xla-emitters explain examples/$$file >/dev/null || exit 1; done
 	@touch $@
 
 # What only tests, documentation and the notebook need comes later: the first run waits for less.
@@ -165,7 +164,7 @@ compile-time: install  ## warm compile time over the corpus against the real XLA
 
 NAME ?= prices
 
-lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows)
+lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one
 	@$(BIN)/python -m lab.$(NAME)
 
 GPU_OUT ?= build/gpu-out

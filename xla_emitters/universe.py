@@ -43,12 +43,12 @@ def _for_xdsls_ops(factory: Callable[[], type[ModulePass]]) -> type[ModulePass]:
     """The pass for IR that xDSL read: its ops become ours first."""
     from xla_emitters.dialects.completion import adopt_all
 
-    own = factory()
+    own: Any = factory()
 
     class Pass(own):
         def apply(self, ctx: Context, op: ModuleOp) -> None:
             adopt_all(op)
-            super().apply(ctx, op)
+            own.apply(self, ctx, op)
 
     Pass.__doc__, Pass.__module__ = own.__doc__, own.__module__
     return Pass

@@ -18,9 +18,9 @@ from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import tensor_of
 from xla_emitters.dialects.mlir import arith, func, memref
 from xla_emitters.shapes import Size, parse_size

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -40,7 +39,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import SIZES, declared_sizes, sizes_attribute
 from xla_emitters.buffers.index_code import IndexCode, Number
@@ -62,8 +60,10 @@ from xla_emitters.dialects.hlo.library_calls import communication
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, buffer_type, tensor_of
 from xla_emitters.dialects.mlir import arith, func, memref
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.sizes import SizeNames, sizes_of
 
@@ -98,7 +98,7 @@ def _function(entry: ComputationOp, names: SizeNames) -> func.FuncOp:
         values[parameter.result] = [next(arguments) for _ in leaves]
         for leaf in values[parameter.result]:
             leaf.name_hint = parameter.result.name_hint
-    code = IndexCode(Builder(InsertPoint.at_end(block)), entry.location)
+    code = IndexCode(QuickBuilder(InsertPoint.at_end(block)), entry.location)
     donated = [is_donated(parameter) for parameter in parameters for _ in leaf_types(parameter.result.type)]
     owned = [argument for argument, is_own in zip(block.args, donated, strict=True) if is_own]
     body = _Body(entry, code, values, names, owned)
@@ -363,7 +363,7 @@ class _Body:
         leaves = iter([*block.args, *captured])
         for parameter in computation.parameters:
             values[parameter.result] = [next(leaves) for _ in _arrays(parameter, parameter.result.type)]
-        builder = Builder(InsertPoint.at_end(block))
+        builder = QuickBuilder(InsertPoint.at_end(block))
         end(_Body(computation, self.code.inside(builder), values, self.names, owned=block.args if owns else ()))
         return Region(block)
 

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
@@ -41,6 +40,7 @@ from xla_emitters.buffers.tiled_transposes import LEAST_TILED, TILES, tiled_tran
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dialects.mlir import arith, memref, scf
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.shapes import mod
@@ -104,7 +104,7 @@ class _Choice:
         self.sizes = BufferSizes()
         self.parts = [Part(op) for op in fusion.body.block.ops if isinstance(op, BufferOp)]
         self.group = Group(self.parts, self.sizes)
-        self.code = IndexCode(Builder(InsertPoint.before(fusion)), fusion.location)
+        self.code = IndexCode(QuickBuilder(InsertPoint.before(fusion)), fusion.location)
 
     def size(self, buffer: SSAValue, dim: int) -> Number:
         """The size of a buffer: the value that it was allocated with, or a `memref.dim`."""

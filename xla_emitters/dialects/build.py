@@ -21,10 +21,12 @@ from xdsl.builder import Builder
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 
@@ -35,7 +37,7 @@ NestBody: TypeAlias = Callable[[Builder, Sequence[SSAValue], Sequence[SSAValue]]
 def constant_index(builder: Builder, value: int) -> SSAValue:
     """`arith.constant value : index`; each value occurs once among the constants at the start of its block."""
     at = builder.insertion_point
-    wanted = IntegerAttr(value, INDEX)
+    wanted = integer(value, INDEX)
     op = at.block.first_op
     while isinstance(op, arith.ConstantOp) and op is not at.insert_before:
         if op.value == wanted:
@@ -169,7 +171,7 @@ def _guarded(
 
 def builder_inside(builder: Builder, block: Block) -> Builder:
     """A builder at the end of `block` that tells `builder`'s listeners."""
-    made = Builder(InsertPoint.at_end(block))
+    made = QuickBuilder(InsertPoint.at_end(block))
     made.extend_from_listener(builder)
     return made
 
@@ -184,12 +186,12 @@ def clamp_index(builder: Builder, value: SSAValue, high: int, *, is_unsigned: bo
     """
     if high <= 0:
         return constant_index(builder, 0)
-    integer = value.type
-    if isa(integer, IntegerType) and integer.bitwidth > 32:
-        most = builder.insert(arith.ConstantOp(IntegerAttr(high, integer)))
+    wide = value.type
+    if isa(wide, IntegerType) and wide.bitwidth > 32:
+        most = builder.insert(arith.ConstantOp(integer(high, wide)))
         clamped = builder.insert((arith.MinUIOp if is_unsigned else arith.MinSIOp)(value, most.result)).result
         if not is_unsigned:
-            least = builder.insert(arith.ConstantOp(IntegerAttr(0, integer)))
+            least = builder.insert(arith.ConstantOp(integer(0, wide)))
             clamped = builder.insert(arith.MaxSIOp(clamped, least.result)).result
         return builder.insert(arith.IndexCastOp(clamped, INDEX)).result
     if not isinstance(value.type, IndexType):

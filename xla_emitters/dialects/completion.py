@@ -19,15 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from inspect import getclosurevars
 from types import FunctionType, new_class
 from typing import Any, TypeVar, cast
 
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, OperandDef, OptPropertyDef, ResultDef
-from xdsl.irdl.operations import OpDef, get_accessors_from_op_def
+from xdsl.irdl.operations import BaseAccessor, OpDef, get_accessors_from_op_def
+
+from xla_emitters.dialects.quick_op import quick_accessors, quick_ops
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
+AdoptedT = TypeVar("AdoptedT", bound=Operation)
 
 _OWN: dict[type[Operation], type[Operation]] = {}
 """xDSL's class of an op -> ours, of the dialects that are loaded."""
@@ -63,6 +67,7 @@ def completed(cls: type[OpT]) -> type[OpT]:
     for name in ("get_irdl_definition", "verify_", "parse", "print", *types, *stated.accessor_names):
         if name in made:
             setattr(cls, name, made[name])
+    quick_accessors(cls)
     return cls
 
 
@@ -76,7 +81,9 @@ def fields_of(name: str, fields: dict[str, Any]) -> Callable[[dict[str, Any]], N
 
 
 def _is_field(name: str, value: object) -> bool:
-    return not name.startswith("__") and not isinstance(value, FunctionType | classmethod | staticmethod | property)
+    return not name.startswith("__") and not isinstance(
+        value, FunctionType | classmethod | staticmethod | property | BaseAccessor
+    )
 
 
 def _check_of(op: type[IRDLOperation]) -> Callable[[Any], None] | None:
@@ -97,15 +104,24 @@ def dialect_of(
     ops: Sequence[type[Operation]] = (),
     attributes: Sequence[type[Attribute]] = (),
     interfaces: Any = None,
+    *,
+    names: dict[str, Any] | None = None,
 ) -> Dialect:
     """xDSL's dialect, with `ops` and `attributes` added, or in place of those of the same name.
 
     interfaces  in place of xDSL's, which are kept by default
+    names       of the module: xDSL's other ops are replaced by quick subclasses, in the dialect and here
     """
     by_name = {op.name: op for op in ops}
+    if names is not None:
+        made = quick_ops(op for op in xdsls.operations if op.name not in by_name)
+        names.update(made)
+        ops = [*ops, *made.values()]
+        by_name |= {op.name: op for op in made.values()}
     for op in xdsls.operations:
         if (ours := by_name.get(op.name)) is not None and issubclass(ours, op):
             _OWN[op] = ours
+            _adopt_what_is_made(ours, op)
     named = {attribute.name for attribute in attributes}
     return Dialect(
         xdsls.name,
@@ -115,20 +131,42 @@ def dialect_of(
     )
 
 
+def _adopt_what_is_made(ours: type[Operation], xdsls: type[Operation]) -> None:
+    """Functions of xDSL's class that name it make one of its class: `memref.DeallocOp.get(%m)`. Called by ours they make one of ours."""
+    for name, member in vars(xdsls).items():
+        if name == "parse" or name in vars(ours) or not isinstance(member, staticmethod | classmethod):
+            continue
+        made = cast("staticmethod[..., Any] | classmethod[Any, ..., Any]", member)
+        if isinstance(made.__func__, FunctionType) and xdsls.__name__ in made.__func__.__code__.co_names:
+            setattr(ours, name, _adopting(made))
+
+
+def _adopting(member: staticmethod[..., Any] | classmethod[Any, ..., Any]) -> Any:
+    own = member.__func__
+
+    @wraps(own)
+    def make(*given: Any, **named: Any) -> Any:
+        return adopt(own(*given, **named))
+
+    return staticmethod(make) if isinstance(member, staticmethod) else classmethod(make)
+
+
 def own_class(op_type: type[Operation]) -> type[Operation] | None:
     """Our class in place of xDSL's `op_type`; None if xDSL's is used as it is, or is not xDSL's."""
     return _OWN.get(op_type)
 
 
-def adopt(op: Operation) -> None:
+def adopt(op: AdoptedT) -> AdoptedT:
     """Makes an op of xDSL's class one of ours, if there is one. The object stays the same, and so do its results and uses."""
     if (ours := _OWN.get(type(op))) is None:
-        return
-    op.__class__ = ours
+        return op
+    as_any: Any = op
+    as_any.__class__ = ours
     assert isinstance(op, IRDLOperation)
     for name, found in op.get_irdl_definition().properties.items():
         if found.default_value is not None and not isinstance(found, OptPropertyDef):
             op.properties.setdefault(name, found.default_value)
+    return op
 
 
 def adopt_all(module: Operation) -> None:

@@ -15,23 +15,21 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from threading import local
-from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
-from xdsl.parser import Parser
+from xdsl.ir import Dialect, Operation
 from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.collector import collector_at_rest
-from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, Line, RepeatedText, keep, line_at
+from xla_emitters.dialects.parser import IRParser
+from xla_emitters.dialects.repeated_text import RepeatedText
 from xla_emitters.dialects.unknown_ops import help_for
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, WRITTEN, verify_ir
 from xla_emitters.errors import ParseError, Place, VerifyError
 
 DialectFactory = Callable[[], Dialect]
-_T = TypeVar("_T")
 
 
 def _factory(module: str, name: str) -> DialectFactory:
@@ -56,6 +54,7 @@ REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
     for name in (
         "affine",
         "arith",
+        "builtin",
         "cf",
         "complex",
         "dlti",
@@ -109,70 +108,6 @@ def context_of_thread() -> Context:
 # ---- text to IR -------------------------------------------------------------------------------------------------------------------------
 
 
-class _PlacedParser(Parser):
-    """Records where each op begins. What its context has read before is not parsed again."""
-
-    def __init__(self, context: Context, text: str, name: str):
-        super().__init__(context, text, name)
-        self.starts: dict[Operation, int] = {}
-        self.start = 0
-        self._text = text
-        self._read = context.read if isinstance(context, ReadingContext) else RepeatedText()
-
-    def parse_operation(self) -> Operation:
-        self.start = start = self.pos
-        line = line_at(self._text, start)
-        op = self._repeated(line) if line else None
-        if op is None:
-            op = super().parse_operation()
-            if line and self.pos == line.end:
-                self._read.keep_line(line, op, self.ssa_values)
-        self.starts[op] = start
-        return op
-
-    def parse_optional_type(self) -> TypeAttribute | None:
-        return self._once(TYPE, self._read.types, super().parse_optional_type)
-
-    def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
-        return dict(self._once(DICTIONARY, self._read.dictionaries, super().parse_optional_dictionary_attr_dict))
-
-    def undefined(self) -> tuple[str, tuple[int, int]] | None:
-        """A value that was used and never defined, and where its use is in the text; None if there is none."""
-        for name, references in self.forward_ssa_references.items():
-            for use in (use for value in references.values() for use in value.uses):
-                written = re.compile(rf"%{re.escape(name)}(?![\w$.-])")
-                if (found := written.search(self._text, self.starts.get(use.operation, 0))) is not None:
-                    return found[0], found.span()
-        return None
-
-    def _repeated(self, line: Line) -> Operation | None:
-        """The op of a line that was read before; goes on to the next line."""
-        if (op := self._read.op(line, self.ssa_values)) is None:
-            return None
-        if line.result is not None:
-            self._register_ssa_definition(line.result, op.results, self._current_token.span)
-        self._go_on_at(line.end)
-        return op
-
-    def _once(self, expression: re.Pattern[str], kept: dict[str, _T], parse: Callable[[], _T]) -> _T:
-        """What the text here stands for: parsed, or known if `expression` matches it and it was read before."""
-        start = self.pos
-        if (found := expression.match(self._text, start)) is None:
-            return parse()
-        if (known := kept.get(found[0])) is not None:
-            self._go_on_at(found.end())
-            return known
-        value = parse()
-        if self._text[start : self.pos].rstrip() == found[0]:
-            keep(kept, found[0], value)
-        return value
-
-    def _go_on_at(self, position: int) -> None:
-        state = self._parser_state
-        state.lexer.pos = position
-        state.current_token = state.lexer.lex()
-
-
 @collector_at_rest()
 def parse_ir(
     text: str | bytes,
@@ -197,7 +132,7 @@ def parse_ir(
     parser = None
     try:
         context = context or (make_context(allow_unregistered=True) if allow_unregistered else context_of_thread())
-        parser = _PlacedParser(context, text, name)
+        parser = IRParser(context, text, name, context.read if isinstance(context, ReadingContext) else None)
         module = parser.parse_module()
     except xdsl_errors.ParseError as error:
         message, place, help = error.msg.strip(), _place(text, name, error.span.start, error.span.end), ""

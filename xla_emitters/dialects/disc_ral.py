@@ -34,9 +34,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -48,6 +46,8 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.program.ral_name import RalName
 
@@ -71,8 +71,8 @@ MARKER = "gpu_mem_marker_"
 """Prefix of the names of functions that mark buffers of a GPU."""
 
 
-@irdl_op_definition
-class StreamOp(IRDLOperation):
+@op_definition
+class StreamOp(QuickOp):
     """The stream of a context."""
 
     name = "disc_ral.stream"
@@ -86,8 +86,8 @@ class StreamOp(IRDLOperation):
         super().__init__(operands=[context], result_types=[STREAM])
 
 
-@irdl_op_definition
-class RecvInputOp(IRDLOperation):
+@op_definition
+class RecvInputOp(QuickOp):
     """An argument of the call."""
 
     name = "disc_ral.recv_input"
@@ -102,8 +102,8 @@ class RecvInputOp(IRDLOperation):
         super().__init__(operands=[context], properties={"number": IntegerAttr(number, i64)}, result_types=[ir_type])
 
 
-@irdl_op_definition
-class SendOutputOp(IRDLOperation):
+@op_definition
+class SendOutputOp(QuickOp):
     """Makes a buffer a result of the call; its reference goes to the caller."""
 
     name = "disc_ral.send_output"
@@ -118,8 +118,8 @@ class SendOutputOp(IRDLOperation):
         super().__init__(operands=[context, buffer], properties={"number": IntegerAttr(number, i64)})
 
 
-@irdl_op_definition
-class DispatchOp(IRDLOperation):
+@op_definition
+class DispatchOp(QuickOp):
     """Calls a function of the runtime by name."""
 
     name = "disc_ral.dispatch"

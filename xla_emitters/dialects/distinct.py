@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 class DistinctAttr(ParametrizedAttribute, BuiltinAttribute):
     """`distinct[1]<"a">`: an attribute that equals no other, not even one of the same content. Within a text the number identifies it.
 
-    xDSL's parser calls this for the word `distinct` (`behaviour.py`).
+    `parser.py` calls this for the word `distinct`.
     """
 
     name = "builtin.distinct"

@@ -18,6 +18,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from xla_emitters.dialects.completion import own_class
 from xla_emitters.dialects.context import DIALECTS, op_named
 
 _Value = tuple[int, Attribute, str | None]
@@ -52,7 +53,7 @@ class _Packer:
         self.numbers: dict[SSAValue, int] = {}
 
     def op(self, op: Operation, blocks: dict[Block, int]) -> _Op:
-        if op.name.partition(".")[0] not in DIALECTS or type(op) is not op_named(op.name):
+        if op.name.partition(".")[0] not in DIALECTS or (own_class(type(op)) or type(op)) is not op_named(op.name):
             raise ValueError(f"{op.name} is not found by its name")
         return (
             op.name,

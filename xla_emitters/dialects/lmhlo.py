@@ -44,9 +44,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     OptPropertyDef,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -69,11 +67,13 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS, collectives
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 SEGMENTS = AttrSizedOperandSegments.attribute_name
 DONATED = "disc.donated"
@@ -110,7 +110,7 @@ class BufferEffects(MemoryEffect):
         return reads | (writes or {EffectInstance(MemoryEffectKind.WRITE)})
 
 
-class BufferOp(IRDLOperation):
+class BufferOp(QuickOp):
     """An op that writes the value of an `hlo` op into buffers."""
 
     HLO: ClassVar[type[HloOp]]
@@ -213,7 +213,7 @@ def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
     for name, definition in hlo.get_irdl_definition().properties.items():
         make = opt_prop_def if isinstance(definition, OptPropertyDef) else prop_def
         fields[f"{name}_property"] = make(definition.constr, prop_name=name)
-    return irdl_op_definition(type(hlo.__name__, (BufferOp,), fields))
+    return op_definition(type(hlo.__name__, (BufferOp,), fields))
 
 
 # Opcodes without a version on buffers: the structure around instructions, and those that the head excludes.
@@ -236,8 +236,8 @@ BUFFER_OPS: dict[str, type[BufferOp]] = {
 # ---------------------------------------------------------------------------------------------------- regions of buffers
 
 
-@irdl_op_definition
-class FusionOp(IRDLOperation):
+@op_definition
+class FusionOp(QuickOp):
     """Buffer ops that become one kernel.
 
     fusion_name  names the kernel
@@ -252,8 +252,8 @@ class FusionOp(IRDLOperation):
     traits = traits_def(RecursiveMemoryEffect())
 
 
-@irdl_op_definition
-class WhileOp(IRDLOperation):
+@op_definition
+class WhileOp(QuickOp):
     """Runs the body while the condition holds; see the file's head for the ownership of carried buffers."""
 
     name = "lmhlo.while"
@@ -276,8 +276,8 @@ class WhileOp(IRDLOperation):
         _verify_yield(self.body, types)
 
 
-@irdl_op_definition
-class CaseOp(IRDLOperation):
+@op_definition
+class CaseOp(QuickOp):
     """Runs the branch with the number in the selector, else the last one; returns the values that it yields."""
 
     name = "lmhlo.case"
@@ -301,8 +301,8 @@ def _verify_yield(region: Region, types: Sequence[Attribute]) -> None:
         raise VerifyException(f"the region ends in lmhlo.terminator with ({shown})")
 
 
-@irdl_op_definition
-class ConditionOp(IRDLOperation):
+@op_definition
+class ConditionOp(QuickOp):
     """Ends the condition of a loop: whether the body is to run."""
 
     name = "lmhlo.condition"
@@ -312,8 +312,8 @@ class ConditionOp(IRDLOperation):
     assembly_format = "$holds attr-dict"
 
 
-@irdl_op_definition
-class TerminatorOp(IRDLOperation):
+@op_definition
+class TerminatorOp(QuickOp):
     """Ends a region of buffer ops and yields buffers."""
 
     name = "lmhlo.terminator"
@@ -323,8 +323,8 @@ class TerminatorOp(IRDLOperation):
     assembly_format = "($values^ `:` type($values))? attr-dict"
 
 
-@irdl_op_definition
-class IncRefOp(IRDLOperation):
+@op_definition
+class IncRefOp(QuickOp):
     """A second name of a buffer, in another shape with equally many elements, with its own reference: each name is freed separately."""
 
     name = "lmhlo.inc_ref"
@@ -343,8 +343,8 @@ class IncRefOp(IRDLOperation):
             raise VerifyException("a second name has one size for each '?' of its type")
 
 
-@irdl_op_definition
-class WatchOp(IRDLOperation):
+@op_definition
+class WatchOp(QuickOp):
     """Passes buffers and numbers to a function that watches a run of the program; it writes none of them.
 
     number  identifies the place to that function

@@ -18,11 +18,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     FloatAttr,
     FunctionType,
     IndexType,
@@ -37,8 +38,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.float_bits import hexadecimal, print_dense
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 
 Spelling: TypeAlias = Literal["seed", "upstream"]
@@ -239,6 +241,10 @@ class KernelPrinter(Printer):
             outer, self._written = self._written, []
             if isinstance(attribute, IndexingMapAttr):
                 self._print_map(attribute)
+            elif type(attribute) is DenseIntOrFPElementsAttr:
+                dense: DenseIntOrFPElementsAttr[Any] = attribute
+                print_dense(self, dense)
+                self._written += [" : ", self._text_of(dense.get_type())]
             else:
                 super().print_attribute(attribute)
             text = "".join(self._written)
@@ -281,7 +287,7 @@ class KernelPrinter(Printer):
         if isfinite(value):
             super().print_float(value, type)
         else:
-            self._written.append(f"0x{type.pack((value,))[::-1].hex().upper()}")
+            self._written.append(hexadecimal(value, type))
 
     # ---- values -------------------------------------------------------------------------------------------------------------------
 
@@ -368,7 +374,7 @@ class KernelPrinter(Printer):
             self._written.append(self._known[op].text)
         else:
             self._print_op(op)
-        if op.has_trait(IsolatedFromAbove):
+        if not op.results and op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
             parts[op] = "".join(self._written[start:])
 
     def _print_op(self, op: Operation) -> None:

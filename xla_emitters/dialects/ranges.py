@@ -15,6 +15,7 @@ from xdsl.dialects import scf as stock_scf
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.indexing import Interval
 
@@ -38,7 +39,7 @@ class KnowsRanges(Operation, ABC):
 
 def range_attr(lower: int, upper: int) -> ArrayAttr[Attribute]:
     """`[lower : index, upper : index]`"""
-    return ArrayAttr([IntegerAttr(lower, _INDEX), IntegerAttr(upper, _INDEX)])
+    return ArrayAttr([integer(lower, _INDEX), integer(upper, _INDEX)])
 
 
 def interval_of(attribute: Attribute | None) -> Interval | None:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.convert import Inserter
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp

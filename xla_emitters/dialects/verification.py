@@ -24,8 +24,8 @@ from xdsl.traits import (
     SymbolUserOpInterface,
 )
 from xdsl.utils import exceptions as xdsl_errors
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import Place, VerifyError
 
 # Exceptions that xDSL's parser, verifiers and attribute constructors raise on wrong input, besides its ParseError, without a common base.

@@ -18,6 +18,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
+from xla_emitters.dialects.completion import adopt_all
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import written_at
 from xla_emitters.dialects.verification import verify_ir
@@ -34,7 +35,7 @@ from xla_emitters.fusions.refusals import has_code, refuse_unsupported
 from xla_emitters.fusions.scatters import arrays_in_place
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double
+from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double, registered
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
 
@@ -154,6 +155,8 @@ def emit_fusion(
         module = emitter.emit(view, device)
     if is_outside(type(emitter)):
         _verify(emitter, module)
+    elif registered():
+        adopt_all(module)  # a plugin's code of one op may build xDSL's
     return module
 
 
@@ -166,6 +169,7 @@ def _verify(emitter: Emitter, module: Any) -> None:
     what = f"emitter '{emitter.name}'"
     if not isinstance(module, ModuleOp):
         raise fault(type(emitter), what, f"emit returned {type(module).__name__}, not a module")
+    adopt_all(module)
     try:
         verify_ir(module)
         launch_of(module)

@@ -33,6 +33,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
+from xla_emitters.dialects.mlir import builtin as quick_builtin
 from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dialects.mlir.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
@@ -112,7 +113,7 @@ def argument_attributes(argument: Argument) -> DictionaryAttr:
 def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func.FuncOp]) -> ModuleOp:
     """The kernel module: the entry, then the functions that it calls. Its data layout gives the width of an index."""
     ops: list[Operation] = [entry, *functions]
-    module = ModuleOp(ops, data_layout(view))
+    module = quick_builtin.ModuleOp(ops, data_layout(view))
     module.location = view.location
     return module
 

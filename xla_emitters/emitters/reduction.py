@@ -30,7 +30,6 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, VectorTy
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
@@ -38,6 +37,7 @@ from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import as_array, default_order, dims_of, leaf_types, minor_to_major
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.xla_gpu import (
     AllocateSharedOp,

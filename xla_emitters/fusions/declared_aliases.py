@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
@@ -24,6 +23,7 @@ from xla_emitters.dialects.hlo.computation import (
     enclosing_module,
 )
 from xla_emitters.dialects.hlo.types import AliasAttr, leaf_types, tuple_types
+from xla_emitters.dialects.isa import isa
 from xla_emitters.fusions.overwrites import is_callers, is_last_use
 
 

@@ -13,11 +13,11 @@ from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.fusions.view import STITCHED, FusionView
 
 LOOP, INITIAL = 1, 1

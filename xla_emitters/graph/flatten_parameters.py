@@ -18,10 +18,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TupleType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.types import AliasAttr
+from xla_emitters.dialects.isa import isa
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.fusion_parts import rename
 from xla_emitters.rewrite.kernel_pass import KernelPass

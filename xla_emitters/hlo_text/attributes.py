@@ -24,12 +24,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 from xdsl.irdl import OptPropertyDef
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, integer_array
 from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
+from xla_emitters.dialects.isa import isa
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import literal_text, parse_literal

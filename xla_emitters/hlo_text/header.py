@@ -16,11 +16,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import RuleBroken
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import AliasAttr, same_shape, type_at, type_text
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import TokenKind

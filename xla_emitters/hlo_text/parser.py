@@ -41,7 +41,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
@@ -56,6 +55,8 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import TokenType, dims_of, is_array, same_shape, tuple_types, type_text
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir import builtin as quick_builtin
 from xla_emitters.errors import SHOWN, ParseError, Place, VerifyError
 from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
 from xla_emitters.hlo_text.cursor import Cursor
@@ -175,7 +176,7 @@ class _ModuleParser:
         entry = entry or list(self.computations.values())[-1]
         entry.set_entry(is_fusion=is_fusion)
         name = name or f"module_{entry.sym_name.data}"
-        module = ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
+        module = quick_builtin.ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
         module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))
         if not self.errors:
             try:

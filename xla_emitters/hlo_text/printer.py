@@ -17,7 +17,6 @@ from functools import cache
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp
@@ -26,6 +25,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.control_ops import CAPTURES
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReshapeOp
 from xla_emitters.dialects.hlo.types import AliasAttr, type_text
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
 from xla_emitters.hlo_text.attributes import COMMON, SYNTAX, attributes_of
 from xla_emitters.hlo_text.literals import literal_text

@@ -34,14 +34,15 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr, i1, i8, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import BlockInsertPoint, InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT, integers
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp, rows
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of
 from xla_emitters.dialects.mlir import arith, cf, func, llvm, memref
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.host.call_context import context_field, word_at
@@ -320,7 +321,7 @@ def _launch(d: _Direct, op: DispatchOp) -> str | None:
 
     if has_scratch:
         # Freed behind the op on both paths.
-        d.call(Builder(InsertPoint.after(op)), "ral_free", scratch)
+        d.call(QuickBuilder(InsertPoint.after(op)), "ral_free", scratch)
     d.where(holds, launch)
     return None
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.dialects.mlir import arith, gpu
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.host.contexts import context_of, stream_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -37,10 +37,10 @@ class DiscGpuLaunchFuncToRalPass(KernelPass):
         for launch in [found for found in op.walk() if isinstance(found, gpu.LaunchFuncOp)]:
             if launch.asyncToken is not None or launch.clusterSizeX is not None:
                 raise self.refuse(launch, "a launch in clusters, or one that returns a token")
-            builder = Builder(InsertPoint.before(launch))
+            builder = QuickBuilder(InsertPoint.before(launch))
             shared = launch.dynamicSharedMemorySize
             if shared is None:
-                shared = builder.insert(arith.ConstantOp.from_int_and_width(0, 32)).result
+                shared = builder.insert(arith.ConstantOp(IntegerAttr(0, 32))).result
             sizes = (launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ)
             sizes += (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)
             arguments = [context_of(launch), stream_of(launch), *sizes, shared, *launch.kernelOperands]

@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.disc_ral import ContextType, StreamOp, StreamType
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import arith, func, llvm, memref
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.host.memref_descriptors import (
     HEAD,
@@ -89,7 +90,7 @@ def lowered(ir_type: Attribute) -> Attribute:
 
 
 def _retype_arguments(block: Block) -> None:
-    builder = Builder(InsertPoint.at_start(block))
+    builder = QuickBuilder(InsertPoint.at_start(block))
     for argument in block.args:
         before = argument.type
         if (wanted := lowered(before)) == before:

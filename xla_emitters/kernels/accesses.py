@@ -26,12 +26,12 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.ranges import constant_of, range_of_value
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
 

@@ -34,7 +34,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.kernels.accesses import (
     Buffer,
     TensorAccess,

@@ -34,8 +34,8 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import func, gpu, llvm, nvvm
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp as GpuFuncOp
 from xla_emitters.dialects.mlir.scf import ForallOp

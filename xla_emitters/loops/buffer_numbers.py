@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.builder import Builder
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -23,6 +22,7 @@ from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dialects.mlir import memref
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.shapes import Size
@@ -32,7 +32,7 @@ class CpuCode(IndexCode):
     """Builder of arithmetic before a fusion, with CSE."""
 
     def __init__(self, fusion: FusionOp) -> None:
-        super().__init__(Builder(InsertPoint.before(fusion)), fusion.location)
+        super().__init__(QuickBuilder(InsertPoint.before(fusion)), fusion.location)
         self._made = dict[tuple[object, ...], SSAValue]()
 
     def insert(self, op: Operation) -> SSAValue:

@@ -35,7 +35,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -45,6 +44,7 @@ from xla_emitters.dialects.hlo.placement import GPU
 from xla_emitters.dialects.lmhlo import BufferOp, buffer_type, tensor_of
 from xla_emitters.dialects.mlir import arith, gpu, memref
 from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import Kind
 from xla_emitters.loops.combine import (
     Reducer,
@@ -500,7 +500,7 @@ def _partial_buffers(fusion: FusionLoops, reducer: Reducer, tiles: Tiles) -> lis
         buffer.name_hint = "partials"
         free = memref.DeallocOp.get(buffer)
         free.location = fusion.op.location
-        Builder(InsertPoint.after(fusion.op)).insert(free)
+        QuickBuilder(InsertPoint.after(fusion.op)).insert(free)
         found.append(buffer)
     return found
 

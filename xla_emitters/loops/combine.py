@@ -22,7 +22,6 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr, i8
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import integers
@@ -30,6 +29,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, find_computatio
 from xla_emitters.dialects.hlo.convert import constant, emit_convert
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dtypes import DType, Kind, dtype

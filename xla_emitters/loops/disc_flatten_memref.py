@@ -28,13 +28,14 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import arith, memref, scf, vector
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -64,7 +65,7 @@ class _Flattening:
         self.owner = owner
         self.fusion = fusion
         self.sizes = sizes
-        self.host = IndexCode(Builder(InsertPoint.before(fusion)), fusion.location)
+        self.host = IndexCode(QuickBuilder(InsertPoint.before(fusion)), fusion.location)
         self.by_size = dict[Size, SSAValue]()
 
     def run(self) -> None:

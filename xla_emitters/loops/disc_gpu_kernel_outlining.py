@@ -25,7 +25,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -41,12 +40,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import ConstantLike
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, gpu, memref
 from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import KERNEL_NAME, captured_by
@@ -124,7 +124,7 @@ class DiscGpuKernelOutliningPass(KernelPass):
 
     def added_bytes(self, launch: LaunchOp, allocations: Sequence[memref.AllocOp | memref.AllocaOp]) -> SSAValue:
         """The bytes of allocations of unknown size, each a multiple of 16, as i32 before the launch."""
-        host = IndexCode(Builder(InsertPoint.before(launch)), launch.location)
+        host = IndexCode(QuickBuilder(InsertPoint.before(launch)), launch.location)
         total: Number = 0
         for op in allocations:
             assert isa(op.memref.type, MemRefType[Attribute])

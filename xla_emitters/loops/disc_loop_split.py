@@ -30,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -40,6 +39,7 @@ from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.gpu import LaunchOp, TerminatorOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import KERNEL_NAME, loops_of
 from xla_emitters.loops.schedule import SCHEDULE, THREADS_HINT
@@ -83,7 +83,7 @@ class DiscLoopSplitPass(DevicePass):
         bounds = list(zip(loop.lowerBound, loop.upperBound, loop.step, strict=True))
         if len(bounds) > 3 or loop.initVals:
             raise self.refuse(loop, f"a loop over {len(bounds)} variables with {len(loop.initVals)} results")
-        host = IndexCode(Builder(InsertPoint.before(fusion)), loop.location)
+        host = IndexCode(QuickBuilder(InsertPoint.before(fusion)), loop.location)
         *outer, (low, high, step) = [(_number(low), _number(high), _number(by)) for low, high, by in bounds]
         threads = self.threads(loop, low, high, step) if outer else self.hinted(loop)
         of_blocks = outer[::-1] or [(low, high, host.multiply(step, threads))]
@@ -99,7 +99,7 @@ class DiscLoopSplitPass(DevicePass):
         guarded = Block([made, scf.YieldOp()])
         made.location = loop.location
         host.builder.insert(scf.IfOp(some, [], Region(guarded))).location = loop.location
-        code = IndexCode(Builder(InsertPoint.at_end(block)), loop.location)
+        code = IndexCode(QuickBuilder(InsertPoint.at_end(block)), loop.location)
         if outer:
             ids = [*block.args[: len(outer)][::-1], block.args[len(AXES)]]
             places = [

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -35,6 +34,7 @@ from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.index_sums import Sum, Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -72,14 +72,14 @@ class DiscNestLoopsPass(KernelPass):
             self.skip(
                 loop, "no array whose coordinates it computes is known to have as many elements as it has iterations"
             )
-        host = IndexCode(Builder(InsertPoint.before(fusion)), loop.location)
+        host = IndexCode(QuickBuilder(InsertPoint.before(fusion)), loop.location)
         *ops, _ = loop.body.block.ops
         is_crossed = any(_is_crossed(found, op) for found in rows[:1] for op in loop.body.block.walk())
         for moved in ops:
             moved.detach()
         body = Block(arg_types=[INDEX, INDEX])
         upper: Number = loop.upperBound[0]
-        code = IndexCode(Builder(InsertPoint.at_end(body)), loop.location)
+        code = IndexCode(QuickBuilder(InsertPoint.at_end(body)), loop.location)
         if not rows:
             body.args[0].name_hint = element.name_hint
             body.add_ops(ops)
@@ -97,7 +97,7 @@ class DiscNestLoopsPass(KernelPass):
             outer = [row] if len(above) == 1 else _delinearized(code, row, above)
             start = code.insert(arith.MuliOp(row, host.value(columns)))
             _for(code, low, high, one, inner)
-            inside = IndexCode(Builder(InsertPoint.at_end(inner)), loop.location)
+            inside = IndexCode(QuickBuilder(InsertPoint.at_end(inner)), loop.location)
             column = inner.args[0]
             column.name_hint = "column"
             number = inside.insert(arith.AddiOp(start, column))
@@ -131,12 +131,12 @@ def _tiles(
     of_tile, of_row = Block(arg_types=[INDEX]), Block(arg_types=[INDEX])
     _for(code, zero, host.value(columns), tile, of_tile)
     left = of_tile.args[0]
-    code = code.inside(Builder(InsertPoint.at_end(of_tile)))
+    code = code.inside(QuickBuilder(InsertPoint.at_end(of_tile)))
     right = code.insert(arith.MinSIOp(code.insert(arith.AddiOp(left, tile)), host.value(columns)))
     _for(code, first, end, one, of_row)
     of_tile.add_op(scf.YieldOp())
     of_row.add_op(scf.YieldOp())
-    return of_row.args[0], code.inside(Builder(InsertPoint.at_start(of_row))), left, right
+    return of_row.args[0], code.inside(QuickBuilder(InsertPoint.at_start(of_row))), left, right
 
 
 def _for(code: IndexCode, low: SSAValue, high: SSAValue, step: SSAValue, body: Block) -> None:

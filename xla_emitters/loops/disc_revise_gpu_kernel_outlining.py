@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -33,15 +32,16 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.dialects.hlo.placement import HOST
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import IncRefOp, space_of
 from xla_emitters.dialects.mlir import gpu, memref
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import written_buffer
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -77,7 +77,7 @@ class DiscReviseGpuKernelOutliningPass(KernelPass):
     def read_lists(self, launch: gpu.LaunchFuncOp, function: FuncOp) -> gpu.LaunchFuncOp:
         """Replaces each host list among the arguments by its elements; returns the new launch."""
         block = function.body.block
-        host = IndexCode(Builder(InsertPoint.before(launch)), launch.location)
+        host = IndexCode(QuickBuilder(InsertPoint.before(launch)), launch.location)
         operands, number = list[SSAValue](), 0
         for value in launch.kernelOperands:
             argument = block.args[number]

@@ -40,9 +40,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.fusion_rules import VECTOR
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import memref, scf, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp

@@ -31,6 +31,7 @@ from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, BufferOp, FusionOp, TerminatorOp, buffer_type, space_of, tensor_of
 from xla_emitters.dialects.mlir import func, memref
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -59,7 +60,7 @@ def _is_half(op: BufferOp) -> bool:
 
 def _widen(op: BufferOp, name: str) -> None:
     """Computes an op in f32; `name` begins the names of the fusions that convert."""
-    before, after = Builder(InsertPoint.before(op)), Builder(InsertPoint.after(op))
+    before, after = QuickBuilder(InsertPoint.before(op)), QuickBuilder(InsertPoint.after(op))
     (result,) = op.outputs
     wide = dict[SSAValue, SSAValue]()
     for index, factor in enumerate(op.inputs[:2]):

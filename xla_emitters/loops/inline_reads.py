@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import arith, memref, scf
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.element_code import Computed
@@ -56,7 +56,7 @@ def inline_reads(
     raises   Unsupported naming an op that has no code of one element
     """
     block = loop.body.block
-    _visit(block, KernelCode(Builder(InsertPoint.at_end(block)), fusion, numbers, producers))
+    _visit(block, KernelCode(QuickBuilder(InsertPoint.at_end(block)), fusion, numbers, producers))
 
 
 def _visit(block: Block, code: KernelCode) -> None:

@@ -35,6 +35,7 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import DType, Kind, dtype_of
 from xla_emitters.loops.buffer_numbers import BufferNumbers
@@ -67,7 +68,7 @@ class KernelIndex(IndexCode):
         """The number as an `index` value."""
         if isinstance(number, SSAValue):
             return number
-        made = self._code.insert(arith.ConstantOp.from_int_and_width(number, INDEX)).result
+        made = self._code.insert(arith.ConstantOp(IntegerAttr(number, INDEX))).result
         made.name_hint = f"c{number}" if number >= 0 else f"cm{-number}"
         return made
 
@@ -194,7 +195,7 @@ class KernelCode:
     def inside(self, block: Block) -> KernelCode:
         """The same at the end of an inner block: values made here are visible there, values made there are not visible here."""
         made = copy(self)
-        made.builder = Builder(InsertPoint.at_end(block))
+        made.builder = QuickBuilder(InsertPoint.at_end(block))
         made._made, made._elements = self._made.new_child(), self._elements.new_child()
         made.index = KernelIndex(made)
         return made

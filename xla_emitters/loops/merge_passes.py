@@ -19,15 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, memref
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.schedule import FusionLoops
@@ -53,7 +53,7 @@ def scratch_buffer(fusion: FusionLoops, sizes: Sequence[Number], element: Attrib
     made.name_hint = "runs"
     free = memref.DeallocOp.get(made)
     free.location = fusion.op.location
-    Builder(InsertPoint.after(fusion.op)).insert(free)
+    QuickBuilder(InsertPoint.after(fusion.op)).insert(free)
     return made
 
 

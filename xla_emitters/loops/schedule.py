@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -26,6 +25,7 @@ from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import scf
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.element_code import element
 from xla_emitters.loops.kernel_code import KernelCode
@@ -81,8 +81,8 @@ class FusionLoops:
         if (hint := self.threads_hint) is not None and len(uppers) == 1:
             loop.attributes[THREADS_HINT] = IntegerAttr(hint, i64)
         loop.location = self.op.location
-        Builder(InsertPoint.before(terminator)).insert(loop)
-        code = KernelCode(Builder(InsertPoint.at_end(block)), self.op, self.numbers)
+        QuickBuilder(InsertPoint.before(terminator)).insert(loop)
+        code = KernelCode(QuickBuilder(InsertPoint.at_end(block)), self.op, self.numbers)
         body(code, block.args)
         code.insert(scf.ReduceOp())
         return loop

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.loops.row_reduction_schedules import BLOCK_A_ROW, WARP_A_ROW
 from xla_emitters.loops.row_rounds import ALONE, THREADS, WARP, RowThreads
 

@@ -41,10 +41,10 @@ from functools import cached_property
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_FORM, ROW_SCHEDULE
 from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dtypes import dtype_of

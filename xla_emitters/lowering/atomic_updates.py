@@ -52,10 +52,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.build import builder_inside
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, llvm, scf, vector
 from xla_emitters.dialects.mlir.llvm.memory import ordering_number
 from xla_emitters.dialects.mlir.ptx_atomics import WORD_BITS, add_floats, addition_to

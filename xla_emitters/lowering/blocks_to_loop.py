@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region
@@ -22,6 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.mlir import arith, gpu, memref, scf
 from xla_emitters.dialects.mlir.gpu import FuncOp
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 INDEX = IndexType()
@@ -51,7 +51,7 @@ class BlocksToLoopPass(KernelPass):
         for moved in ops:
             moved.detach()
         inner.add_ops([*ops, scf.YieldOp()])
-        builder = Builder(InsertPoint.before(last))
+        builder = QuickBuilder(InsertPoint.before(last))
         zero, one = (builder.insert(arith.ConstantOp(IntegerAttr(number, INDEX))).result for number in range(2))
         for found in list(inner.walk()):
             match found:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir import arith
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
@@ -97,9 +98,9 @@ class _Conversion:
             return known
         owner = value.owner
         if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-            constant = arith.ConstantOp(IntegerAttr(owner.value.value.data, self.integer, truncate_bits=True))
+            constant = arith.ConstantOp(integer(owner.value.value.data, self.integer, True))
             constant.location = owner.location
-            Builder(InsertPoint.after(owner)).insert(constant)
+            QuickBuilder(InsertPoint.after(owner)).insert(constant)
             self.left.append(owner)
             self.integers[value] = constant.result
             return constant.result

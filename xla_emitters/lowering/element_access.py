@@ -20,9 +20,9 @@ from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
-from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp

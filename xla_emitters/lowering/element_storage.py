@@ -28,8 +28,8 @@ from xdsl.dialects.builtin import (
     i8,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import dtype_of

@@ -46,8 +46,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dtypes import dtype_of

@@ -24,8 +24,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.rewrite.effects import UNSIGNED_DIVISIONS, is_speculatable
 from xla_emitters.rewrite.kernel_pass import KernelPass

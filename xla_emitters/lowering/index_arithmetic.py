@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -38,6 +38,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir import affine, arith
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
@@ -333,7 +334,7 @@ class ExpressionLowering:
             built = self._built[key] = self.shared.result(
                 (arith.ConstantOp, value),
                 self.op,
-                lambda: self.builder.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(value))),
+                lambda: self.builder.insert(arith.ConstantOp(integer(value, IndexType()))),
             )
         return built
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, ModuleOp, f32
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, Region
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import arith, func
@@ -77,7 +77,7 @@ def _allows_approximation(op: Operation) -> bool:
 
 def _declare(symbol: str, arguments: list[Attribute], result: Attribute, module: Scope) -> func.FuncOp:
     """Declares a function at the module's start."""
-    declaration = func.FuncOp.external(symbol, arguments, [result])
+    declaration = func.FuncOp(symbol, (arguments, [result]), Region(), "private")
     block = module.body.block
     if block.first_op is None:
         block.add_op(declaration)

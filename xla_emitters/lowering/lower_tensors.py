@@ -38,6 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -45,7 +46,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     FunctionType,
     IntegerAttr,
     IntegerType,
@@ -58,9 +58,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.float_bits import dense_of, float_attr, is_splat, values_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
@@ -312,7 +313,7 @@ class _Lowering:
         """Lowers a constant to a global, unless every use reads one known element."""
         value = op.value
         assert isa(value, DenseIntOrFPElementsAttr)
-        if value.is_splat() or len(value) == 1:
+        if is_splat(value) or len(value) == 1:
             for use in tuple(op.result.uses):
                 reader = use.operation
                 if isinstance(reader, tensor.ExtractOp | vector.TransferReadOp):
@@ -413,19 +414,22 @@ def _drop_operands(block: Block, positions: Sequence[int]) -> None:
 def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.ConstantOp | complex.ConstantOp:
     """A constant: the only element of `value`, or a vector of it."""
     if isa(wanted, ComplexType[AnyFloat]):
-        parts = [FloatAttr(part, wanted.element_type) for part in _parts(value)[:2]]
+        parts = [float_attr(part, wanted.element_type) for part in _parts(value)[:2]]
         return complex.ConstantOp(ArrayAttr(parts), wanted)
-    element = next(iter(value.iter_attrs()))
-    if isa(wanted, VectorType[IntegerType]) and isa(element, IntegerAttr):
-        return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data]))
-    if isa(wanted, VectorType[AnyFloat]) and isa(element, FloatAttr):
-        return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data]))
-    return arith.ConstantOp(element)
+    number, kind = values_of(value)[0], cast(Any, value.get_element_type())
+    if isa(wanted, VectorType[IntegerType] | VectorType[AnyFloat]):
+        return arith.ConstantOp(dense_of(wanted, [number]))
+    return arith.ConstantOp(float_attr(number, kind) if isinstance(kind, AnyFloat) else IntegerAttr(number, kind))
 
 
 def _parts(value: DenseIntOrFPElementsAttr) -> list[float]:
     """The parts of complex elements: real, imaginary, one element after the other."""
-    return [float(part) for pair in value.get_values() if isinstance(pair, tuple) for part in pair]
+    return [
+        float(part)
+        for pair in values_of(value)
+        if isinstance(pair, tuple)
+        for part in cast("tuple[float, float]", pair)
+    ]
 
 
 def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
@@ -433,7 +437,7 @@ def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
     storage = storage_of(value.get_element_type())
     if isa(storage.memory, VectorType[AnyFloat]):
         parts = _parts(value)
-        return DenseIntOrFPElementsAttr.from_list(TensorType(storage.memory.element_type, [len(parts)]), parts)
+        return dense_of(TensorType(storage.memory.element_type, [len(parts)]), parts)
     if storage.addressed == value.get_element_type():
         return value
     elements = math.prod(value.get_shape() or ())

@@ -53,18 +53,20 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.device import Device
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.context import op_named
+from xla_emitters.dialects.float_bits import values_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, cf, func, gpu, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
@@ -242,7 +244,7 @@ class _FunctionLowering:
 
     def integer(self, value: int, integer_type: IntegerType = i32) -> SSAValue:
         """An integer constant, called %c7_i32 unless it already has a name."""
-        made = self.constant(IntegerAttr(value, integer_type), integer_type)
+        made = self.constant(integer(value, integer_type), integer_type)
         if made.name_hint is None and value >= 0:
             made.name_hint = f"c{value}_{integer_type}"
         return made
@@ -358,7 +360,7 @@ def _flags(op: Operation) -> dict[str, Attribute]:
     overflow = op.properties.get("overflowFlags")
     if isinstance(overflow, arith.IntegerOverflowAttr) and overflow.data:
         same = llvm.OverflowAttr([llvm.OverflowFlag(flag.value) for flag in overflow.data])
-        flags["overflowFlags"] = IntegerAttr(same.to_int(), i32)
+        flags["overflowFlags"] = integer(same.to_int(), i32)
     fastmath = op.properties.get("fastmath")
     if isinstance(fastmath, arith.FastMathFlagsAttr) and fastmath.data:
         flags["fastmathFlags"] = llvm.FastMathAttr(fastmath.data)
@@ -379,7 +381,7 @@ def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 def _with_poison_flag(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     name, flag = _WITH_POISON_FLAG[op.name]
-    return [lowering.value(name, op.operands, lowering.type_of(op.results[0].type), {flag: IntegerAttr(0, i1)})]
+    return [lowering.value(name, op.operands, lowering.type_of(op.results[0].type), {flag: integer(0, i1)})]
 
 
 def _compare(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -387,7 +389,7 @@ def _compare(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     predicate = op.properties["predicate"]
     assert isa(predicate, IntegerAttr)
     name = "llvm.icmp" if op.name == "arith.cmpi" else "llvm.fcmp"
-    properties: dict[str, Attribute] = {"predicate": IntegerAttr(predicate.value.data, i64)} | _flags(op)
+    properties: dict[str, Attribute] = {"predicate": integer(predicate.value.data, i64)} | _flags(op)
     return [lowering.value(name, operands_of(op), lowering.type_of(op.results[0].type), properties)]
 
 
@@ -395,7 +397,7 @@ def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     value = op.properties["value"]
     result_type = lowering.type_of(op.results[0].type)
     if isa(value, IntegerAttr) and isa(result_type, IntegerType):
-        return [lowering.constant(IntegerAttr(value.value.data, result_type, truncate_bits=True), result_type)]
+        return [lowering.constant(integer(value.value.data, result_type, True), result_type)]
     if isa(value, FloatAttr) and isa(result_type, IntegerType):
         return [lowering.integer(_codes(value.type, [value.value.data])[0], result_type)]
     if (
@@ -403,7 +405,7 @@ def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
         and isa(result_type, VectorType[IntegerType])
         and result_type != op.results[0].type
     ):
-        numbers = [number for number in value.get_values() if not isinstance(number, tuple)]
+        numbers = [number for number in values_of(value) if not isinstance(number, tuple)]
         value = DenseIntOrFPElementsAttr.from_list(result_type, _codes(value.get_element_type(), numbers))
     elif result_type != op.results[0].type:
         raise refusal(_STAGE, op, f"a constant of type {op.results[0].type}")
@@ -452,7 +454,7 @@ def _ceildivui(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]
     x, y = op.operands
     integer_type = _integer_type(op, x)
     zero, one = lowering.integer(0, integer_type), lowering.integer(1, integer_type)
-    is_zero = lowering.value("llvm.icmp", [x, zero], i1, {"predicate": IntegerAttr(0, i64)})
+    is_zero = lowering.value("llvm.icmp", [x, zero], i1, {"predicate": integer(0, i64)})
     quotient = lowering.value("llvm.udiv", [lowering.value("llvm.sub", [x, one], integer_type), y], integer_type)
     return [
         lowering.value(
@@ -469,10 +471,10 @@ def _rounding_division(lowering: _FunctionLowering, op: Operation) -> Sequence[S
     zero = lowering.integer(0, integer_type)
     quotient = lowering.value("llvm.sdiv", [x, y], integer_type)
     rest = lowering.value("llvm.sub", [x, lowering.value("llvm.mul", [quotient, y], integer_type)], integer_type)
-    has_rest = lowering.value("llvm.icmp", [rest, zero], i1, {"predicate": IntegerAttr(1, i64)})
+    has_rest = lowering.value("llvm.icmp", [rest, zero], i1, {"predicate": integer(1, i64)})
     # The exact quotient is negative if the signs differ, that is, if x xor y is below zero.
     signs = lowering.value("llvm.xor", [x, y], integer_type)
-    slt, sge = IntegerAttr(2, i64), IntegerAttr(5, i64)
+    slt, sge = integer(2, i64), integer(5, i64)
     rounded = lowering.value("llvm.icmp", [signs, zero], i1, {"predicate": slt if is_floor else sge})
     steps = lowering.value("llvm.and", [has_rest, rounded], i1)
     further = lowering.value(
@@ -667,7 +669,7 @@ def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     assert region is not None
     flag = op.flag
     integer_type = _integer_type(op, flag)
-    equal = IntegerAttr(0, i64)
+    equal = integer(0, i64)
     numbers = [] if op.case_values is None else [int(number) for number in op.case_values.get_values()]
     for number, target, operands in zip(numbers, op.case_blocks, op.case_operand, strict=True):
         test = lowering.value("llvm.icmp", [flag, lowering.integer(number, integer_type)], i1, {"predicate": equal})

@@ -41,7 +41,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.mlir import arith, math
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dtypes import DTYPES, FloatFormat, Specials, dtype
 
 _F32 = dtype("f32").float_format

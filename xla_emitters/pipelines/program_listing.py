@@ -17,7 +17,6 @@ from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.disc_fuse_on_buffer import SHARED
@@ -27,6 +26,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.library_calls import communication, is_collective, is_library_call, library_call_of
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import LEFT_OUT, BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported

@@ -36,7 +36,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
 from xla_emitters.buffers.fusion_rules import STITCH, VECTOR
@@ -45,6 +44,7 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type
 from xla_emitters.dialects.mlir import arith, func, gpu
 from xla_emitters.dialects.mlir import gpu as gpu_functions

@@ -4,8 +4,8 @@ multiply(n0, n1) of f32      n2 = float.multiply n0, n1          NumPy's scalars
 constant(0.5) of f32         n0 = float.f32 1056964608           from its bits: an extent is an integer
 compare(n0, n1)              as of integers; NaN is unequal to all numbers
 
-Not here: functions whose last bit differs between libraries (exp, power ...), conversions to integers, types that a machine computes in a
-wider one.
+Not here: functions whose last bit differs between libraries (exp, power ...), divisions of f32, for which GPUs have `div.full`, conversions
+to integers, types that a machine computes in a wider one.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def computed_float(
         return compute("select", operands)
     if opcode == "convert":
         return compute(f"float.to.{result}", operands) if result in FLOATS and types[0] in _FROM else None
+    if opcode == "divide" and result == "f32":
+        return None
     if opcode == "clamp":
         least, value, most = operands
         return compute("float.minimum", (compute("float.maximum", (value, least)), most))

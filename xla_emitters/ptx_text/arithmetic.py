@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AnyFloat, BoolAttr, IntegerAttr, VectorType, f32, i1, i16, i32
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
 from xla_emitters.ptx_text.rows import (

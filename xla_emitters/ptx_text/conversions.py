@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerType, VectorType, f16, f32, i1, i16, i32, i64
 from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.ptx_text.arithmetic import (
     LOGIC,

@@ -39,8 +39,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.ptx_text.rows import STAGE, registers_in, row_of, types_of

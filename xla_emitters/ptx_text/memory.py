@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.ptx_text.arithmetic import one_type, operands, vector_of
 from xla_emitters.ptx_text.emitter import POINTER, SPACES, TYPES, Emitter, bits_of

@@ -25,8 +25,8 @@ from xdsl.traits import (
     Pure,
     RecursiveMemoryEffect,
 )
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import affine, arith, gpu, llvm, memref, scf, tensor, vector
 
 

@@ -22,8 +22,8 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.rewrite.conversion_patterns import CONVERSION_PATTERNS
 from xla_emitters.rewrite.dce import erase_unreachable_blocks

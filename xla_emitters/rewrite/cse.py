@@ -28,7 +28,7 @@ from xdsl.ir.post_order import PostOrderIterator
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.rewrite.effects import (
     has_trait_type,
     is_commutative_type,

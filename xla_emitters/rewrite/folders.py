@@ -37,11 +37,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, TypeAttribute
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.float_bits import float_attr
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
-from xla_emitters.dialects.xdsl_patches.fast_values import item, operands_of
+from xla_emitters.dialects.quick_op import item, operands_of
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.rewrite.effects import has_trait_type, is_constant, is_constant_type
 from xla_emitters.rewrite.locations import UNKNOWN
@@ -129,7 +131,7 @@ def constant_to_the_right(op: Operation) -> bool:
 
 def is_constant_value(value: SSAValue) -> bool:
     """Whether `value` is the result of a constant op."""
-    return type(value) is OpResult and is_constant_type(type(value.op))
+    return isinstance(value, OpResult) and is_constant_type(type(value.op))
 
 
 ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
@@ -202,7 +204,7 @@ def _hint(attribute: Attribute) -> str:
 
 def constant_value(value: SSAValue) -> Attribute | None:
     """The attribute of a value that a constant op defines."""
-    if type(value) is not OpResult:
+    if not isinstance(value, OpResult):
         return None
     op = value.op
     if type(op) is arith.ConstantOp:
@@ -236,7 +238,7 @@ def integer_attr(value: int, integer_type: Attribute) -> IntegerAttr:
     """An attribute of `integer_type` (integer or index) with `value`, wrapped."""
     bits = width(integer_type)
     assert bits is not None
-    return IntegerAttr(wrap(value, bits), cast("IntegerType | IndexType", integer_type))
+    return integer(wrap(value, bits), cast("IntegerType | IndexType", integer_type))
 
 
 def _signed_of(attribute: Attribute | None) -> int | None:
@@ -472,15 +474,6 @@ def _fold_index_castui(op: IndexCastUIOp, constants: Constants) -> SSAValue | At
 
 
 # Floats ------------------------------------------------------------------------------------------------------------------
-
-
-def float_attr(value: float, float_type: Attribute) -> FloatAttr:
-    """An attribute of `float_type` with `value` rounded once to nearest, ties to even; infinity beyond the largest value."""
-    kind = cast(Any, float_type)
-    try:
-        return FloatAttr(value, kind)
-    except OverflowError:  # raised by struct.pack for f16 and f32
-        return FloatAttr(math.copysign(math.inf, value), kind)
 
 
 def _float_of(attribute: Attribute | None) -> float | None:

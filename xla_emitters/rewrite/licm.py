@@ -14,8 +14,8 @@ from __future__ import annotations
 from xdsl.ir import Operation, Region
 
 from xla_emitters.dialects.mlir import scf
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.rewrite.effects import is_pure, is_speculatable, is_terminator
 
 LOOPS: frozenset[type[Operation]] = frozenset((scf.ForOp, scf.WhileOp))

@@ -27,6 +27,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.quick_builder import QuickBuilder
+
 UNKNOWN = UnknownLoc()
 
 
@@ -134,7 +136,7 @@ def locate(op: Operation, location: LocationAttr) -> None:
 
 def located_builder(insert_point: InsertPoint, location_of: Operation) -> Builder:
     """A builder whose inserted ops get `location_of`'s location if they have none of their own."""
-    builder = Builder(insert_point)
+    builder = QuickBuilder(insert_point)
     location = location_of.location
     builder.operation_insertion_handler.append(lambda op: locate(op, location))
     return builder

@@ -16,6 +16,7 @@ from itertools import count
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
+from xla_emitters.dialects.mlir import builtin as quick_builtin
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.symbols import HOLDERS, symbol_name
 
@@ -59,7 +60,7 @@ def merge_modules(
         if len(modules) == 1:
             return modules[0], ({},)
         renamed = new_names([symbols_of(module) for module in modules])
-    made = ModuleOp([])
+    made = quick_builtin.ModuleOp([])
     made.location = modules[0].location
     for module in modules:
         made.attributes |= {name: value for name, value in module.attributes.items() if name not in made.attributes}

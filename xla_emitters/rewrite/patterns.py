@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr
@@ -27,7 +27,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.completion import adopt
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
+from xla_emitters.dialects.quick_builder import insert_op
+from xla_emitters.dialects.quick_op import QuickOp, operands_of
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
 from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder
@@ -94,6 +95,14 @@ class LocatedRewriter(PatternRewriter):
         self.location = op.location
         self._name_hint = None
         self.has_done_action = False
+
+    def insert(self, op: Any, insertion_point: InsertPoint | None = None) -> Any:
+        if not isinstance(op, QuickOp) or self._name_hint is not None:
+            return super().insert(op, insertion_point)
+        self.has_done_action = True
+        insert_op(op, self.insertion_point if insertion_point is None else insertion_point)
+        self.handle_operation_insertion(op)
+        return op
 
     def erase(self, op: Operation, safe_erase: bool = True) -> None:
         self.has_done_action = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
@@ -28,17 +28,16 @@ HOLDERS: frozenset[type[Attribute]] = frozenset((SymbolRefAttr, ArrayAttr, Dicti
 
 
 def _symbols(attribute: Attribute) -> Iterator[str]:
-    match attribute:
-        case SymbolRefAttr():
-            yield attribute.root_reference.data
-        case ArrayAttr():
-            for inner in attribute:
-                yield from _symbols(inner)
-        case DictionaryAttr():
-            for inner in attribute.data.values():
-                yield from _symbols(inner)
-        case _:
-            return
+    # These classes have no subclasses, and `isinstance` calls xDSL's metaclass.
+    kind = type(attribute)
+    if kind is SymbolRefAttr:
+        yield cast(SymbolRefAttr, attribute).root_reference.data
+    elif kind is ArrayAttr:
+        for inner in cast("ArrayAttr[Attribute]", attribute):
+            yield from _symbols(inner)
+    elif kind is DictionaryAttr:
+        for inner in cast(DictionaryAttr, attribute).data.values():
+            yield from _symbols(inner)
 
 
 def symbol_name(op: Operation) -> str | None:

@@ -40,6 +40,7 @@ from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
+from xla_emitters.dialects.mlir import builtin as quick_builtin
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Place, Unsupported, UsageError, VerifyError
 from xla_emitters.hlo_text.stack_frames import STACK_TABLES, StackTables
@@ -106,7 +107,8 @@ class ModuleBuilder:
             attributes[SKIPPED] = StringAttr(", ".join(skipped))
         if tables := self._stacks.text():
             attributes[STACK_TABLES] = StringAttr(tables)
-        module = ModuleOp(list(self.computations.values()), attributes, StringAttr(_identifier(self.program.name)))
+        name = StringAttr(_identifier(self.program.name))
+        module = quick_builtin.ModuleOp(list(self.computations.values()), attributes, name)
         module.location = self._location(self.program.name, self.program.attributes.at)
         return module
 

@@ -16,7 +16,6 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.backend_configs import SHAPES, shape_operands
 from xla_emitters.dialects.hlo.base import HloOp, integer, integers
@@ -24,6 +23,7 @@ from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.stablehlo_text.literals import literal_text
 from xla_emitters.stablehlo_text.rules import (

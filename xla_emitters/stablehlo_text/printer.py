@@ -22,7 +22,6 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -33,6 +32,7 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, tuple_type
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
 from xla_emitters.stablehlo_text.printed_ops import (
     LAYOUTS,

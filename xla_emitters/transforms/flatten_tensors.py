@@ -44,6 +44,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.float_bits import dense_of, is_splat, values_of
 from xla_emitters.dialects.hlo.types import LayoutAttr
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.ranges import range_of_value
@@ -252,18 +253,18 @@ def _flatten_constant(op: arith.ConstantOp, vectors: bool) -> None:
     shape, layout = array.get_shape(), _layout(array)
     assert layout is not None
     new_type = cast(Any, flat_type(array, vectors))
-    if value.is_splat() or layout == tuple(reversed(range(len(shape)))):
+    if is_splat(value) or layout == tuple(reversed(range(len(shape)))):
         op.value = DenseIntOrFPElementsAttr(new_type, value.data)
         return
     # Memory order: the last dimension of `layout` is outermost. The attribute's elements are in row-major order.
-    elements = cast(Sequence[Any], value.get_values())
+    elements = values_of(value)
     outermost_first = tuple(reversed(layout))
     strides = [math.prod(shape[dim + 1 :]) for dim in outermost_first]
     moved = [
         elements[sum(i * stride for i, stride in zip(index, strides, strict=True))]
         for index in product(*(range(shape[dim]) for dim in outermost_first))
     ]
-    op.value = DenseIntOrFPElementsAttr.from_list(new_type, moved)
+    op.value = dense_of(new_type, moved)
 
 
 # Accesses -----------------------------------------------------------------------------------------------------------------

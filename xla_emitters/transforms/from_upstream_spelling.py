@@ -25,8 +25,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp
 from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp

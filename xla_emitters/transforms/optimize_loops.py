@@ -57,10 +57,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf, vector
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
 from xla_emitters.dialects.ranges import constant_of

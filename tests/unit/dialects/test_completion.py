@@ -6,8 +6,9 @@ from importlib import import_module
 
 import pytest
 from xdsl.dialects import arith as stock_arith
+from xdsl.dialects import memref as stock_memref
 from xdsl.dialects import scf as stock_scf
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Operation
 from xdsl.irdl import opt_prop_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
@@ -15,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.completion import adopt, completed, own_class
 from xla_emitters.dialects.context import REPLACED_DIALECTS, op_named, parse_ir
-from xla_emitters.dialects.mlir import arith, cf
+from xla_emitters.dialects.mlir import arith, cf, func, memref
 from xla_emitters.rewrite.patterns import apply_patterns
 
 
@@ -101,7 +102,7 @@ def test_a_module_exports_the_classes_of_its_dialect(dialect: str):
 
 def test_the_class_of_ours_is_known_by_xdsls():
     assert own_class(stock_scf.ForOp) is op_named("scf.for")
-    assert own_class(stock_scf.YieldOp) is None
+    assert own_class(stock_scf.YieldOp) is op_named("scf.yield")
     assert own_class(op_named("scf.for")) is None
 
 
@@ -110,3 +111,12 @@ def test_an_adopted_constant_keeps_its_properties():
     adopt(op)
     assert type(op) is arith.CmpiOp
     op.verify()
+
+
+def test_what_xdsls_class_makes_for_ours_is_ours():
+    """`DeallocOp.get` of xDSL's names its own class; called by ours it makes one of ours. xDSL's makes xDSL's."""
+    buffer = Block(arg_types=[MemRefType(i32, [4])]).args[0]
+    assert type(memref.DeallocOp.get(buffer)) is op_named("memref.dealloc")
+    assert type(memref.CastOp.get(buffer, MemRefType(i32, [-1]))) is memref.CastOp
+    assert type(func.FuncOp.external("f", [i32], [])) is func.FuncOp
+    assert type(stock_memref.DeallocOp.get(buffer)) is stock_memref.DeallocOp

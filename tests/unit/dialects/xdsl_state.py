@@ -74,19 +74,10 @@ def state(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def leave_patches_out(package: str) -> None:
-    """What the tables of `xdsl_patches` replace is still left, and not looked at: 230 members, for speed and for the parser."""
-    patches = ModuleType("xla_emitters.dialects.xdsl_patches")
-    patches.__path__ = [f"{package}/dialects/xdsl_patches"]
-    patches.__dict__["apply"] = lambda: None
-    sys.modules[patches.__name__] = patches
-
-
 def main() -> None:
     if sys.argv[1:] == ["--with-us"]:
         import xla_emitters
 
-        leave_patches_out(xla_emitters.__path__[0])
         for found in pkgutil.walk_packages(xla_emitters.__path__, "xla_emitters."):
             if found.name.endswith(".__main__") or (
                 found.name == "xla_emitters.frontends" and not hasattr(Universe(), "all_frontends")

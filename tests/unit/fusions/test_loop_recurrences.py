@@ -119,6 +119,9 @@ FLOAT_ROWS: dict[str, Callable[[Any, Any], Any]] = {
 def test_trips_are_those_of_a_loop_of_floats(step: str, direction: str, kind: str) -> None:
     """Against NumPy, one step at a time in the type: sums that stop to grow, infinities, NaN, powers that become zero."""
     ends = found(loop(f"compare(i, limit), direction={direction}", step).replace("s32", kind))
+    if kind == "f32" and "divide" in step:  # a GPU's division of f32 is within 2 ulp
+        assert ends is None
+        return
     assert ends is not None
     element: Any = {"f32": np.float32, "f64": np.float64}[kind]
     compare: dict[str, Any] = {"EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le}
@@ -214,7 +217,7 @@ ENTRY main { i = s32[] parameter(0)
 
 
 ENDLESS = [(NEVER, 0, 0), (TRIPLED, 3, 3)]
-SHRINKING = loop("compare(i, limit), direction=NE", "divide(i, n)").replace("s32", "f32")
+GROWING = loop("compare(i, limit), direction=NE", "multiply(i, n)").replace("s32", "f32")
 
 
 def refuse(*_: object) -> None:
@@ -242,12 +245,12 @@ def test_a_module_refuses_after_few_iterations(text: str, i: int, n: int, monkey
 
 
 def test_a_module_refuses_a_loop_of_floats_that_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1 / 0.999 ** k passes 7 and never equals it in 100,000 steps; it does not come back to a state before it is infinite."""
-    endless = xe.compile(SHRINKING)
+    """1.001 ** k passes 7 and never equals it in 100,000 steps; it does not come back to a state before it is infinite."""
+    endless = xe.compile(GROWING)
     monkeypatch.setattr("xla_emitters.runtime.walk.Repetition.is_found", refuse)
     with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
-        endless.run_cpu(np.float32(1), np.float32(0.999), X)
-    np.testing.assert_array_equal(endless.run_cpu(np.float32(28), np.float32(2), X), X / 4)
+        endless.run_cpu(np.float32(1), np.float32(1.001), X)
+    np.testing.assert_array_equal(endless.run_cpu(np.float32(28), np.float32(0.5), X), X / 4)
 
 
 def test_the_reference_runs_what_ends() -> None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import VerifyError
 
 

@@ -38,13 +38,14 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.errors import DataError, Place, Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.inverse import inverse_map
@@ -132,7 +133,7 @@ class ElementContext(Protocol):
         ...
 
 
-class HloOp(IRDLOperation):
+class HloOp(QuickOp):
     """One HLO instruction; every class of the dialect that is an instruction derives from it."""
 
     inputs = var_operand_def()
@@ -157,7 +158,7 @@ class HloOp(IRDLOperation):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # Before `irdl_op_definition` wraps it in its checks of operands, results and attributes.
+        # Before `op_definition` wraps it in its checks of operands, results and attributes.
         cls.verify_rule = cls.verify_
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -31,6 +31,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
@@ -150,7 +151,7 @@ def _leaves(value: Any) -> tuple[Array, ...]:
     return cast("tuple[Array, ...]", value) if isinstance(value, tuple) else (value,)
 
 
-@irdl_op_definition
+@op_definition
 class MapOp(CallingOp):
     """A computation of scalars applied element by element."""
 

@@ -37,8 +37,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -62,14 +60,16 @@ from xla_emitters.dialects.hlo.types import (
     type_at,
     type_text,
 )
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
 _IS_FUSION = "is_fusion"
 
 
-@irdl_op_definition
-class ComputationOp(IRDLOperation):
+@op_definition
+class ComputationOp(QuickOp):
     """A function of HLO: a list of instructions with a root."""
 
     name = "hlo.computation"
@@ -180,8 +180,8 @@ class ComputationOp(IRDLOperation):
         printer.print_region(self.body, print_entry_block_args=False)
 
 
-@irdl_op_definition
-class ReturnOp(IRDLOperation):
+@op_definition
+class ReturnOp(QuickOp):
     """Names the root of a computation."""
 
     name = "hlo.return"
@@ -194,7 +194,7 @@ class ReturnOp(IRDLOperation):
         super().__init__(operands=[root])
 
 
-@irdl_op_definition
+@op_definition
 class ParameterOp(HloOp):
     """Input `number` of its computation."""
 
@@ -218,7 +218,7 @@ class ParameterOp(HloOp):
         return ()
 
 
-@irdl_op_definition
+@op_definition
 class TupleOp(HloOp):
     """Several values as one; at the root of a fusion, its results."""
 
@@ -238,7 +238,7 @@ class TupleOp(HloOp):
         return tuple(operands)
 
 
-@irdl_op_definition
+@op_definition
 class GetTupleElementOp(HloOp):
     """One element of a tuple."""
 
@@ -423,7 +423,7 @@ def _contents(ir_type: Attribute) -> Attribute:
     return ir_type.contents if isinstance(ir_type, BufferType) else ir_type
 
 
-@irdl_op_definition
+@op_definition
 class FusionOp(CallingOp):
     """A computation that becomes one kernel."""
 
@@ -461,7 +461,7 @@ class FusionOp(CallingOp):
         return ("calls", "kind")
 
 
-@irdl_op_definition
+@op_definition
 class CallOp(CallingOp):
     """A computation applied to the operands, not fused."""
 

@@ -22,24 +22,25 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     IntegerAttr,
     IntegerType,
     TensorType,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.irdl import opt_prop_def, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.float_bits import float_attr, print_dense
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, tensor
 from xla_emitters.dialects.mlir import complex as complex_dialect
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 
 Dense = DenseIntOrFPElementsAttr[Any]
@@ -77,7 +78,7 @@ def is_dense(value: Attribute | None) -> TypeGuard[Dense]:
     return isinstance(value, DenseIntOrFPElementsAttr)
 
 
-@irdl_op_definition
+@op_definition
 class ConstantOp(HloOp):
     """A literal: an array, a tuple of them, or an array whose data the text left out."""
 
@@ -207,6 +208,10 @@ def _print_literal(value: Attribute, printer: Printer) -> None:
         case ArrayAttr():
             with printer.in_square_brackets():
                 printer.print_list(value, lambda part: _print_literal(part, printer))
+        case DenseIntOrFPElementsAttr():
+            print_dense(printer, value)
+            printer.print_string(" : ")
+            printer.print_attribute(value.get_type())
         case _:
             printer.print_attribute(value)
 
@@ -222,7 +227,7 @@ def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
         assert isa(element.ir_type, ComplexType[AnyFloat])
         part = element.ir_type.element_type
         number = complex(value)
-        parts = ArrayAttr([FloatAttr(number.real, part), FloatAttr(number.imag, part)])
+        parts = ArrayAttr([float_attr(number.real, part), float_attr(number.imag, part)])
         return e.insert(complex_dialect.ConstantOp(parts, element.ir_type)).complex
     if element.kind is Kind.FLOAT and _loses_bits(value):
         bits = constant(e, _bits(value), IntegerType(element.bits))
@@ -239,7 +244,7 @@ def _bits(value: Array) -> int:
     return int(np.asarray(value).view(f"u{value.dtype.itemsize}"))
 
 
-@irdl_op_definition
+@op_definition
 class IotaOp(HloOp):
     """Every element is its own index in one dimension."""
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo import complex_meaning
@@ -27,6 +27,7 @@ from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_conv
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, same_dims, type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, points_inside, window_map
 from xla_emitters.dialects.mlir import arith, complex
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
@@ -199,7 +200,7 @@ def _added(total: Array, x: Array, y: Array) -> Array:
     return total + (complex_meaning.product(x, y) if total.dtype.kind == "c" else x * y)
 
 
-@irdl_op_definition
+@op_definition
 class DotOp(ContractingOp):
     """Sums of products over the contracting dimensions; result: batch dimensions, then free ones of lhs, then of rhs."""
 
@@ -279,7 +280,7 @@ class DotOp(ContractingOp):
         return tuple(maps)
 
 
-@irdl_op_definition
+@op_definition
 class ConvolutionOp(ContractingOp):
     """Sums of products of a kernel that slides over an array, over spatial dimensions and features."""
 

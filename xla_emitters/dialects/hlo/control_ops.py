@@ -15,7 +15,6 @@ from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import control_meaning as meaning
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
@@ -37,6 +36,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     tuple_types,
 )
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Kind
 
 NONE, ONE, TWO = range(0, 1), range(1, 2), range(2, 3)

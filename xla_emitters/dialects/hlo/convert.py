@@ -23,8 +23,7 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
     ComplexType,
-    FloatAttr,
-    IntegerAttr,
+    IndexType,
     IntegerType,
     f16,
     f32,
@@ -33,8 +32,10 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.float_bits import float_attr
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dtypes import Array, DType, Kind, dtype_of
 
@@ -169,13 +170,13 @@ class Inserter(Protocol):
 def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
     """A constant of a float, complex or signless integer (or index) type; integers wrap to the width."""
     if isa(ir_type, ComplexType[AnyFloat]):
-        parts = [FloatAttr(part, ir_type.element_type) for part in (float(value), 0.0)]
+        parts = [float_attr(part, ir_type.element_type) for part in (float(value), 0.0)]
         return e.insert(complex.ConstantOp(ArrayAttr(parts), ir_type)).complex
     if isa(ir_type, AnyFloat):
-        return e.insert(arith.ConstantOp(FloatAttr(float(value), ir_type))).result
+        return e.insert(arith.ConstantOp(float_attr(float(value), ir_type))).result
     if isa(ir_type, IntegerType):
-        return e.insert(arith.ConstantOp.from_int_and_width(int(value), ir_type, truncate_bits=True)).result
-    return e.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(int(value)))).result
+        return e.insert(arith.ConstantOp(integer(int(value), ir_type, True))).result
+    return e.insert(arith.ConstantOp(integer(int(value), IndexType()))).result
 
 
 def extend_i1(e: Inserter, bit: SSAValue) -> SSAValue:

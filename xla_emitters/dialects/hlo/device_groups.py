@@ -21,11 +21,11 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
 from xla_emitters.dialects.hlo.computation import enclosing_module
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import DataError
 
 Groups = tuple[tuple[int, ...], ...]

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def
+from xdsl.irdl import opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
 from xla_emitters.dialects.hlo import control_ops, routines
@@ -57,6 +57,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
 
@@ -134,7 +135,7 @@ def _only_dimension(op: HloOp, dimensions: DenseArrayBase[Any]) -> int:
     return found[0]
 
 
-@irdl_op_definition
+@op_definition
 class GetDimensionSizeOp(HloOp):
     """The size of one dimension."""
 
@@ -154,7 +155,7 @@ class GetDimensionSizeOp(HloOp):
         return np.asarray(size, np.int32)
 
 
-@irdl_op_definition
+@op_definition
 class SetDimensionSizeOp(SizeOp):
     """The array with one dimension cut to a size known at run time; the type keeps the largest size as a bound."""
 
@@ -189,7 +190,7 @@ class SetDimensionSizeOp(SizeOp):
 # ------------------------------------------------------------------------------------- results of sizes given as operands
 
 
-@irdl_op_definition
+@op_definition
 class DynamicReshapeOp(SizeOp):
     """The same elements in row-major order, in the shape that the operands after the first hold: one list, or a scalar per dimension."""
 
@@ -228,7 +229,7 @@ class DynamicReshapeOp(SizeOp):
         return operands[0].reshape(sizes)
 
 
-@irdl_op_definition
+@op_definition
 class DynamicBroadcastInDimOp(SizeOp):
     """Operand dim k becomes result dim dimensions[k], where a size 1 is repeated; operand 1 holds the result's sizes.
 
@@ -278,7 +279,7 @@ class DynamicBroadcastInDimOp(SizeOp):
         return np.broadcast_to(x.transpose(in_result_order).reshape(kept), sizes)
 
 
-@irdl_op_definition
+@op_definition
 class DynamicIotaOp(SizeOp):
     """Every element is its own index in one dimension; the result's sizes are the operand."""
 
@@ -297,7 +298,7 @@ class DynamicIotaOp(SizeOp):
         return np.broadcast_to(convert_array(one, dtype("s64"), element_of(self.result)), sizes).copy()
 
 
-@irdl_op_definition
+@op_definition
 class DynamicPadOp(SizeOp):
     """As `pad`, with the numbers before, after and between the elements in operands 2, 3 and 4."""
 
@@ -334,7 +335,7 @@ class DynamicPadOp(SizeOp):
         )
 
 
-@irdl_op_definition
+@op_definition
 class RealDynamicSliceOp(SizeOp):
     """As `slice`, with the starts, limits and strides in operands 1, 2 and 3."""
 
@@ -360,7 +361,7 @@ class RealDynamicSliceOp(SizeOp):
         return found
 
 
-@irdl_op_definition
+@op_definition
 class DynamicGatherOp(SizeOp):
     """As `gather`, with the sizes of a slice in operand 2."""
 
@@ -390,7 +391,7 @@ class DynamicGatherOp(SizeOp):
         return gather.evaluate(operands[:2], call)
 
 
-@irdl_op_definition
+@op_definition
 class DynamicConvOp(SizeOp):
     """As `convolution`, with the padding in operand 2: a row (low, high) for each spatial dimension.
 
@@ -437,7 +438,7 @@ class DynamicConvOp(SizeOp):
         return made
 
 
-@irdl_op_definition
+@op_definition
 class DynamicReduceWindowOp(CallingOp):
     """As `reduce-window`, with the window in the last five operands: sizes, strides, dilations of the array and of the window, and
     a row (low, high) of padding for each dimension."""
@@ -492,7 +493,7 @@ class DynamicReduceWindowOp(CallingOp):
         return with_operands(self, data, ReduceWindowOp, properties).evaluate(data, call)
 
 
-@irdl_op_definition
+@op_definition
 class DynamicTopKOp(SizeOp):
     """As `topk`, with the number k in operand 1."""
 
@@ -521,7 +522,7 @@ class DynamicTopKOp(SizeOp):
         return with_operands(self, operands[:1], _opcode("topk"), properties, result).evaluate(operands[:1], call)
 
 
-@irdl_op_definition
+@op_definition
 class DynamicRngBitGeneratorOp(SizeOp):
     """As `rng-bit-generator`, with the sizes of the bits in operand 1; gives the new state and the bits."""
 
@@ -546,7 +547,7 @@ class DynamicRngBitGeneratorOp(SizeOp):
         return generator.evaluate(operands[:1], call)
 
 
-@irdl_op_definition
+@op_definition
 class DynamicRngOp(SizeOp):
     """As `rng`, with the sizes of the result in operand 2."""
 
@@ -580,7 +581,7 @@ def _opcode(opcode: str) -> type[HloOp]:
     return found
 
 
-@irdl_op_definition
+@op_definition
 class ShapeAssertionOp(SizeOp):
     """Stops the program with `message` unless operand 0 holds; `{0}` in the message is the value of operand 1, and so on."""
 
@@ -611,7 +612,7 @@ class ShapeAssertionOp(SizeOp):
         return ()
 
 
-@irdl_op_definition
+@op_definition
 class PrintOp(SizeOp):
     """Prints operand 0 to standard error with its shape, after `label`. The reference prints nothing: a call of the program does."""
 

@@ -28,8 +28,7 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerType, StringAttr, f32, i1
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
-from xdsl.utils.hints import isa
+from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.context import op_named
@@ -61,8 +60,10 @@ from xla_emitters.dialects.hlo.types import (
     same_dims,
     type_text,
 )
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.mlir.math import CountLeadingZerosOp, CtPopOp
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -417,7 +418,7 @@ def _row(opcode: str, operands: tuple[str, ...], takes: tuple[Kind, ...], **rest
     return ElementwiseRow(opcode, operands, takes, _no_meaning, {}, **rest)
 
 
-@irdl_op_definition
+@op_definition
 class CopyOp(ElementwiseOp):
     """The same array, perhaps in another layout; or the same tuple of them."""
 
@@ -439,7 +440,7 @@ class CopyOp(ElementwiseOp):
         return (e.operand(0),)
 
 
-@irdl_op_definition
+@op_definition
 class SelectOp(ElementwiseOp):
     """`on_true` where the predicate holds, else `on_false`."""
 
@@ -459,7 +460,7 @@ class SelectOp(ElementwiseOp):
         return (code.select(e, self.deciding, predicate, e.operand(1), e.operand(2)),)
 
 
-@irdl_op_definition
+@op_definition
 class CompareOp(ElementwiseOp):
     """Whether `lhs` compares as `direction` to `rhs`.
 
@@ -530,7 +531,7 @@ class CompareOp(ElementwiseOp):
         return (extend_i1(e, code.compare_integers(e, direction, deciding.kind is UNSIGNED, x, y)),)
 
 
-@irdl_op_definition
+@op_definition
 class ConvertOp(ElementwiseOp):
     """The same value in another type; see `convert.py`."""
 
@@ -551,7 +552,7 @@ class ConvertOp(ElementwiseOp):
         return (emit_convert(e, e.operand(0), self.deciding, element_of(self.result)),)
 
 
-@irdl_op_definition
+@op_definition
 class BitcastConvertOp(ElementwiseOp):
     """The same bits read as another type; where widths differ, the most minor dimension holds the parts of one wide element."""
 
@@ -664,7 +665,7 @@ def bits_as(x: Array, source: DType, target: DType) -> Array:
     return wrap(low, target) if target.is_integer else low.view(target.numpy)
 
 
-@irdl_op_definition
+@op_definition
 class ComplexOp(ElementwiseOp):
     """A complex number from its real and imaginary part."""
 
@@ -693,7 +694,7 @@ class ComplexOp(ElementwiseOp):
         return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), result_type)).complex,)
 
 
-@irdl_op_definition
+@op_definition
 class ReducePrecisionOp(ElementwiseOp):
     """A float rounded to fewer exponent and mantissa bits, in its own type."""
 
@@ -735,7 +736,7 @@ def _class_of(row: ElementwiseRow) -> type[ElementwiseOp]:
         "ROW": row,
         "OPERANDS": range(len(row.operands), len(row.operands) + 1),
     }
-    return irdl_op_definition(type("".join(map(str.capitalize, words)) + "Op", (ElementwiseOp,), fields))
+    return op_definition(type("".join(map(str.capitalize, words)) + "Op", (ElementwiseOp,), fields))
 
 
 OPS: tuple[type[HloOp], ...] = (

@@ -18,16 +18,16 @@ import math as python_math
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.convert import Inserter, constant, emit_float_cast, float_bits
 from xla_emitters.dialects.hlo.elementwise_meaning import carries_beyond, last_bit_of_even, range_kept
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, math, scf
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import DType, Kind
 
 Code: TypeAlias = Callable[..., SSAValue]
@@ -172,7 +172,7 @@ def power(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     zero, step = constant(e, 0, i32), constant(e, 1, i32)
     body = Block(arg_types=[i32, integer, integer, integer])
     _, result, square, exponent = body.args
-    b = Builder(InsertPoint.at_end(body))
+    b = QuickBuilder(InsertPoint.at_end(body))
     odd = _compare(b, "ne", b.insert(arith.AndIOp(exponent, one)).result, 0)
     multiplied = b.insert(arith.MuliOp(result, square)).result
     b.insert(

@@ -24,7 +24,7 @@ import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
@@ -43,6 +43,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.xla_gpu import INDEX
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -118,7 +119,7 @@ def verify_batching(
         )
 
 
-@irdl_op_definition
+@op_definition
 class GatherOp(HloOp):
     """Windows of an array, one for each row of start indices."""
 
@@ -281,7 +282,7 @@ class GatherOp(HloOp):
         return (e.operand(0, apply_indexing(e.builder, self.element_map(), [*e.indices, *starts])),)
 
 
-@irdl_op_definition
+@op_definition
 class ScatterOp(CallingOp):
     """n arrays whose windows, at starts known only at run time, are combined with updates; operands: arrays, indices, updates."""
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, integers
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, type_text
+from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import DataError
 
 BROADCAST = "broadcast_dimensions"

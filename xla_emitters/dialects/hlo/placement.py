@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import irdl_op_definition
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import Call, HloOp
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
 
 DEVICE = "disc.device"
 HOST, GPU = "cpu", "gpu"
@@ -37,14 +37,14 @@ class TransferOp(HloOp):
         return operands[0]
 
 
-@irdl_op_definition
+@op_definition
 class H2dOp(TransferOp):
     """Copies an array from the host's memory to the device's."""
 
     name = "hlo.h2d"
 
 
-@irdl_op_definition
+@op_definition
 class D2hOp(TransferOp):
     """Copies an array from the device's memory to the host's."""
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.irdl import prop_def
 
 from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
@@ -35,6 +35,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 
@@ -125,7 +126,7 @@ class ReducingOp(CallingOp):
         """The sizes of the result from those of the arrays."""
 
 
-@irdl_op_definition
+@op_definition
 class ReduceOp(ReducingOp):
     """Combines all elements along some dimensions."""
 
@@ -166,7 +167,7 @@ class ReduceOp(ReducingOp):
         return IndexingMap(results, tuple(variables[: len(kept)]), tuple(variables[len(kept) :]))
 
 
-@irdl_op_definition
+@op_definition
 class ReduceWindowOp(ReducingOp):
     """Combines all elements in a window, at every position of the window."""
 

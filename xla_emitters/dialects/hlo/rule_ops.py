@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, TupleType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
-from xdsl.utils.hints import isa
+from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.base import Call, RuleBroken, integer, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
@@ -35,6 +34,8 @@ from xla_emitters.dialects.hlo.types import (
     tuple_types,
     type_text,
 )
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Kind, dtype
 
 
@@ -222,4 +223,4 @@ def class_of(row: RuleRow, module: str) -> type[RuleOp]:
         **{f"{name}_property": prop_def(Attribute, prop_name=name) for name in row.required},
         **{f"{name}_property": opt_prop_def(Attribute, prop_name=name) for name in row.optional},
     }
-    return irdl_op_definition(type("".join(map(str.capitalize, words)) + "Op", (RuleOp,), fields))
+    return op_definition(type("".join(map(str.capitalize, words)) + "Op", (RuleOp,), fields))

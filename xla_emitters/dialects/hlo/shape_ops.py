@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index, constraints_check, value_is_in
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
@@ -34,6 +34,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dialects.mlir import arith
+from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -80,7 +81,7 @@ class MoveOp(HloOp):
         return (e.operand(0, apply_indexing(e.builder, index_map, e.indices)),)
 
 
-@irdl_op_definition
+@op_definition
 class BroadcastOp(MoveOp):
     """Operand dim k becomes result dim dimensions[k]; the result is constant along all others."""
 
@@ -116,7 +117,7 @@ class BroadcastOp(MoveOp):
         return (broadcast_map(dims_of(self.result), integers(self.dimensions)),)
 
 
-@irdl_op_definition
+@op_definition
 class ReshapeOp(MoveOp):
     """The same elements in row-major order, in another shape."""
 
@@ -152,7 +153,7 @@ def verify_same_size(op: HloOp, operand: int, result: int, what: str) -> None:
 _REAL = frozenset((Kind.SIGNED, Kind.UNSIGNED, Kind.FLOAT))
 
 
-@irdl_op_definition
+@op_definition
 class BitcastOp(MoveOp):
     """The same memory seen as another shape, layout, or element type of the same width."""
 
@@ -216,7 +217,7 @@ def bits_as(array: Array, source: Attribute, target: Attribute) -> Array:
     return np.asarray(array, order="C").view(other.numpy)
 
 
-@irdl_op_definition
+@op_definition
 class TransposeOp(MoveOp):
     """Result dim k is operand dim dimensions[k]."""
 
@@ -241,7 +242,7 @@ class TransposeOp(MoveOp):
         return (transpose_map(dims_of(self.result), integers(self.dimensions)),)
 
 
-@irdl_op_definition
+@op_definition
 class SliceOp(MoveOp):
     """Every stride-th element from start up to, not including, limit, in each dimension."""
 
@@ -276,7 +277,7 @@ class SliceOp(MoveOp):
         return (IndexingMap(tuple(results), whole.dims),)
 
 
-@irdl_op_definition
+@op_definition
 class ReverseOp(MoveOp):
     """The elements in the other direction along some dimensions."""
 
@@ -300,7 +301,7 @@ class ReverseOp(MoveOp):
         return (IndexingMap(tuple(results), whole.dims),)
 
 
-@irdl_op_definition
+@op_definition
 class ConcatenateOp(HloOp):
     """The operands one after the other along one dimension."""
 
@@ -386,7 +387,7 @@ class ConcatenateOp(HloOp):
         return (*e.indices[: self.dimension], index, *e.indices[self.dimension + 1 :])
 
 
-@irdl_op_definition
+@op_definition
 class PadOp(HloOp):
     """The operand with copies of a scalar before, after and between its elements; a negative number removes elements."""
 
@@ -543,7 +544,7 @@ class DynamicOp(HloOp):
         return (IndexingMap((), identity_map(dims_of(self.result)).dims),) * len(self.operands[self.STARTS :])
 
 
-@irdl_op_definition
+@op_definition
 class DynamicSliceOp(DynamicOp):
     """The window of the operand that begins at the start indices."""
 
@@ -580,7 +581,7 @@ class DynamicSliceOp(DynamicOp):
         return (e.operand(0, apply_indexing(e.builder, self.moved(sizes, 1), [*e.indices, *starts])),)
 
 
-@irdl_op_definition
+@op_definition
 class DynamicUpdateSliceOp(DynamicOp):
     """The operand with a window, from the start indices on, taken from the update."""
 

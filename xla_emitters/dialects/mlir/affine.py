@@ -19,8 +19,6 @@ from xdsl.dialects.builtin import AffineMapAttr, BoolAttr, DenseArrayBase, Index
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -44,6 +42,8 @@ from xla_emitters.dialects.mlir.index_lists import (
     parse_index_list,
     print_index_list,
 )
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 INDEX = IndexType()
 
@@ -72,7 +72,7 @@ def _print_map(op: ApplyOp | MinOp | MaxOp, printer: Printer) -> None:
     printer.print_op_attributes(op.attributes)
 
 
-class ApplyOp(upstream.ApplyOp):
+class ApplyOp(upstream.ApplyOp, QuickOp):
     """`affine.apply affine_map<(d0) -> (d0)>(%x) {note}`"""
 
     @classmethod
@@ -86,7 +86,7 @@ class ApplyOp(upstream.ApplyOp):
         _print_map(self, printer)
 
 
-class MinOp(upstream.MinOp):
+class MinOp(upstream.MinOp, QuickOp):
     """`affine.min affine_map<(d0) -> (d0, 8)>(%x) {note}`"""
 
     @classmethod
@@ -100,8 +100,8 @@ class MinOp(upstream.MinOp):
         _print_map(self, printer)
 
 
-@irdl_op_definition
-class MaxOp(IRDLOperation):
+@op_definition
+class MaxOp(QuickOp):
     """The maximum of a map's results."""
 
     name = "affine.max"
@@ -138,8 +138,8 @@ def _verify_basis(op: DelinearizeIndexOp | LinearizeIndexOp, coordinates: int) -
         raise VerifyException(f"a basis of {len(extents)} extents for {coordinates} coordinates")
 
 
-@irdl_op_definition
-class DelinearizeIndexOp(IRDLOperation):
+@op_definition
+class DelinearizeIndexOp(QuickOp):
     """The coordinates of element `linear_index`; the last coordinate varies fastest."""
 
     name = "affine.delinearize_index"
@@ -189,8 +189,8 @@ class DelinearizeIndexOp(IRDLOperation):
         _verify_basis(self, len(self.multi_index))
 
 
-@irdl_op_definition
-class LinearizeIndexOp(IRDLOperation):
+@op_definition
+class LinearizeIndexOp(QuickOp):
     """The number of the element at the coordinates. `disjoint`: each coordinate is below its extent."""
 
     name = "affine.linearize_index"
@@ -247,4 +247,4 @@ class LinearizeIndexOp(IRDLOperation):
         _verify_basis(self, len(self.multi_index))
 
 
-AFFINE = dialect_of(upstream.Affine, (ApplyOp, MinOp, MaxOp, DelinearizeIndexOp, LinearizeIndexOp))
+AFFINE = dialect_of(upstream.Affine, (ApplyOp, MinOp, MaxOp, DelinearizeIndexOp, LinearizeIndexOp), names=globals())

@@ -39,7 +39,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     eq,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -57,10 +56,13 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.completion import completed, dialect_of
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 BOOL_LIKE = container_of(IntegerType(1))
 INTEGER_LIKE = container_of(IntegerType)
@@ -75,7 +77,7 @@ _EXACT = "$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result)"
 
 
 @completed
-class ShRSIOp(upstream.ShRSIOp):
+class ShRSIOp(upstream.ShRSIOp, QuickOp):
     """`exact`: no set bit is shifted out."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -83,7 +85,7 @@ class ShRSIOp(upstream.ShRSIOp):
 
 
 @completed
-class ShRUIOp(upstream.ShRUIOp):
+class ShRUIOp(upstream.ShRUIOp, QuickOp):
     """`exact`: no set bit is shifted out."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -91,7 +93,7 @@ class ShRUIOp(upstream.ShRUIOp):
 
 
 @completed
-class DivSIOp(upstream.DivSIOp):
+class DivSIOp(upstream.DivSIOp, QuickOp):
     """`exact`: there is no remainder."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -99,7 +101,7 @@ class DivSIOp(upstream.DivSIOp):
 
 
 @completed
-class DivUIOp(upstream.DivUIOp):
+class DivUIOp(upstream.DivUIOp, QuickOp):
     """`exact`: there is no remainder."""
 
     isExact = opt_prop_def(UnitAttr)
@@ -130,11 +132,11 @@ def _init_comparison(
     if lhs.type != rhs.type:
         raise TypeError(f"{op.name} of {lhs.type} and {rhs.type}")
     number = words.index(predicate) if isinstance(predicate, str) else predicate
-    IRDLOperation.__init__(
+    QuickOp.__init__(
         op,
         operands=[lhs, rhs],
         result_types=[condition_type(lhs.type)],
-        properties={"predicate": IntegerAttr(number, 64), **more},
+        properties={"predicate": integer(number, 64), **more},
     )
 
 
@@ -181,7 +183,7 @@ def verify_number(what: str, attribute: IntegerAttr, words: Sequence[str]) -> No
 
 
 @completed
-class CmpiOp(upstream.CmpiOp):
+class CmpiOp(upstream.CmpiOp, QuickOp):
     """`arith.cmpi slt, %a, %b {note} : vector<4xi32>`: the result is vector<4xi1>."""
 
     result = result_def(BOOL_LIKE)
@@ -205,7 +207,7 @@ class CmpiOp(upstream.CmpiOp):
 
 
 @completed
-class CmpfOp(upstream.CmpfOp):
+class CmpfOp(upstream.CmpfOp, QuickOp):
     """`arith.cmpf olt, %a, %b fastmath<nnan> {note} : vector<4xf32>`: the result is vector<4xi1>."""
 
     result = result_def(BOOL_LIKE)
@@ -238,7 +240,7 @@ class CmpfOp(upstream.CmpfOp):
 
 
 @completed
-class SelectOp(upstream.SelectOp):
+class SelectOp(upstream.SelectOp, QuickOp):
     """`arith.select %c, %a, %b : vector<4xi1>, vector<4xf32>`: the condition's type is written where it is not i1."""
 
     cond = operand_def(BOOL_LIKE)
@@ -287,7 +289,7 @@ class RoundingMode(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         for number, word in enumerate(ROUNDING_MODES):
             if parser.parse_optional_keyword(word):
-                self.mode.set(state, IntegerAttr(number, 32))
+                self.mode.set(state, integer(number, 32))
                 return
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -300,7 +302,7 @@ class RoundingMode(CustomDirective):
 def rounds_to_nearest_even(op: Operation) -> bool:
     """Whether a conversion rounds to nearest even, explicitly or by default."""
     mode = op.properties.get("roundingmode")
-    return mode is None or mode == IntegerAttr(ROUNDING_MODES.index("to_nearest_even"), i32)
+    return mode is None or mode == integer(ROUNDING_MODES.index("to_nearest_even"), i32)
 
 
 def _element_bits(value_type: Attribute) -> int:
@@ -334,7 +336,7 @@ def _verify_index_cast(self: Any) -> None:
 
 
 @completed
-class ExtSIOp(upstream.ExtSIOp):
+class ExtSIOp(upstream.ExtSIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -348,7 +350,7 @@ class ExtSIOp(upstream.ExtSIOp):
 
 
 @completed
-class ExtUIOp(upstream.ExtUIOp):
+class ExtUIOp(upstream.ExtUIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -362,7 +364,7 @@ class ExtUIOp(upstream.ExtUIOp):
 
 
 @completed
-class TruncIOp(upstream.TruncIOp):
+class TruncIOp(upstream.TruncIOp, QuickOp):
     """`arith.trunci %a overflow<nsw> : vector<4xi32> to vector<4xi8>`"""
 
     input = operand_def(INTEGER_LIKE)
@@ -377,7 +379,7 @@ class TruncIOp(upstream.TruncIOp):
 
 
 @completed
-class ExtFOp(upstream.ExtFOp):
+class ExtFOp(upstream.ExtFOp, QuickOp):
     """`arith.extf %a fastmath<nnan> : bf16 to f32`"""
 
     input = operand_def(FLOAT_LIKE)
@@ -388,7 +390,7 @@ class ExtFOp(upstream.ExtFOp):
 
 
 @completed
-class TruncFOp(upstream.TruncFOp):
+class TruncFOp(upstream.TruncFOp, QuickOp):
     """`arith.truncf %a toward_zero fastmath<nnan> : f32 to bf16`"""
 
     input = operand_def(FLOAT_LIKE)
@@ -401,7 +403,7 @@ class TruncFOp(upstream.TruncFOp):
 
 
 @completed
-class SIToFPOp(upstream.SIToFPOp):
+class SIToFPOp(upstream.SIToFPOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -411,7 +413,7 @@ class SIToFPOp(upstream.SIToFPOp):
 
 
 @completed
-class UIToFPOp(upstream.UIToFPOp):
+class UIToFPOp(upstream.UIToFPOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_LIKE)
@@ -421,7 +423,7 @@ class UIToFPOp(upstream.UIToFPOp):
 
 
 @completed
-class FPToSIOp(upstream.FPToSIOp):
+class FPToSIOp(upstream.FPToSIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(FLOAT_LIKE)
@@ -431,7 +433,7 @@ class FPToSIOp(upstream.FPToSIOp):
 
 
 @completed
-class FPToUIOp(upstream.FPToUIOp):
+class FPToUIOp(upstream.FPToUIOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(FLOAT_LIKE)
@@ -441,7 +443,7 @@ class FPToUIOp(upstream.FPToUIOp):
 
 
 @completed
-class IndexCastOp(upstream.IndexCastOp):
+class IndexCastOp(upstream.IndexCastOp, QuickOp):
     """Vectors too."""
 
     input = operand_def(INTEGER_OR_INDEX_LIKE)
@@ -450,8 +452,8 @@ class IndexCastOp(upstream.IndexCastOp):
     verify_ = _verify_index_cast
 
 
-@irdl_op_definition
-class IndexCastUIOp(IRDLOperation):
+@op_definition
+class IndexCastUIOp(QuickOp):
     """`arith.index_castui %a : index to i32`, or the other way round."""
 
     name = "arith.index_castui"
@@ -470,8 +472,8 @@ class IndexCastUIOp(IRDLOperation):
         _verify_index_cast(self)
 
 
-@irdl_op_definition
-class RemfOp(upstream.FloatingPointLikeBinaryOperation):
+@op_definition
+class RemfOp(upstream.FloatingPointLikeBinaryOperation, QuickOp):
     """The remainder of a division of floats."""
 
     name = "arith.remf"
@@ -479,7 +481,7 @@ class RemfOp(upstream.FloatingPointLikeBinaryOperation):
     traits = traits_def(Pure())
 
 
-class _Scaling(IRDLOperation):
+class _Scaling(QuickOp):
     """A conversion with a scale, a power of two as f8E8M0FNU or another float."""
 
     input = operand_def(FLOAT_LIKE)
@@ -495,7 +497,7 @@ class _Scaling(IRDLOperation):
                 raise VerifyException(f"{self.input.type} and {other} differ in shape")
 
 
-@irdl_op_definition
+@op_definition
 class ScalingExtFOp(_Scaling):
     """The scaled input in a wider type."""
 
@@ -506,7 +508,7 @@ class ScalingExtFOp(_Scaling):
     )
 
 
-@irdl_op_definition
+@op_definition
 class ScalingTruncFOp(_Scaling):
     """The input divided by the scale, in a narrower type."""
 
@@ -528,4 +530,5 @@ ARITH = dialect_of(
         *(ExtSIOp, ExtUIOp, TruncIOp, ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp),
         *(IndexCastUIOp, RemfOp, ScalingExtFOp, ScalingTruncFOp),
     ),
+    names=globals(),
 )

@@ -13,10 +13,11 @@ from xdsl.dialects.cf import *  # noqa: F403  # pyright: ignore[reportWildcardIm
 from xdsl.irdl import opt_prop_def
 
 from xla_emitters.dialects.completion import completed, dialect_of
+from xla_emitters.dialects.quick_op import QuickOp
 
 
 @completed
-class ConditionalBranchOp(upstream.ConditionalBranchOp):
+class ConditionalBranchOp(upstream.ConditionalBranchOp, QuickOp):
     """See the file's head."""
 
     branch_weights = opt_prop_def(DenseArrayBase.constr(i32))
@@ -27,4 +28,4 @@ class ConditionalBranchOp(upstream.ConditionalBranchOp):
     )
 
 
-CF = dialect_of(upstream.Cf, (ConditionalBranchOp,))
+CF = dialect_of(upstream.Cf, (ConditionalBranchOp,), names=globals())

@@ -14,10 +14,8 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import ComplexType, IntegerType
 from xdsl.dialects.complex import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from xdsl.irdl import (
-    IRDLOperation,
     VarConstraint,
     base,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     result_def,
@@ -26,10 +24,12 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 
-@irdl_op_definition
-class PowiOp(IRDLOperation):
+@op_definition
+class PowiOp(QuickOp):
     """A complex number to the power of an integer."""
 
     name = "complex.powi"
@@ -46,4 +46,4 @@ class PowiOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
-COMPLEX = dialect_of(upstream.Complex, (PowiOp,))
+COMPLEX = dialect_of(upstream.Complex, (PowiOp,), names=globals())

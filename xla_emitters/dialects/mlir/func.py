@@ -12,19 +12,21 @@ from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects import func as upstream
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType
 from xdsl.dialects.func import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
-from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, var_operand_def, var_result_def
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import operand_def, opt_prop_def, var_operand_def, var_result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.mlir.function_syntax import parse_func_op_like, print_func_op_like
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 
-class FuncOp(upstream.FuncOp):
+class FuncOp(upstream.FuncOp, QuickOp):
     """A function: its visibility is one of MLIR's, and there is a dictionary for each argument and each result, or none."""
 
     @classmethod
@@ -61,23 +63,9 @@ class FuncOp(upstream.FuncOp):
             if found is not None and len(found) != len(wanted):
                 raise VerifyException(f"{what}_attrs has {len(found)} dictionaries for {len(wanted)} values")
 
-    @staticmethod
-    def external(name: str, input_types: Sequence[Attribute], return_types: Sequence[Attribute]) -> FuncOp:
-        return FuncOp(name, (input_types, return_types), Region(), "private")
 
-    @staticmethod
-    def from_region(
-        name: str,
-        input_types: Sequence[Attribute],
-        return_types: Sequence[Attribute],
-        region: Region | type[Region.DEFAULT] = Region.DEFAULT,
-        visibility: StringAttr | str | None = None,
-    ) -> FuncOp:
-        return FuncOp(name, (input_types, return_types), region, visibility)
-
-
-@irdl_op_definition
-class CallIndirectOp(IRDLOperation):
+@op_definition
+class CallIndirectOp(QuickOp):
     """See the file's head."""
 
     name = "func.call_indirect"
@@ -123,4 +111,4 @@ class CallIndirectOp(IRDLOperation):
             raise VerifyException(f"the callee is {self.callee.type}, but is called as {found}")
 
 
-FUNC = dialect_of(upstream.Func, (FuncOp, CallIndirectOp))
+FUNC = dialect_of(upstream.Func, (FuncOp, CallIndirectOp), names=globals())

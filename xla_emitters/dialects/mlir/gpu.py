@@ -32,7 +32,6 @@ from xdsl.irdl import (
     VarConstraint,
     eq,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -68,6 +67,8 @@ from xla_emitters.dialects.mlir.gpu_ids import SubgroupSizeOp as SubgroupSizeOp
 from xla_emitters.dialects.mlir.gpu_ids import ThreadIdOp as ThreadIdOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_row
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 # ---- attributes -------------------------------------------------------------------------------------------------------------------------
 
@@ -123,8 +124,8 @@ class ShuffleModeAttr(EnumAttribute[ShuffleMode], SpacedOpaqueSyntaxAttribute):
     name = "gpu.shuffle_mode"
 
 
-@irdl_op_definition
-class ShuffleOp(IRDLOperation):
+@op_definition
+class ShuffleOp(QuickOp):
     """See the file's head. Not Pure: all lanes of the warp must execute it together."""
 
     name = "gpu.shuffle"
@@ -233,8 +234,8 @@ def _print_reduction(printer: Printer, op: SubgroupReduceOp | AllReduceOp, opera
         printer.print_string(" uniform")
 
 
-@irdl_op_definition
-class SubgroupReduceOp(IRDLOperation):
+@op_definition
+class SubgroupReduceOp(QuickOp):
     """See the file's head: over the lanes of the warp, or of each cluster of `size` lanes that are `stride` apart."""
 
     name = "gpu.subgroup_reduce"
@@ -311,8 +312,8 @@ class SubgroupReduceOp(IRDLOperation):
             raise VerifyException(f"has a stride of {stride}, but no cluster size")
 
 
-@irdl_op_definition
-class AllReduceOp(IRDLOperation):
+@op_definition
+class AllReduceOp(QuickOp):
     """`gpu.all_reduce add %x uniform {} : (f32) -> f32`: over the block's threads, by its body if there is no keyword."""
 
     name = "gpu.all_reduce"
@@ -418,4 +419,5 @@ GPU = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has t
         *(AllReduceOpAttr, ShuffleModeAttr, BroadcastTypeAttr, AddressSpaceAttr, MemorySpaceAttr),
         *MAPPINGS.values(),
     ),
+    names=globals(),
 )

@@ -37,9 +37,7 @@ from xdsl.dialects.gpu import AsyncTokenType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     attr_def,
-    irdl_op_definition,
     operand_def,
     opt_attr_def,
     opt_operand_def,
@@ -68,6 +66,8 @@ from xla_emitters.dialects.mlir.function_syntax import (
     print_arguments,
     print_outputs,
 )
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 Attributions = tuple[list[Parser.Argument], "ArrayAttr[DictionaryAttr] | None"]
 """Buffers by name, and a dictionary for each, if any has one."""
@@ -89,8 +89,8 @@ def _print_attributions(
         print_arguments(printer, buffers, dictionaries)
 
 
-@irdl_op_definition
-class ModuleOp(IRDLOperation):
+@op_definition
+class ModuleOp(QuickOp):
     """See the file's head."""
 
     name = "gpu.module"
@@ -144,8 +144,8 @@ class ModuleOp(IRDLOperation):
         printer.print_region(self.body, print_empty_block=False)
 
 
-@irdl_op_definition
-class FuncOp(IRDLOperation):
+@op_definition
+class FuncOp(QuickOp):
     """See the file's head. `known_block_size` and `known_grid_size`: the launch dimensions, if they are known."""
 
     name = "gpu.func"
@@ -250,8 +250,8 @@ def _listed(types: Sequence[Attribute]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
-@irdl_op_definition
-class ReturnOp(IRDLOperation):
+@op_definition
+class ReturnOp(QuickOp):
     """`gpu.return %x : f32`"""
 
     name = "gpu.return"
@@ -275,8 +275,8 @@ class ReturnOp(IRDLOperation):
 # ---- launches ---------------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class LaunchOp(IRDLOperation):
+@op_definition
+class LaunchOp(QuickOp):
     """See the file's head: its body runs once per thread. The body takes block ids, thread ids, grid sizes, block sizes; for clusters ids
     and sizes; then buffers as a `gpu.func` does.
     """
@@ -415,8 +415,8 @@ def _print_dimensions(
     printer.print_string(")")
 
 
-@irdl_op_definition
-class TerminatorOp(IRDLOperation):
+@op_definition
+class TerminatorOp(QuickOp):
     """`gpu.terminator`: ends the body of a launch."""
 
     name = "gpu.terminator"

@@ -22,6 +22,7 @@ from xdsl.traits import Pure
 
 from xla_emitters.dialects.completion import completed
 from xla_emitters.dialects.mlir.op_rows import op_of_family
+from xla_emitters.dialects.quick_op import QuickOp
 
 INDEX = IndexType()
 
@@ -39,7 +40,7 @@ def _print_upper_bound(op: Operation, printer: Printer) -> None:
     printer.print_op_attributes(op.attributes)
 
 
-class _InDimension(IRDLOperation):
+class _InDimension(QuickOp):
     """` x upper_bound 64`, what follows `gpu.thread_id`."""
 
     @classmethod
@@ -56,7 +57,7 @@ class _InDimension(IRDLOperation):
         _print_upper_bound(self, printer)
 
 
-class _OfSubgroup(IRDLOperation):
+class _OfSubgroup(QuickOp):
     """` upper_bound 64 : index`, what follows `gpu.subgroup_id`."""
 
     @classmethod
@@ -129,7 +130,7 @@ class SubgroupSizeOp(upstream.SubgroupSizeOp, _OfSubgroup):
 
 
 @completed
-class LaneIdOp(upstream.LaneIdOp):
+class LaneIdOp(upstream.LaneIdOp, QuickOp):
     """The number of a thread in its warp."""
 
     upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
@@ -145,7 +146,7 @@ class LaneIdOp(upstream.LaneIdOp):
 
 
 @completed
-class BarrierOp(upstream.BarrierOp):
+class BarrierOp(upstream.BarrierOp, QuickOp):
     """All threads of a block wait for each other here."""
 
     assembly_format = "attr-dict"

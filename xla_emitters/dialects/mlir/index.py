@@ -19,10 +19,8 @@ from xdsl.dialects.builtin import BoolAttr, IndexType, IntegerAttr, IntegerType,
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
-    IRDLOperation,
     eq,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -33,6 +31,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.dialects.mlir.op_rows import op_of_row
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 INDEX_TYPE = IndexType()
 
@@ -106,8 +106,8 @@ CmpOp = op_of_row(
 SizeOfOp = op_of_row("index.sizeof", "attr-dict", traits=(Pure(),), result=result_def(IndexType))
 
 
-@irdl_op_definition
-class ConstantOp(IRDLOperation):
+@op_definition
+class ConstantOp(QuickOp):
     name = "index.constant"
 
     value = prop_def(IntegerAttr.constr(type=eq(INDEX_TYPE)))
@@ -122,8 +122,8 @@ class ConstantOp(IRDLOperation):
         super().__init__(properties={"value": held}, result_types=[INDEX_TYPE])
 
 
-@irdl_op_definition
-class BoolConstantOp(IRDLOperation):
+@op_definition
+class BoolConstantOp(QuickOp):
     name = "index.bool.constant"
 
     value = prop_def(BoolAttr)

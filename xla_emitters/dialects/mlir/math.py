@@ -17,7 +17,6 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.math import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     VarConstraint,
     operand_def,
     prop_def,
@@ -32,16 +31,17 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.mlir.arith import BOOL_LIKE, FLOAT_LIKE, condition_type
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.functions import BY_OP
 
 
-class RealFunctionOp(upstream.FloatingPointLikeUnaryMathOperation):
+class RealFunctionOp(upstream.FloatingPointLikeUnaryMathOperation, QuickOp):
     """A function of one float in `functions.py` for which xDSL has no op."""
 
     traits = traits_def(Pure(), SameOperandsAndResultType())
 
 
-class BinaryRealFunctionOp(upstream.FloatingPointLikeBinaryMathOperation):
+class BinaryRealFunctionOp(upstream.FloatingPointLikeBinaryMathOperation, QuickOp):
     """A function of two floats in `functions.py` for which xDSL has no op."""
 
     traits = traits_def(Pure(), SameOperandsAndResultType())
@@ -73,7 +73,7 @@ ClampFOp = op_of_row(
 )
 
 
-class ClassificationOp(IRDLOperation):
+class ClassificationOp(QuickOp):
     """Whether a float is of some kind."""
 
     operand = operand_def(FLOAT_LIKE)
@@ -125,4 +125,6 @@ ADDED_FUNCTIONS = tuple(
     if op.startswith("math.") and op not in _UPSTREAM
 )
 
-MATH = dialect_of(upstream.Math, (*ADDED_FUNCTIONS, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp))
+MATH = dialect_of(
+    upstream.Math, (*ADDED_FUNCTIONS, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp), names=globals()
+)

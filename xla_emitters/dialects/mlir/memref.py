@@ -21,17 +21,15 @@ from xdsl.dialects import memref as upstream
 from xdsl.dialects.builtin import (
     AnyDenseElement,
     DenseIntOrFPElementsAttr,
-    IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
     TensorType,
     UnitAttr,
-    UnrankedMemRefType,
     i64,
 )
 from xdsl.dialects.memref import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, base, eq, opt_prop_def
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
@@ -44,23 +42,25 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.completion import completed, dialect_of
+from xla_emitters.dialects.float_bits import print_dense
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import verify_number
+from xla_emitters.dialects.quick_op import QuickOp
 
 PRIVATE = StringAttr("private")
 
 
 @completed
-class LoadOp(upstream.LoadOp):
+class LoadOp(upstream.LoadOp, QuickOp):
     """One element of a buffer; `alignment` is in bytes."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
 
 
 @completed
-class StoreOp(upstream.StoreOp):
+class StoreOp(upstream.StoreOp, QuickOp):
     """Writes one element of a buffer; `alignment` is in bytes."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
@@ -93,7 +93,7 @@ class AtomicKind(CustomDirective):
 
 
 @completed
-class AtomicRMWOp(upstream.AtomicRMWOp):
+class AtomicRMWOp(upstream.AtomicRMWOp, QuickOp):
     """Updates one element of a buffer at once; the result is what it was."""
 
     assembly_format = (
@@ -106,7 +106,7 @@ class AtomicRMWOp(upstream.AtomicRMWOp):
         verify_number("kind", self.kind, ATOMIC_KINDS)
 
 
-class DimOp(upstream.DimOp):
+class DimOp(upstream.DimOp, QuickOp):
     """The extent of a dimension that the buffer has. For MLIR another one is undefined behaviour; passes here ask the type."""
 
     def verify_(self) -> None:
@@ -118,63 +118,42 @@ class DimOp(upstream.DimOp):
 
 
 @completed
-class RankOp(upstream.RankOp):
+class RankOp(upstream.RankOp, QuickOp):
     """The number of dimensions of a buffer."""
 
     assembly_format = "$source attr-dict `:` type($source)"
 
-    @staticmethod
-    def from_memref(memref: Operation | SSAValue) -> RankOp:
-        return RankOp.build(operands=[memref], result_types=[IndexType()])
-
 
 @completed
-class CastOp(upstream.CastOp):
+class CastOp(upstream.CastOp, QuickOp):
     """The same buffer as another type that describes it."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
 
-    @staticmethod
-    def get(source: SSAValue | Operation, type: MemRefType | UnrankedMemRefType) -> CastOp:  # noqa: A002  # xDSL's name
-        return CastOp.build(operands=[source], result_types=[type])
-
 
 @completed
-class MemorySpaceCastOp(upstream.MemorySpaceCastOp):
+class MemorySpaceCastOp(upstream.MemorySpaceCastOp, QuickOp):
     """The same buffer in another memory space."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
 
-    @staticmethod
-    def from_type_and_target_space(
-        source: SSAValue | Operation,
-        type: MemRefType,  # noqa: A002  # xDSL's name
-        dest_memory_space: Attribute,
-    ) -> MemorySpaceCastOp:
-        dest = MemRefType(type.element_type, type.get_shape(), type.layout, dest_memory_space)
-        return MemorySpaceCastOp(source, dest)
-
 
 @completed
-class CopyOp(upstream.CopyOp):
+class CopyOp(upstream.CopyOp, QuickOp):
     """Copies all elements of a buffer into another of its shape."""
 
     assembly_format = "$source `,` $destination attr-dict `:` type($source) `to` type($destination)"
 
 
 @completed
-class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp):
+class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp, QuickOp):
     """The address of a buffer."""
 
     assembly_format = "$source attr-dict `:` type($source) `->` type($aligned_pointer)"
 
-    @staticmethod
-    def get(source: SSAValue | Operation) -> ExtractAlignedPointerAsIndexOp:
-        return ExtractAlignedPointerAsIndexOp.build(operands=[source], result_types=[IndexType()])
-
 
 @completed
-class GlobalOp(upstream.GlobalOp):
+class GlobalOp(upstream.GlobalOp, QuickOp):
     """A buffer of the module; without a value it is declared here and defined elsewhere."""
 
     sym_visibility = opt_prop_def(StringAttr)
@@ -217,28 +196,8 @@ class GlobalOp(upstream.GlobalOp):
             printer.print_string(" = uninitialized")
         elif self.initial_value is not None:
             printer.print_string(" = ")
-            self.initial_value.print_without_type(printer)
+            print_dense(printer, self.initial_value)
         printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
-
-    @staticmethod
-    def get(
-        sym_name: StringAttr,
-        sym_type: Attribute,
-        initial_value: Attribute,
-        sym_visibility: StringAttr = PRIVATE,
-        constant: UnitAttr | None = None,
-        alignment: int | IntegerAttr | None = None,
-    ) -> GlobalOp:
-        return GlobalOp.build(
-            properties={
-                "sym_name": sym_name,
-                "type": sym_type,
-                "initial_value": initial_value,
-                "sym_visibility": sym_visibility,
-                "constant": constant,
-                "alignment": IntegerAttr(alignment, 64) if isinstance(alignment, int) else alignment,
-            }
-        )
 
 
 MEMREF = dialect_of(
@@ -247,4 +206,5 @@ MEMREF = dialect_of(
         *(LoadOp, StoreOp, AtomicRMWOp, DimOp, RankOp, CastOp, MemorySpaceCastOp, CopyOp),
         *(ExtractAlignedPointerAsIndexOp, GlobalOp),
     ),
+    names=globals(),
 )

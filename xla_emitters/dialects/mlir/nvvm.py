@@ -34,10 +34,8 @@ from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute, 
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
-    IRDLOperation,
     VarConstraint,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -56,11 +54,13 @@ from xla_emitters.dialects.mlir.llvm import ConstantRangeAttr, LLVMStructType
 from xla_emitters.dialects.mlir.llvm.metadata import ATTRIBUTE, NUMBER, NamedParametersAttr, word_attribute
 from xla_emitters.dialects.mlir.nvvm_async import ASYNC_ATTRIBUTES, ASYNC_OPS
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 # ---- special registers ------------------------------------------------------------------------------------------------------------------
 
 
-class SpecialRegisterOp(IRDLOperation):
+class SpecialRegisterOp(QuickOp):
     """`nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32`: a value that the hardware provides to each thread."""
 
     range = opt_prop_def(ConstantRangeAttr)
@@ -148,8 +148,8 @@ BarrierReductionAttr = word_attribute("nvvm.reduction", "popc", "and", "or")
 """`#nvvm.reduction<popc>`"""
 
 
-@irdl_op_definition
-class BarrierOp(IRDLOperation):
+@op_definition
+class BarrierOp(QuickOp):
     """`nvvm.barrier id = %id number_of_threads = %n`: barrier 0 and all threads by default.
 
     With a reduction, `nvvm.barrier #nvvm.reduction<popc> %p -> i32`, the result is the number of threads whose `%p` is not 0,
@@ -215,8 +215,8 @@ class ShflKindAttr(EnumAttribute[ShflKind], SpacedOpaqueSyntaxAttribute):
     name = "nvvm.shfl_kind"
 
 
-@irdl_op_definition
-class ShflOp(IRDLOperation):
+@op_definition
+class ShflOp(QuickOp):
     """`nvvm.shfl.sync bfly %mask, %value, %offset, %clamp : f32 -> f32`: the value of another lane of the warp.
 
     With `return_value_and_is_valid` the result is a struct of the value and whether there was such a lane.

@@ -20,7 +20,6 @@ from xdsl.irdl import (
     IRDLOperation,
     eq,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -35,6 +34,8 @@ from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_row
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 MemScopeAttr = word_attribute("nvvm.mem_scope", "cta", "cluster", "gpu", "sys")
 """`#nvvm.mem_scope<gpu>`: the threads that observe an order."""
@@ -92,8 +93,8 @@ def _verify_registers(op: Any) -> None:
         raise VerifyException(f"sets {count} registers; it must be a multiple of 8 from 24 to 256")
 
 
-@irdl_op_definition
-class MemoryBarrierOp(IRDLOperation):
+@op_definition
+class MemoryBarrierOp(QuickOp):
     """`nvvm.memory.barrier <gpu>`: accesses before it are ordered before those after it, as seen by the threads of the scope.
 
     A class, because it also reads `nvvm.memory.barrier #nvvm.mem_scope<gpu>`, which no declarative format expresses.

@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import new_class
 from typing import Any, TypeVar, cast
 
-from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, irdl_op_definition, traits_def
+from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
 from xdsl.traits import OpTrait
 
-FamilyT = TypeVar("FamilyT", bound=IRDLOperation)
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
+
+FamilyT = TypeVar("FamilyT", bound=QuickOp)
 
 GENERIC_FORM = None
 """The syntax of an op that has no custom form."""
@@ -56,7 +59,7 @@ def op_of_row(
         members["traits"] = traits_def(*traits)
     if verify is not None:
         members["verify_"] = verify
-    return _op(IRDLOperation, name, members)
+    return _op(QuickOp, name, members)
 
 
 def _op(base: type[FamilyT], name: str, members: dict[str, Any]) -> type[FamilyT]:
@@ -64,4 +67,4 @@ def _op(base: type[FamilyT], name: str, members: dict[str, Any]) -> type[FamilyT
         namespace |= {"name": name, "__module__": base.__module__, **members}
 
     stem = "".join(part.capitalize() for part in name.replace("_", ".").split("."))
-    return irdl_op_definition(cast(type[FamilyT], new_class(f"{stem}Op", (base,), exec_body=fill)))
+    return op_definition(cast(type[FamilyT], new_class(f"{stem}Op", (base,), exec_body=fill)))

@@ -31,8 +31,6 @@ from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
     lazy_traits_def,
     opt_prop_def,
     prop_def,
@@ -62,6 +60,8 @@ from xla_emitters.dialects.mlir.index_lists import (
     parse_index_list,
     print_index_list,
 )
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 INDEX = IndexType()
 OpT = TypeVar("OpT", bound=Operation)
@@ -105,7 +105,7 @@ def _terminated(op: OpT) -> OpT:
 
 
 @completed
-class ForOp(upstream.ForOp):
+class ForOp(upstream.ForOp, QuickOp):
     """`scf.for unsigned %i = %lb to %ub step %s { }`"""
 
     unsignedCmp = opt_prop_def(UnitAttr)
@@ -166,7 +166,7 @@ class ForOp(upstream.ForOp):
         printer.print_op_attributes(self.attributes)
 
 
-class ParallelOp(upstream.ParallelOp):
+class ParallelOp(upstream.ParallelOp, QuickOp):
     """`scf.parallel (%i, %j) = (%a, %b) to (%c, %d) step (%e, %f) init (%x) -> f32 { ... }`"""
 
     @classmethod
@@ -238,7 +238,7 @@ def _shown(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-class WhileOp(upstream.WhileOp):
+class WhileOp(upstream.WhileOp, QuickOp):
     """`scf.while : () -> () { ... } do { ... }` too: a loop that carries no values."""
 
     @classmethod
@@ -283,7 +283,7 @@ class WhileOp(upstream.WhileOp):
 # ---- branches ---------------------------------------------------------------------------------------------------------------------------
 
 
-class IfOp(upstream.IfOp):
+class IfOp(upstream.IfOp, QuickOp):
     """`scf.if %c -> f32 { ... }` too: the type of one result needs no parentheses, as in xDSL's own scf.for."""
 
     @classmethod
@@ -300,7 +300,7 @@ class IfOp(upstream.IfOp):
         _verify_yields(self)
 
 
-class IndexSwitchOp(upstream.IndexSwitchOp):
+class IndexSwitchOp(upstream.IndexSwitchOp, QuickOp):
     """`scf.index_switch %x case 2 { ... } default { }`"""
 
     @classmethod
@@ -321,7 +321,7 @@ class IndexSwitchOp(upstream.IndexSwitchOp):
 
 
 @completed
-class ExecuteRegionOp(upstream.ExecuteRegionOp):
+class ExecuteRegionOp(upstream.ExecuteRegionOp, QuickOp):
     """`scf.execute_region -> i32 no_inline { ... }`"""
 
     no_inline = opt_prop_def(UnitAttr)
@@ -349,8 +349,8 @@ class ExecuteRegionOp(upstream.ExecuteRegionOp):
 # ---- forall -----------------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class InParallelOp(IRDLOperation):
+@op_definition
+class InParallelOp(QuickOp):
     """`scf.forall.in_parallel { tensor.parallel_insert_slice ... }`: the writes of each iteration of a forall."""
 
     name = "scf.forall.in_parallel"
@@ -374,8 +374,8 @@ class InParallelOp(IRDLOperation):
         printer.print_op_attributes(self.attributes)
 
 
-@irdl_op_definition
-class ForallOp(IRDLOperation):
+@op_definition
+class ForallOp(QuickOp):
     """A loop whose iterations are independent; the body's arguments are the indices, then the shared outs."""
 
     name = "scf.forall"
@@ -495,4 +495,5 @@ class ForallOp(IRDLOperation):
 SCF = dialect_of(
     upstream.Scf,
     (ForOp, ParallelOp, WhileOp, IfOp, IndexSwitchOp, ExecuteRegionOp, ForallOp, InParallelOp),
+    names=globals(),
 )

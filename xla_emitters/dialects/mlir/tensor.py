@@ -21,8 +21,6 @@ from xdsl.dialects.utils import DynamicIndexList
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
     lazy_traits_def,
     operand_def,
     prop_def,
@@ -39,11 +37,13 @@ from xdsl.traits import (
     SingleBlockImplicitTerminator,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.scf import InParallelOp
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 
 def _verify_indices(tensor: SSAValue, indices: Sequence[SSAValue]) -> None:
@@ -52,7 +52,7 @@ def _verify_indices(tensor: SSAValue, indices: Sequence[SSAValue]) -> None:
         raise VerifyException(f"{len(indices)} indices into {tensor.type}")
 
 
-class ExtractOp(upstream.ExtractOp):
+class ExtractOp(upstream.ExtractOp, QuickOp):
     """One element of a tensor."""
 
     def verify_(self) -> None:
@@ -60,7 +60,7 @@ class ExtractOp(upstream.ExtractOp):
         _verify_indices(self.tensor, self.indices)
 
 
-class InsertOp(upstream.InsertOp):
+class InsertOp(upstream.InsertOp, QuickOp):
     """The tensor with one element replaced."""
 
     def verify_(self) -> None:
@@ -68,8 +68,8 @@ class InsertOp(upstream.InsertOp):
         _verify_indices(self.dest, self.indices)
 
 
-@irdl_op_definition
-class ParallelInsertSliceOp(IRDLOperation):
+@op_definition
+class ParallelInsertSliceOp(QuickOp):
     """The write of one iteration of an `scf.forall` into a shared out."""
 
     name = "tensor.parallel_insert_slice"
@@ -97,8 +97,8 @@ class ParallelInsertSliceOp(IRDLOperation):
     traits = lazy_traits_def(lambda: (HasParent(InParallelOp),))
 
 
-@irdl_op_definition
-class BitcastOp(IRDLOperation):
+@op_definition
+class BitcastOp(QuickOp):
     """The same bits, as elements of another type of the same width."""
 
     name = "tensor.bitcast"
@@ -126,8 +126,8 @@ def _element_bits(tensor_type: Attribute) -> int | None:
     return element.bitwidth if isinstance(element, FixedBitwidthType) else None
 
 
-@irdl_op_definition
-class RankOp(IRDLOperation):
+@op_definition
+class RankOp(QuickOp):
     """The number of dimensions of a tensor."""
 
     name = "tensor.rank"
@@ -143,8 +143,8 @@ class RankOp(IRDLOperation):
         super().__init__(operands=[tensor], result_types=[IndexType()])
 
 
-@irdl_op_definition
-class GenerateOp(IRDLOperation):
+@op_definition
+class GenerateOp(QuickOp):
     """A tensor whose elements the body computes from their indices."""
 
     name = "tensor.generate"
@@ -173,4 +173,6 @@ class GenerateOp(IRDLOperation):
             raise VerifyException(f"its body must yield one {self.result.type.element_type}")
 
 
-TENSOR = dialect_of(upstream.Tensor, (ExtractOp, InsertOp, BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp))
+TENSOR = dialect_of(
+    upstream.Tensor, (ExtractOp, InsertOp, BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp), names=globals()
+)

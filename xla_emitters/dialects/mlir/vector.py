@@ -39,7 +39,6 @@ from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
     eq,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -55,9 +54,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import vector_accesses
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.mlir.vector_accesses import LoadOp as LoadOp
@@ -66,6 +65,8 @@ from xla_emitters.dialects.mlir.vector_accesses import MaskedStoreOp as MaskedSt
 from xla_emitters.dialects.mlir.vector_accesses import StoreOp as StoreOp
 from xla_emitters.dialects.mlir.vector_accesses import TransferReadOp as TransferReadOp
 from xla_emitters.dialects.mlir.vector_accesses import TransferWriteOp as TransferWriteOp
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 
 def _parse_vector_type(parser: Parser) -> VectorType:
@@ -90,8 +91,8 @@ def _verify_elements(vector: VectorType, elements: Sequence[SSAValue]) -> None:
             raise VerifyException(f"an element of {vector} cannot be {element.type}")
 
 
-@irdl_op_definition
-class FromElementsOp(IRDLOperation):
+@op_definition
+class FromElementsOp(QuickOp):
     """A vector of its elements, the last dimension fastest."""
 
     name = "vector.from_elements"
@@ -128,8 +129,8 @@ class FromElementsOp(IRDLOperation):
         _verify_elements(self.dest.type, self.elements)
 
 
-@irdl_op_definition
-class ToElementsOp(IRDLOperation):
+@op_definition
+class ToElementsOp(QuickOp):
     """The elements of a vector, the last dimension fastest."""
 
     name = "vector.to_elements"
@@ -375,8 +376,8 @@ ScanOp = op_of_row(
 )
 
 
-@irdl_op_definition
-class OuterProductOp(IRDLOperation):
+@op_definition
+class OuterProductOp(QuickOp):
     """lhs[i] * rhs[j], combined with `acc`; of a vector and a scalar, lhs[i] * rhs."""
 
     name = "vector.outerproduct"
@@ -544,4 +545,4 @@ ADDED_OPS: tuple[type[IRDLOperation], ...] = (
     *(ToElementsOp, TransposeOp),
 )
 
-VECTOR = dialect_of(upstream.Vector, (*vector_accesses.OPERATIONS, *ADDED_OPS))
+VECTOR = dialect_of(upstream.Vector, (*vector_accesses.OPERATIONS, *ADDED_OPS), names=globals())

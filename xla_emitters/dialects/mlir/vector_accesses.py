@@ -27,29 +27,30 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, eq, opt_prop_def
 from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.completion import completed
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.quick_op import QuickOp
 
 INDEX = IndexType()
 
 
 @completed
-class LoadOp(upstream.LoadOp):
+class LoadOp(upstream.LoadOp, QuickOp):
     """A vector of neighbours in memory."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
 
 
 @completed
-class StoreOp(upstream.StoreOp):
+class StoreOp(upstream.StoreOp, QuickOp):
     """Writes a vector to neighbours in memory."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
 
 
 @completed
-class MaskedLoadOp(upstream.MaskedLoadOp):
+class MaskedLoadOp(upstream.MaskedLoadOp, QuickOp):
     """As `load` where the mask is true; elements elsewhere are those of `passthrough`."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
@@ -57,7 +58,7 @@ class MaskedLoadOp(upstream.MaskedLoadOp):
 
 
 @completed
-class MaskedStoreOp(upstream.MaskedStoreOp):
+class MaskedStoreOp(upstream.MaskedStoreOp, QuickOp):
     """As `store` where the mask is true."""
 
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
@@ -114,7 +115,7 @@ class _Transfer:
         return values, mask
 
 
-class TransferReadOp(upstream.TransferReadOp):
+class TransferReadOp(upstream.TransferReadOp, QuickOp):
     """Reads a vector; elements out of bounds are the padding."""
 
     @classmethod
@@ -131,7 +132,7 @@ class TransferReadOp(upstream.TransferReadOp):
         return op
 
 
-class TransferWriteOp(upstream.TransferWriteOp):
+class TransferWriteOp(upstream.TransferWriteOp, QuickOp):
     """Writes a vector; elements out of bounds are left out. A write to a tensor gives the new tensor."""
 
     @classmethod

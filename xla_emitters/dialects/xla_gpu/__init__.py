@@ -18,8 +18,8 @@ from __future__ import annotations
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Dialect, Operation
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.xla_gpu.calls import PureCallOp, ReduceOp, ShuffleReduceOp
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr

@@ -27,9 +27,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     SameVariadicOperandSize,
-    irdl_op_definition,
     prop_def,
     traits_def,
     var_operand_def,
@@ -39,8 +37,10 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu.loops import comma_separated, print_values
 
 
@@ -82,8 +82,8 @@ class _CalleeIsFunc(SymbolUserOpInterface):
             _verify_called(op.callee_attr, callee, op.operand_types, op.result_types)
 
 
-@irdl_op_definition
-class PureCallOp(IRDLOperation):
+@op_definition
+class PureCallOp(QuickOp):
     """`%c = xla_gpu.pure_call @f(%a, %i) {noinline} : (tensor<4xf32>, index) -> f32`: a call without side effects."""
 
     name = "xla_gpu.pure_call"
@@ -130,8 +130,8 @@ class _CombinerFits(SymbolUserOpInterface):
             _verify_called(op.combiner_attr, combiner, (*types, *types), types)
 
 
-@irdl_op_definition
-class ShuffleReduceOp(IRDLOperation):
+@op_definition
+class ShuffleReduceOp(QuickOp):
     """`%q:2 = xla_gpu.shuffle_reduce(%a, %b) to 16 combiner=@argmax : f32, i32`: combines values across the lanes of a warp.
 
     max_distance  the distance of the first partner lane; then half of it, down to 1
@@ -211,8 +211,8 @@ def _parse_combiner(parser: Parser) -> str:
     return parser.parse_symbol_name().data
 
 
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
+@op_definition
+class ReduceOp(QuickOp):
     """`%u = xla_gpu.reduce(%x) inits(%a) dimensions=[0, 2] combiner=@add : tensor<4x8x2xf32> to tensor<8xf32>`
 
     inputs      tensors of one shape

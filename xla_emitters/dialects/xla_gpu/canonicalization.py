@@ -189,7 +189,7 @@ def is_simplest(values: Sequence[SSAValue], indexing_map: IndexingMap) -> bool:
         return False
     has_producers = False
     for value in values:
-        if type(value) is OpResult:
+        if isinstance(value, OpResult):
             if isinstance(value.op, arith.ConstantOp):
                 return False
             has_producers |= isinstance(value.op, AppliesMap)

@@ -30,8 +30,6 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInter
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
     lazy_traits_def,
     operand_def,
     prop_def,
@@ -56,11 +54,12 @@ from xdsl.traits import (
     ensure_terminator,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp, operands_of
 from xla_emitters.dialects.ranges import KnowsRanges
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dialects.xla_gpu.canonicalization import (
     Application,
     AppliesMap,
@@ -103,8 +102,8 @@ def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str) ->
     printer.print_string(brackets[1])
 
 
-@irdl_op_definition
-class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface, HasCanonicalizationPatternsInterface):
+@op_definition
+class ApplyIndexingOp(QuickOp, AppliesMap, KnowsRanges, HasFolderInterface, HasCanonicalizationPatternsInterface):
     """`%r:2 = xla_gpu.apply_indexing #map(%d0, %d1)[%s0] {attributes}`: the results of a map at a point."""
 
     name = "xla_gpu.apply_indexing"
@@ -191,8 +190,8 @@ class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface
         return (CanonicalizeApplyIndexing(),)
 
 
-@irdl_op_definition
-class YieldOp(IRDLOperation):
+@op_definition
+class YieldOp(QuickOp):
     """`xla_gpu.yield %a, %b : t, u`: the iter args of the next iteration, or the element's new value."""
 
     name = "xla_gpu.yield"
@@ -207,8 +206,8 @@ class YieldOp(IRDLOperation):
         super().__init__(operands=[values])
 
 
-@irdl_op_definition
-class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
+@op_definition
+class LoopOp(QuickOp, KnowsRanges, HasCanonicalizationPatternsInterface):
     """A loop nest over the range variables of a map, with the map's domain as a bounds check. See the file's head.
 
     dims   one index per dim of the map, the same in all iterations
@@ -386,8 +385,8 @@ PACKED = "packed"
 """Unit attribute of `atomic_rmw`."""
 
 
-@irdl_op_definition
-class AtomicRMWOp(IRDLOperation, HasFolderInterface):
+@op_definition
+class AtomicRMWOp(QuickOp, HasFolderInterface):
     """`%u = xla_gpu.atomic_rmw %t[%i, %j] : tensor<2x3xf32> { ^bb0(%current : f32): ... xla_gpu.yield %next : f32 }`
 
     tensor    the op's `input`; the result is the same with the element replaced

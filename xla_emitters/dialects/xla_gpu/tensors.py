@@ -21,8 +21,6 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import I1, I32, IndexType, IntegerAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -34,8 +32,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu.loops import INDEX, comma_separated, print_values, verify_indices
 
 
@@ -63,8 +63,8 @@ def _verify_static(tensor_type: Attribute) -> TensorType:
 # ---- guarded elements -------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class PredicatedInsertOp(IRDLOperation):
+@op_definition
+class PredicatedInsertOp(QuickOp):
     """`%t = xla_gpu.predicated_insert %v into %dest[%i] if %condition : tensor<8xf32>`
 
     Not speculatable, because like tensor.insert it writes in place when tensors become memory.
@@ -129,8 +129,8 @@ class PredicatedInsertOp(IRDLOperation):
             raise VerifyException(f"the result is {self.result.type}, but the tensor is {tensor_type}")
 
 
-@irdl_op_definition
-class PredicatedExtractOp(IRDLOperation):
+@op_definition
+class PredicatedExtractOp(QuickOp):
     """`%v = xla_gpu.predicated_extract %src[%i] if %condition else %fallback : tensor<8xf32>`"""
 
     name = "xla_gpu.predicated_extract"
@@ -191,8 +191,8 @@ class PredicatedExtractOp(IRDLOperation):
                 raise VerifyException(f"the {what} is {found}, but the tensor {tensor_type}")
 
 
-@irdl_op_definition
-class GetDynamicDimSizeOp(IRDLOperation):
+@op_definition
+class GetDynamicDimSizeOp(QuickOp):
     """`%n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>`: the size of dimension 1 at run time."""
 
     name = "xla_gpu.get_dynamic_dim_size"
@@ -245,8 +245,8 @@ class GetDynamicDimSizeOp(IRDLOperation):
 # ---- shared memory ----------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class AllocateSharedOp(IRDLOperation):
+@op_definition
+class AllocateSharedOp(QuickOp):
     """`%s = xla_gpu.allocate_shared : tensor<32x1x33xf32>`. Each op is its own allocation, so equal ops are never merged."""
 
     name = "xla_gpu.allocate_shared"
@@ -262,8 +262,8 @@ class AllocateSharedOp(IRDLOperation):
         _verify_static(self.result.type)
 
 
-@irdl_op_definition
-class SyncThreadsOp(IRDLOperation):
+@op_definition
+class SyncThreadsOp(QuickOp):
     """`%y:2 = xla_gpu.sync_threads %a, %b : tensor<2xf32>, tensor<2xf32>`"""
 
     name = "xla_gpu.sync_threads"
@@ -318,15 +318,15 @@ class SyncThreadsOp(IRDLOperation):
 # ---- other kernels ----------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class PdlWaitOp(IRDLOperation):
+@op_definition
+class PdlWaitOp(QuickOp):
     """`"xla_gpu.pdl_wait"() : () -> ()`: waits for the kernels before this one. Read from today's XLA, never emitted here."""
 
     name = "xla_gpu.pdl_wait"
 
 
-@irdl_op_definition
-class PdlLaunchDependentsOp(IRDLOperation):
+@op_definition
+class PdlLaunchDependentsOp(QuickOp):
     """Lets the kernels after this one begin. Read from today's XLA, never emitted here."""
 
     name = "xla_gpu.pdl_launch_dependents"

@@ -20,9 +20,7 @@ from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -33,9 +31,11 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 from xdsl.utils.str_enum import StrEnum
 
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_map_text
 from xla_emitters.dialects.xla_gpu.loops import INDEX, parse_map, print_values
 from xla_emitters.indexing import IndexingMap
@@ -129,8 +129,8 @@ class IndexedVectorType(ParametrizedAttribute, TypeAttribute):
             printer.print_attribute(self.map)
 
 
-@irdl_op_definition
-class InsertOp(IRDLOperation):
+@op_definition
+class InsertOp(QuickOp):
     """`%z = xla_gpu.insert %vec(%i, %j) into %dst at #map : !xla_gpu.indexed_vector<32x64xf32, #m> -> tensor<32x64xf32>`"""
 
     name = "xla_gpu.insert"
@@ -205,8 +205,8 @@ class InsertOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
-class MaterializeOp(IRDLOperation):
+@op_definition
+class MaterializeOp(QuickOp):
     """`%m = xla_gpu.materialize @fn(%in) at #map(%i) : (tensor<32x64xf32>) -> !xla_gpu.indexed_vector<32x64xf32, #m>`
 
     The function's arguments are the inputs and the map's results at each point that the thread holds.

@@ -22,9 +22,7 @@ from xdsl.dialects.builtin import IndexType, LocationAttr
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     prop_def,
     result_def,
     traits_def,
@@ -34,6 +32,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu import calls, loops, tensors
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_text
 from xla_emitters.errors import XlaEmittersError
@@ -142,8 +142,8 @@ class WorkgroupDimensionAttr(EnumAttribute[WorkgroupDimension], SpacedOpaqueSynt
     name = "xla.dim"
 
 
-@irdl_op_definition
-class WorkgroupIdOp(IRDLOperation):
+@op_definition
+class WorkgroupIdOp(QuickOp):
     """`xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}`: the block's number, before it is a gpu.block_id."""
 
     name = "xla.workgroup_id"

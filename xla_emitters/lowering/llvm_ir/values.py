@@ -32,8 +32,9 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.float_bits import values_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMVoidType
 from xla_emitters.dtypes import dtype_of
@@ -98,7 +99,7 @@ def constant_text(value: Attribute, ir_type: Attribute) -> str:
         case StringAttr():
             return f'c"{escaped(value.data.encode())}"'
         case DenseIntOrFPElementsAttr():
-            numbers = [number for number in value.get_values() if not isinstance(number, tuple)]
+            numbers = [number for number in values_of(value) if not isinstance(number, tuple)]
             return _elements(iter(numbers), ir_type)
         case ArrayAttr():
             return _parts(list(value), ir_type)

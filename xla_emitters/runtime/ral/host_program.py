@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import (
@@ -37,6 +36,7 @@ from xla_emitters.dialects.disc_ral import (
     ral_name,
 )
 from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import func, gpu, memref
 from xla_emitters.dtypes import Array, dtype_of

@@ -24,9 +24,10 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
+from xla_emitters.dialects.float_bits import values_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.arith import (
     ROUNDING_MODES,
@@ -334,7 +335,7 @@ def constant_kernel(op: Operation, value: Attribute, result_type: Attribute) -> 
 
 def dense_values(form: Form, value: DenseIntOrFPElementsAttr[Any]) -> Array:
     """The elements of a dense attribute, row major: lanes of shape (1, elements)."""
-    numbers: Any = value.get_values()
+    numbers = values_of(value)
     if isinstance(value.get_element_type(), ComplexType):
         lanes = np.array([complex(*parts) for parts in numbers], form.lanes)
     elif form.is_float:

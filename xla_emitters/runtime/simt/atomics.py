@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import TensorType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Body, Rules, Scope, Step

@@ -10,9 +10,9 @@ import numpy as np
 from xdsl.dialects import ub
 from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, TensorType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported

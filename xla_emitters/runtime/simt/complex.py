@@ -16,9 +16,9 @@ from collections.abc import Callable
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import complex_meaning
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import complex
 from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.dtypes import Array

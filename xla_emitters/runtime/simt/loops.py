@@ -25,8 +25,8 @@ from math import prod
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import scf
 from xla_emitters.dtypes import Array

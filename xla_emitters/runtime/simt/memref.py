@@ -24,8 +24,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dtypes import Array

@@ -16,8 +16,8 @@ from functools import partial, reduce
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import scf
 from xla_emitters.dialects.mlir.index_lists import DYNAMIC
 from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp

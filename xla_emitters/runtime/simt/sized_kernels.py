@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError

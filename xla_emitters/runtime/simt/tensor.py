@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import tensor
 from xla_emitters.dialects.mlir.index_lists import DYNAMIC
 from xla_emitters.dialects.mlir.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp

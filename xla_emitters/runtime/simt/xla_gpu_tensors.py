@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.gpu import meet

@@ -17,9 +17,9 @@ from itertools import product
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap

@@ -118,6 +118,7 @@ LLVM = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has 
     OURS,
     (values.ConstantRangeAttr, functions.CallingConventionAttr, functions.LinkageAttr, *metadata.METADATA_ATTRIBUTES),
     [_Constants()],
+    names=globals(),
 )
 
 INTRINSICS: Mapping[str, type[Operation]] = {

@@ -19,7 +19,6 @@ from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -28,8 +27,8 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.llvm.memory import (
     METADATA,
     ORDERINGS,
@@ -42,6 +41,8 @@ from xla_emitters.dialects.mlir.llvm.memory import (
     print_order,
     verify_ordering,
 )
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 ATOMIC_OPERATIONS = (
     *("xchg", "add", "sub", "_and", "nand", "_or", "_xor", "max", "min", "umax", "umin"),
@@ -66,8 +67,8 @@ def _print_tail(printer: Printer, op: AtomicRMWOp | AtomicCmpXchgOp) -> None:
     printer.print_attribute(op.val.type)
 
 
-@irdl_op_definition
-class AtomicRMWOp(IRDLOperation):
+@op_definition
+class AtomicRMWOp(QuickOp):
     """`llvm.atomicrmw add %p, %i monotonic : !llvm.ptr, i32`: returns the old value."""
 
     name = "llvm.atomicrmw"
@@ -166,8 +167,8 @@ class AtomicRMWOp(IRDLOperation):
             raise VerifyException(f"{self.operation} is of {wanted}, not of {value_type}")
 
 
-@irdl_op_definition
-class AtomicCmpXchgOp(IRDLOperation):
+@op_definition
+class AtomicCmpXchgOp(QuickOp):
     """`llvm.cmpxchg weak volatile %p, %old, %new syncscope("device") seq_cst acquire : !llvm.ptr, i32`
 
     Returns the old value, and whether it was `cmp`; if so, `val` was written. `weak`: may fail even then. The first ordering is for
@@ -258,8 +259,8 @@ class AtomicCmpXchgOp(IRDLOperation):
             raise VerifyException(f"the result is {self.res.type}; it must be {wanted}")
 
 
-@irdl_op_definition
-class FenceOp(IRDLOperation):
+@op_definition
+class FenceOp(QuickOp):
     """`llvm.fence syncscope("agent") seq_cst`: orders accesses before it and after it."""
 
     name = "llvm.fence"

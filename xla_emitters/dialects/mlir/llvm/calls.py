@@ -38,7 +38,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     opt_result_def,
@@ -60,6 +59,8 @@ from xla_emitters.dialects.mlir.llvm.functions import (
 )
 from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr
 from xla_emitters.dialects.mlir.llvm.values import NO_FLAGS
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 _NO_BUNDLES = DenseArrayBase.from_list(i32, ())
 
@@ -220,8 +221,8 @@ class _CalleeIsLLVMFunc(SymbolUserOpInterface):
             raise VerifyException(f"{op.callee} is {wanted}, but is called with other types: {called}")
 
 
-@irdl_op_definition
-class CallOp(IRDLOperation):
+@op_definition
+class CallOp(QuickOp):
     """`llvm.call @__nv_tanhf(%x) : (f32) -> f32`, or of a pointer: `llvm.call %f(%x) : !llvm.ptr, (f32) -> f32`"""
 
     name = "llvm.call"
@@ -344,8 +345,8 @@ class CallOp(IRDLOperation):
             raise VerifyException("has neither the name of a function nor a pointer as its first operand")
 
 
-@irdl_op_definition
-class CallIntrinsicOp(IRDLOperation):
+@op_definition
+class CallIntrinsicOp(QuickOp):
     """`llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%x) : (f32) -> f32`: an intrinsic by its name in LLVM."""
 
     name = "llvm.call_intrinsic"
@@ -403,8 +404,8 @@ class CallIntrinsicOp(IRDLOperation):
             raise VerifyException(f"the name of an intrinsic starts with 'llvm.', but this is '{self.intrin.data}'")
 
 
-@irdl_op_definition
-class InlineAsmOp(IRDLOperation):
+@op_definition
+class InlineAsmOp(QuickOp):
     """`llvm.inline_asm has_side_effects tail_call_kind = <tail> asm_dialect = intel "bar.sync $0;", "r" %n : (i32) -> ()`
 
     xDSL prints the dialect before the tail call kind, which MLIR does not parse.
@@ -507,8 +508,8 @@ class InlineAsmOp(IRDLOperation):
 # ---- promises ---------------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class AssumeOp(IRDLOperation):
+@op_definition
+class AssumeOp(QuickOp):
     """`llvm.intr.assume %c ["align"(%p, %n : !llvm.ptr, i32)] : i1`: the condition and the bundles hold."""
 
     name = "llvm.intr.assume"

@@ -28,7 +28,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -41,10 +40,12 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.llvm.memory import move_properties
 from xla_emitters.dialects.mlir.llvm.metadata import LoopAnnotationAttr, NamedParametersAttr
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 Way = tuple[Block, Sequence[SSAValue | Operation]]
 """A block, and the values of its arguments."""
@@ -87,8 +88,8 @@ def _verify_weights(weights: DenseArrayBase | None, ways: int) -> None:
         raise VerifyException(f"has {len(weights)} weights for {ways} successors")
 
 
-@irdl_op_definition
-class BrOp(IRDLOperation):
+@op_definition
+class BrOp(QuickOp):
     """`llvm.br ^next(%x : f32)`"""
 
     name = "llvm.br"
@@ -117,8 +118,8 @@ class BrOp(IRDLOperation):
         _print_attributes(printer, self, "loop_annotation")
 
 
-@irdl_op_definition
-class CondBrOp(IRDLOperation):
+@op_definition
+class CondBrOp(QuickOp):
     """`llvm.cond_br %c weights([2000, 1]), ^then(%x : f32), ^else`"""
 
     name = "llvm.cond_br"
@@ -183,8 +184,8 @@ class CondBrOp(IRDLOperation):
         _verify_weights(self.branch_weights, 2)
 
 
-@irdl_op_definition
-class SwitchOp(IRDLOperation):
+@op_definition
+class SwitchOp(QuickOp):
     """See the file's head. The default's weight comes first."""
 
     name = "llvm.switch"

@@ -37,7 +37,6 @@ from xdsl.ir import Attribute, ParametrizedAttribute, Region, TypedAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
@@ -50,6 +49,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.mlir.function_syntax import parse_func_op_like, print_func_op_like
 from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr, UnwindTableKindAttr, VScaleRangeAttr
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 CALLING_CONVENTIONS = frozenset(
     (*upstream.LLVM_CALLING_CONVS, "ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11")
@@ -135,8 +136,8 @@ def words(*words: str) -> str:
     return "".join(f" {word}" for word in words if word)
 
 
-@irdl_op_definition
-class FuncOp(IRDLOperation):
+@op_definition
+class FuncOp(QuickOp):
     """`llvm.func @main(%arg0: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { ... }`
 
     External by default, because LLVM removes an internal kernel. Without a body it is a declaration.
@@ -293,8 +294,8 @@ class FuncOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
-class GlobalOp(IRDLOperation):
+@op_definition
+class GlobalOp(QuickOp):
     """`llvm.mlir.global private constant @c(dense<1.0> : vector<4xf32>) {addr_space = 0 : i32} : vector<4xf32>`: a variable.
 
     Without a value and a region it is not initialised. Address space 3 is a block's shared memory; 0 elements in it mean the size

@@ -32,7 +32,6 @@ from xdsl.dialects.utils import print_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -45,7 +44,10 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
 
@@ -64,8 +66,8 @@ ORDERINGS = upstream.ATOMIC_ORDERING_KEYWORDS
 _WRAP_FLAGS = {"inbounds": 3, "nusw": 2, "nuw": 4}
 
 
-@irdl_op_definition
-class GEPOp(IRDLOperation):
+@op_definition
+class GEPOp(QuickOp):
     """`llvm.getelementptr inbounds %p[%i, 1] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<4 x f32>`: an address.
 
     The first index counts whole elements of `elem_type`, the others select a part of one. `noWrapFlags` is 3 for `inbounds` (it implies
@@ -77,7 +79,7 @@ class GEPOp(IRDLOperation):
     ptr = operand_def(LLVMPointerType | VectorType[LLVMPointerType])
     ssa_indices = var_operand_def(IntegerType)
     elem_type = prop_def()
-    noWrapFlags = prop_def(IntegerAttr[I32], default_value=IntegerAttr(0, 32))
+    noWrapFlags = prop_def(IntegerAttr[I32], default_value=integer(0, 32))
     rawConstantIndices = prop_def(DenseArrayBase.constr(i32))
     result = result_def(LLVMPointerType | VectorType[LLVMPointerType])
 
@@ -98,7 +100,7 @@ class GEPOp(IRDLOperation):
             operands=[ptr, ssa_indices or []],
             properties={
                 "elem_type": pointee_type,
-                "noWrapFlags": IntegerAttr(3 * inbounds + 4 * nuw, 32),
+                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
                 "rawConstantIndices": _raw_indices(tuple(indices)),
             },
             result_types=[result_type or LLVMPointerType()],
@@ -147,7 +149,7 @@ class GEPOp(IRDLOperation):
         base, *rest = parser.resolve_operands([ptr, *values], function_type.inputs.data, start)
         constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
         op = GEPOp(base, constants, elem_type, rest, function_type.outputs.data[0])
-        op.properties["noWrapFlags"] = IntegerAttr(flags, 32)
+        op.properties["noWrapFlags"] = integer(flags, 32)
         op.attributes |= attributes
         return op
 
@@ -191,8 +193,8 @@ def _parse_index(parser: Parser) -> int | UnresolvedOperand:
     return parser.parse_integer(allow_boolean=False)
 
 
-@irdl_op_definition
-class AllocaOp(IRDLOperation):
+@op_definition
+class AllocaOp(QuickOp):
     """`llvm.alloca %n x f32 {alignment = 4 : i64} : (i32) -> !llvm.ptr`: memory of the thread's own, for `n` elements.
 
     `inalloca`: the memory of an argument, in some hosts' calling conventions.
@@ -218,7 +220,7 @@ class AllocaOp(IRDLOperation):
         super().__init__(
             operands=[size],
             properties={
-                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
+                "alignment": None if alignment is None else integer(alignment, i64),
                 "elem_type": elem_type,
                 **_flags(inalloca=inalloca),
             },
@@ -288,7 +290,7 @@ def parse_ordering(parser: Parser) -> IntegerAttr:
 
 def ordering_number(word: str) -> IntegerAttr:
     """The number of an ordering such as `monotonic` in an op's property."""
-    return IntegerAttr(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
+    return integer(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
 
 
 def parse_scope(parser: Parser) -> StringAttr | None:
@@ -377,8 +379,8 @@ def move_properties(
             properties[name] = value
 
 
-@irdl_op_definition
-class LoadOp(IRDLOperation):
+@op_definition
+class LoadOp(QuickOp):
     """`llvm.load volatile %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>`
 
     invariant   the memory is not written while the kernel runs: the load may be moved and merged, and uses the read-only cache
@@ -397,7 +399,7 @@ class LoadOp(IRDLOperation):
     alias_scopes = opt_prop_def(ArrayAttr)
     noalias_scopes = opt_prop_def(ArrayAttr)
     tbaa = opt_prop_def(ArrayAttr)
-    ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
     syncscope = opt_prop_def(StringAttr)
     dereferenceable = opt_prop_def(DereferenceableAttr)
     dereferenced_value = result_def()
@@ -418,8 +420,8 @@ class LoadOp(IRDLOperation):
             operands=[ptr],
             result_types=[result_type],
             properties={
-                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
-                "ordering": IntegerAttr(ordering, i64),
+                "alignment": None if alignment is None else integer(alignment, i64),
+                "ordering": integer(ordering, i64),
                 **_flags(invariant=invariant, volatile_=volatile, nontemporal=nontemporal),
             },
         )
@@ -470,8 +472,8 @@ class LoadOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
-class StoreOp(IRDLOperation):
+@op_definition
+class StoreOp(QuickOp):
     """`llvm.store %v, %p {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr`"""
 
     name = "llvm.store"
@@ -486,7 +488,7 @@ class StoreOp(IRDLOperation):
     alias_scopes = opt_prop_def(ArrayAttr)
     noalias_scopes = opt_prop_def(ArrayAttr)
     tbaa = opt_prop_def(ArrayAttr)
-    ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
     syncscope = opt_prop_def(StringAttr)
 
     traits = traits_def(_AccessEffect())
@@ -503,8 +505,8 @@ class StoreOp(IRDLOperation):
         super().__init__(
             operands=[value, ptr],
             properties={
-                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
-                "ordering": IntegerAttr(ordering, i64),
+                "alignment": None if alignment is None else integer(alignment, i64),
+                "ordering": integer(ordering, i64),
                 **_flags(volatile_=volatile, nontemporal=nontemporal),
             },
         )

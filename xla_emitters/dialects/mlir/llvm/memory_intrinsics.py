@@ -27,8 +27,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.op_rows import GENERIC_FORM, op_of_row
 
 # ---- some elements of a vector ----------------------------------------------------------------------------------------------------------

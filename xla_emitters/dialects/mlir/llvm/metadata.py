@@ -20,10 +20,13 @@ from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, prop_def
+from xdsl.irdl import IRDLOperation, irdl_attr_definition, prop_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 # ---- parameters by name -----------------------------------------------------------------------------------------------------------------
 
@@ -291,8 +294,8 @@ TBAATagAttr = named_parameters(
 )
 
 
-@irdl_op_definition
-class NoAliasScopeDeclOp(IRDLOperation):
+@op_definition
+class NoAliasScopeDeclOp(QuickOp):
     """`llvm.intr.experimental.noalias.scope.decl #scope`: the start of a scope."""
 
     name = "llvm.intr.experimental.noalias.scope.decl"
@@ -492,8 +495,8 @@ class ModuleFlagAttr(ParametrizedAttribute):
             )
 
 
-@irdl_op_definition
-class ModuleFlagsOp(IRDLOperation):
+@op_definition
+class ModuleFlagsOp(QuickOp):
     """`llvm.module_flags [#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>]`"""
 
     name = "llvm.module_flags"

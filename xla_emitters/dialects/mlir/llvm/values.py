@@ -40,7 +40,6 @@ from xdsl.irdl import (
     VarConstraint,
     base,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -51,10 +50,12 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.op_rows import op_of_family
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import QuickOp
 
 FLOAT = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 """A float or a vector of floats."""
@@ -108,8 +109,8 @@ class ConstantRangeAttr(ParametrizedAttribute):
             printer.print_string(f", {self.lower.value.data}, {self.upper.value.data}")
 
 
-@irdl_op_definition
-class ConstantOp(IRDLOperation, HasFolderInterface):
+@op_definition
+class ConstantOp(QuickOp, HasFolderInterface):
     """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`; the value of a struct or an array is a list of its parts."""
 
     name = "llvm.mlir.constant"
@@ -128,7 +129,7 @@ class ConstantOp(IRDLOperation, HasFolderInterface):
         return (self.value,)
 
 
-class SourceOp(IRDLOperation):
+class SourceOp(QuickOp):
     """`llvm.mlir.poison : vector<4xbf16>`: a value that is given by its type."""
 
     res = result_def()
@@ -145,8 +146,8 @@ ZeroOp = op_of_family(SourceOp, "llvm.mlir.zero")
 PoisonOp = op_of_family(SourceOp, "llvm.mlir.poison")
 
 
-@irdl_op_definition
-class FreezeOp(IRDLOperation):
+@op_definition
+class FreezeOp(QuickOp):
     """`llvm.freeze %x : f32`: the value, or an arbitrary fixed one if it is poison."""
 
     name = "llvm.freeze"
@@ -163,8 +164,8 @@ class FreezeOp(IRDLOperation):
         super().__init__(operands=[value], result_types=[SSAValue.get(value).type])
 
 
-@irdl_op_definition
-class ExtractElementOp(IRDLOperation):
+@op_definition
+class ExtractElementOp(QuickOp):
     """`llvm.extractelement %v[%i : i32] : vector<4xbf16>`"""
 
     name = "llvm.extractelement"
@@ -189,7 +190,7 @@ def truth_type(compared: Attribute) -> Attribute:
     return VectorType(i1, compared.shape) if isa(compared, VectorType) else i1
 
 
-class CompareOp(IRDLOperation):
+class CompareOp(QuickOp):
     """`llvm.icmp "slt" %a, %b : i32`: the predicate is stored as its number."""
 
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -261,7 +262,7 @@ class CompareOp(IRDLOperation):
             raise VerifyException(f"there is no predicate {self.predicate.value.data}")
 
 
-@irdl_op_definition
+@op_definition
 class ICmpOp(CompareOp):
     name = "llvm.icmp"
     PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_ICMP_FLAGS)
@@ -272,7 +273,7 @@ class ICmpOp(CompareOp):
             raise VerifyException(f"compares integers or pointers, not {self.lhs.type}")
 
 
-@irdl_op_definition
+@op_definition
 class FCmpOp(CompareOp):
     name = "llvm.fcmp"
     PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_FCMP_FLAGS)
@@ -284,8 +285,8 @@ class FCmpOp(CompareOp):
             raise VerifyException(f"compares floats, not {self.lhs.type}")
 
 
-@irdl_op_definition
-class SelectOp(IRDLOperation):
+@op_definition
+class SelectOp(QuickOp):
     """`llvm.select %c, %a, %b : i1, f32`"""
 
     name = "llvm.select"
@@ -306,8 +307,8 @@ class SelectOp(IRDLOperation):
         super().__init__(operands=[cond, lhs, rhs], result_types=[SSAValue.get(lhs).type])
 
 
-@irdl_op_definition
-class TruncOp(IRDLOperation):
+@op_definition
+class TruncOp(QuickOp):
     """`llvm.trunc %a overflow<nsw> : i32 to i16`; nsw is flag 1, nuw 2."""
 
     name = "llvm.trunc"
@@ -360,7 +361,7 @@ def _bits(converted: Attribute) -> int:
     return converted.bitwidth
 
 
-class CastOp(IRDLOperation):
+class CastOp(QuickOp):
     """A conversion of scalars or vectors: `llvm.fptosi %x : f32 to i32`"""
 
     assembly_format = "$arg attr-dict `:` type($arg) `to` type($result)"
@@ -394,7 +395,7 @@ class PointerCastOp(CastOp):
     result = result_def(POINTER)
 
 
-@irdl_op_definition
+@op_definition
 class UIToFPOp(CastOp):
     """`llvm.uitofp nneg %i : i32 to f32`; `nneg`: the integer is not negative when read as signed."""
 
@@ -426,7 +427,7 @@ def _kind_and_bits(value_type: Attribute) -> tuple[str, int]:
     return "other", 0
 
 
-class FPExtOp(upstream.FPExtOp):
+class FPExtOp(upstream.FPExtOp, QuickOp):
     """`llvm.fpext %x : f16 to f32`"""
 
     def verify_(self) -> None:
@@ -434,7 +435,7 @@ class FPExtOp(upstream.FPExtOp):
         _verify_conversion(self, "float", "float", 1)
 
 
-class FPTruncOp(upstream.FPTruncOp):
+class FPTruncOp(upstream.FPTruncOp, QuickOp):
     """`llvm.fptrunc %x : f32 to f16`"""
 
     def verify_(self) -> None:
@@ -442,7 +443,7 @@ class FPTruncOp(upstream.FPTruncOp):
         _verify_conversion(self, "float", "float", -1)
 
 
-class SIToFPOp(upstream.SIToFPOp):
+class SIToFPOp(upstream.SIToFPOp, QuickOp):
     """`llvm.sitofp %x : i32 to f32`"""
 
     def verify_(self) -> None:

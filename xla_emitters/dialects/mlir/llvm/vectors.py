@@ -27,8 +27,8 @@ from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, VarConstraint, base, eq, operand_def, prop_def, result_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.llvm.values import NO_FLAGS
 from xla_emitters.dialects.mlir.op_rows import AS_FUNCTION, GENERIC_FORM, op_of_row
 

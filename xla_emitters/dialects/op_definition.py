@@ -1,0 +1,128 @@
+"""`@op_definition`: xDSL's `irdl_op_definition` for our ops, which works a class out when it is first used.
+
+xDSL's decorator reads an op's class (operands, attributes, constraints, traits), makes the accessors and compiles the format, at import:
+for hundreds of ops to compile one fusion, which uses a hundred. Here each member that the decorator would make is a placeholder. The first
+use of one runs xDSL's code on the class, and the class is then as usual; its format is compiled when it first reads or prints an op.
+
+    LoopOp.traits          ->   the placeholder defines LoopOp, and returns LoopOp.traits again
+
+A base class is defined before its subclasses. A test defines all of them. A mistake in a plugin's op is an error at its class, because it
+uses xDSL's decorator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, operations
+from xdsl.irdl.declarative_assembly_format import FormatProgram
+from xdsl.irdl.operations import OpDef, get_accessors_from_op_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from xla_emitters.dialects.quick_op import QuickOp, quick_accessors
+
+_ALWAYS_MADE = ("get_irdl_definition", "traits", "verify_")
+_CORE = frozenset((*QuickOp.__mro__, *IRDLOperation.__mro__, *Operation.__mro__))
+_ABSENT = object()
+_FIELD: Any = operations._OpDefField  # pyright: ignore[reportPrivateUsage]  # all kinds of fields
+
+_OpTypeT = TypeVar("_OpTypeT", bound=type[IRDLOperation])
+
+
+def op_definition(cls: _OpTypeT) -> _OpTypeT:
+    """Decorator of an op class: as xDSL's, when the class is first used."""
+    for parent in cls.__mro__[1:]:
+        if waiting := _waiting(parent):
+            waiting.settle()
+    _Waiting(cls)
+    return cls
+
+
+def is_waiting(cls: type[Any]) -> bool:
+    """Whether the class is not yet defined."""
+    return _waiting(cls) is not None
+
+
+def _waiting(cls: type[Any]) -> _Waiting | None:
+    member = cls.__dict__.get("get_irdl_definition")
+    return member.waiting if isinstance(member, _Placeholder) else None
+
+
+class _Waiting:
+    """A class that is not yet defined, and its own members at the names of the placeholders."""
+
+    def __init__(self, cls: type[Any]):
+        self.cls = cls
+        fields = (
+            name
+            for parent in cls.__mro__
+            if parent not in _CORE
+            for name, value in parent.__dict__.items()
+            if isinstance(value, _FIELD)
+        )
+        format_members = ("parse", "print") if getattr(cls, "assembly_format", None) is not None else ()
+        self.written = {name: cls.__dict__.get(name, _ABSENT) for name in (*fields, *_ALWAYS_MADE, *format_members)}
+        for name in self.written:
+            setattr(cls, name, _Placeholder(self, name))
+
+    def settle(self) -> None:
+        for name, value in self.written.items():
+            if value is _ABSENT:
+                delattr(self.cls, name)
+            else:
+                setattr(self.cls, name, value)
+        self.written = {}
+        _define(self.cls)
+
+
+class _Placeholder:
+    """Placeholder of one member of a class that is not yet defined."""
+
+    def __init__(self, waiting: _Waiting, name: str):
+        self.waiting, self.name = waiting, name
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> Any:
+        self.waiting.settle()
+        return getattr(owner if instance is None else instance, self.name)
+
+    def __set__(self, instance: object, value: Any) -> None:
+        self.waiting.settle()
+        setattr(instance, self.name, value)
+
+
+def _define(cls: type[Any]) -> None:
+    """What xDSL's decorator does, but for the format."""
+    definition = OpDef.from_pyrdl(cls)
+    members = get_accessors_from_op_def(replace(definition, assembly_format=None), getattr(cls, "verify_", None))
+    members["get_irdl_definition"] = classmethod(lambda _: definition)
+    if definition.assembly_format is not None:
+        members |= _Format(definition.assembly_format, definition).members()
+    for name, member in members.items():
+        setattr(cls, name, member)
+    quick_accessors(cls)
+
+
+class _Format:
+    """A declarative format that is compiled when it is first used."""
+
+    def __init__(self, text: str, definition: OpDef):
+        self.text, self.definition = text, definition
+
+    @cached_property
+    def program(self) -> FormatProgram:
+        return FormatProgram.from_str(self.text, self.definition)
+
+    def members(self) -> dict[str, Any]:
+        """`parse` and `print` of the class."""
+
+        def parse(cls: Any, parser: Parser) -> Any:
+            return self.program.parse(parser, cls)
+
+        def print(op: Any, printer: Printer) -> None:  # noqa: A001 (xDSL's name)
+            self.program.print(printer, op)
+
+        return {"parse": classmethod(parse), "print": print}

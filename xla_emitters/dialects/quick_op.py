@@ -1,0 +1,580 @@
+"""`QuickOp`: the base of all our op classes. The same as xDSL's `IRDLOperation`, in fewer calls.
+
+    arith.AddiOp(%a, %b)           four lists of arguments, checked against the definition     ->  operands and types as they are
+    op.lhs                         a sequence chosen by construct, then indexed                 ->  the operand
+    op.operands = (%a, %b)         a Use made, then added, per operand                          ->  made at the head of the list
+    %a.replace_all_uses_with(%b)   a tuple of uses; a view per use                              ->  one walk over the list
+    op.erase()                     a stand-in value per result, in place of no use              ->  only where uses are left
+    module.walk()                  three generators deep for each level of nesting              ->  one generator for each level
+    isinstance(op, AddiOp)         ABCMeta: a cache of subclasses, two calls                    ->  a walk over the bases, in C
+    values[result]                 SSAValue.__hash__ is `id(self)` written in Python            ->  object.__hash__
+
+An op of xDSL's becomes quick by a subclass: `class AddiOp(arith.AddiOp, QuickOp)`, xDSL's class first, because its `__init__` calls the
+next one with `operands=...`. `quick_ops` makes such subclasses of a whole dialect. xDSL's own classes stay as they are.
+
+An op is plain if its definition has no successors and no options except segment sizes, and one value or region is given for each name, or
+a list for a variadic one. Others are built by xDSL's own functions, which also raise its errors. Walks read an op's neighbour before they
+yield the op, as xDSL's do: it may be erased meanwhile. The lists of uses keep xDSL's order (a new use comes first), on which passes depend.
+Source: xDSL, xdsl/ir/core.py, xdsl/irdl/operations.py.
+"""
+
+# pyright: reportPrivateUsage=false, reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+
+from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
+from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue, Use
+from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl import operations as irdl
+
+_new: Any = object.__new__
+# Bound here: reading a member of an enum class is a Python call.
+_OPERAND, _RESULT = irdl.VarIRConstruct.OPERAND, irdl.VarIRConstruct.RESULT
+
+operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
+"""The operands as they are now: what `op.operands` shows by a view, which follows changes and is made anew each time that it is read."""
+item: Callable[[Any, int | slice], Any] = cast(Any, tuple).__getitem__
+"""An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
+
+
+class PlainMeta(ABCMeta):
+    """The metaclass of abstract classes without virtual subclasses: ABCMeta without the search for them."""
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+# ---- uses and values --------------------------------------------------------------------------------------------------------------------
+
+
+def _use_of(op: Operation, index: int, value: IRWithUses) -> Use:
+    """A new use of `value` by operand `index` of `op`, at the head of the value's list."""
+    use = _new(Use)
+    use._operation = op
+    use._index = index
+    use._prev_use = None
+    use._next_use = first = value.first_use
+    if first is not None:
+        first._prev_use = use
+    value.first_use = use
+    return use
+
+
+def _put_first(value: IRWithUses, use: Use) -> None:
+    first = value.first_use
+    use._prev_use = None
+    use._next_use = first
+    if first is not None:
+        first._prev_use = use
+    value.first_use = use
+
+
+def _remove_use(value: IRWithUses, use: Use) -> None:
+    before, after = use._prev_use, use._next_use
+    if before is None:
+        value.first_use = after
+    else:
+        before._next_use = after
+    if after is not None:
+        after._prev_use = before
+
+
+def _set_operand(op: Operation, index: int, value: SSAValue) -> None:
+    values, use = list(op._operands), op._operand_uses[index]
+    _remove_use(values[index], use)
+    _put_first(value, use)
+    values[index] = value
+    op._operands = SSAValues(values)
+
+
+class QuickOperands(OpOperands):
+    """The view of an op's operands."""
+
+    def __getitem__(self, idx: Any) -> Any:
+        values: Any = self._op._operands
+        return item(values, idx) if type(idx) is int else values[idx]
+
+    def __setitem__(self, idx: int, operand: SSAValue) -> None:
+        _set_operand(self._op, idx, operand)
+
+
+@lru_cache(65_536)
+def _valid_name(holder: type[IRWithName], name: str) -> str:
+    return holder.extract_valid_name(name)
+
+
+def replace_all_uses(old: SSAValue, new: SSAValue) -> None:
+    """`old.replace_all_uses_with(new)`, for values of any class."""
+    if new is old:
+        return
+    use = old.first_use
+    while use is not None:
+        after = use._next_use
+        op = use._operation
+        values = list(op._operands)
+        values[use._index] = new
+        op._operands = SSAValues(values)
+        _put_first(new, use)
+        use = after
+    old.first_use = None
+    if new._name is None:
+        new._name = old._name
+
+
+class QuickResult(OpResult[Any], metaclass=PlainMeta):
+    """A result of a `QuickOp`."""
+
+    type: Any = property(attrgetter("_type"))
+    owner: Any = property(attrgetter("op"))
+    remove_use: Any = _remove_use
+    replace_all_uses_with: Any = replace_all_uses
+    __hash__ = object.__hash__
+    __eq__: Any = object.__eq__
+
+    @property
+    def name_hint(self) -> str | None:
+        """The name, without `%`, that is printed if it is free."""
+        return self._name
+
+    @name_hint.setter
+    def name_hint(self, name: str | None) -> None:
+        self._name = None if name is None else _valid_name(OpResult, name)
+
+    def erase(self, safe_erase: bool = True) -> None:
+        """Detaches the value from its uses, which is an error with `safe_erase`."""
+        if self.first_use is not None:
+            super().erase(safe_erase)
+
+
+# ---- construction -----------------------------------------------------------------------------------------------------------------------
+
+_Defaults = tuple[tuple[str, Attribute], ...]
+_DEFAULTS: dict[type[IRDLOperation], tuple[_Defaults, _Defaults]] = {}
+_XDSLS_POST_INIT = Operation.__post_init__
+_ONE, _OPTIONAL, _VARIADIC = range(3)
+_NONE: SSAValues[Any] = SSAValues(())
+
+
+def _defaults_of(definitions: Mapping[str, Any]) -> _Defaults:
+    return tuple(
+        (name, definition.default_value)
+        for name, definition in definitions.items()
+        if not isinstance(definition, irdl.OptionalDef) and definition.default_value is not None
+    )
+
+
+class _Layout(NamedTuple):
+    """A definition's argument lists for building an op: for each name whether it takes one value, at most one, or any number."""
+
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    regions: tuple[int, ...]
+    sizes: tuple[tuple[int, bool, str], ...]  # which of the three lists, whether it is a property, its name
+    is_plain: bool  # whether this describes the definition completely
+
+
+_LAYOUTS: dict[type[IRDLOperation], _Layout] = {}
+_SIZES: tuple[type[irdl.IRDLOption], ...] = (
+    irdl.AttrSizedOperandSegments,
+    irdl.AttrSizedResultSegments,
+    irdl.AttrSizedRegionSegments,
+)
+
+
+def _layout_of(op_type: type[IRDLOperation]) -> _Layout:
+    definition = op_type.get_irdl_definition()
+    sizes = tuple(
+        (_SIZES.index(type(option)), option.as_property, option.attribute_name)
+        for option in definition.options
+        if isinstance(option, _SIZES) and isinstance(option, irdl.AttrSizedSegments)
+    )
+    is_plain = len(sizes) == len(definition.options) and not definition.successors
+    operands, results, regions = map(_counts, (definition.operands, definition.results, definition.regions))
+    found = _LAYOUTS[op_type] = _Layout(operands, results, regions, sizes, is_plain)
+    return found
+
+
+def _counts(definitions: Sequence[tuple[str, Any]]) -> tuple[int, ...]:
+    return tuple(
+        _OPTIONAL if isinstance(each, irdl.OptionalDef) else _VARIADIC if isinstance(each, irdl.VariadicDef) else _ONE
+        for _, each in definitions
+    )
+
+
+@lru_cache(4096)
+def _segments(sizes: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+def _given(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+_LISTS = (list, tuple, OpOperands)
+
+
+def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any]) -> list[Any] | None:
+    """What is given for each name, one after the other. None where xDSL must look at it."""
+    if len(given) != len(counts):
+        return None
+    if not counts:
+        return []
+    found: list[Any] = []
+    for each, count in zip(given, counts, strict=True):
+        kind = cast(Any, type)(each)
+        if kind is QuickResult or isinstance(each, wanted):
+            if kind is QuickResult and wanted is not SSAValue:
+                return None
+            found.append(each)
+        elif each is None and count == _OPTIONAL:
+            continue
+        elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
+            for member in cast(Sequence[Any], each):
+                if isinstance(member, wanted):
+                    found.append(member)
+                elif wanted is SSAValue and isinstance(member, Operation) and len(member.results) == 1:
+                    found.append(item(member.results, 0))
+                else:
+                    return None
+        elif wanted is SSAValue and isinstance(each, Operation) and len(each.results) == 1:
+            found.append(item(each.results, 0))  # an op stands for its only result
+        else:
+            return None
+    return found
+
+
+def _size(given: Any) -> int:
+    """How many values `_flat` took of it."""
+    return 0 if given is None else len(cast(Sequence[Any], given)) if isinstance(given, _LISTS) else 1
+
+
+def _fill(
+    self: Operation,
+    operands: Sequence[SSAValue],
+    result_types: Sequence[Attribute],
+    properties: dict[str, Attribute],
+    attributes: dict[str, Attribute],
+    location: Any,
+    successors: Sequence[Block],
+    regions: Sequence[Region],
+) -> None:
+    """`Operation.__init__`; the dictionaries become the op's."""
+    self._operands = values = SSAValues(operands)
+    self._operand_uses = tuple([_use_of(self, index, value) for index, value in enumerate(values)]) if values else ()
+    results: list[OpResult] = []
+    for index, result_type in enumerate(result_types):
+        result: OpResult = _new(QuickResult)
+        result.first_use = None
+        result._name = None
+        result._type = result_type
+        result.op = self
+        result.index = index
+        results.append(result)
+    self.results = SSAValues(results)
+    self.properties = properties
+    self.attributes = attributes
+    self.location = UNKNOWN_LOC if location is None else location
+    if successors:
+        self.successors = list(successors)
+    self.regions = ()
+    for region in regions:
+        self.add_region(region)
+    self.__post_init__()
+
+
+class QuickOp(IRDLOperation, metaclass=PlainMeta):
+    """See the file's head. Arguments, results and errors of all methods are those of xDSL's `IRDLOperation`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        quick_accessors(cls)
+
+    def __init__(
+        self,
+        *,
+        operands: Sequence[Any] | None = None,
+        result_types: Sequence[Any] | None = None,
+        properties: Mapping[str, Attribute | None] | None = None,
+        attributes: Mapping[str, Attribute | None] | None = None,
+        successors: Sequence[Any] | None = None,
+        regions: Sequence[Any] | None = None,
+    ) -> None:
+        layout = _LAYOUTS.get(type(self)) or _layout_of(type(self))
+        if (
+            not layout.is_plain
+            or successors
+            or (values := _flat(operands or (), layout.operands, SSAValue)) is None
+            or (types := _flat(result_types or (), layout.results, Attribute)) is None
+            or (parts := _flat(regions or (), layout.regions, Region)) is None
+        ):
+            super().__init__(
+                operands=operands,
+                result_types=result_types,
+                properties=properties,
+                attributes=attributes,
+                successors=successors,
+                regions=regions,
+            )
+            return
+        given_properties = _given(properties) if properties else {}
+        given_attributes = _given(attributes) if attributes else {}
+        for which, is_property, name in layout.sizes:
+            lists = (operands, result_types, regions)[which] or ()
+            (given_properties if is_property else given_attributes)[name] = _segments(tuple(map(_size, lists)))
+        _fill(self, values, types, given_properties, given_attributes, None, (), parts)
+
+    def __post_init__(self) -> None:
+        op_type = type(self)
+        if (defaults := _DEFAULTS.get(op_type)) is None:
+            definition = op_type.get_irdl_definition()
+            defaults = _DEFAULTS[op_type] = _defaults_of(definition.properties), _defaults_of(definition.attributes)
+        properties, attributes = defaults
+        for name, value in properties:
+            self.properties.setdefault(name, value)
+        for name, value in attributes:
+            self.attributes.setdefault(name, value)
+        # An implicit builder replaces it temporarily.
+        if Operation.__post_init__ is not _XDSLS_POST_INIT:
+            Operation.__post_init__(self)
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+        location: Any = None,
+        successors: Sequence[Block] = (),
+        regions: Sequence[Region] = (),
+    ) -> Self:
+        op = cls.__new__(cls)
+        given = dict(properties) if properties else {}, dict(attributes) if attributes else {}
+        _fill(op, operands, result_types, *given, location, successors, regions)
+        return op
+
+    @classmethod
+    def build(cls, **arguments: Any) -> Self:
+        op = cls.__new__(cls)
+        QuickOp.__init__(op, **arguments)
+        return op
+
+    def clone(
+        self,
+        value_mapper: dict[SSAValue, SSAValue] | None = None,
+        block_mapper: dict[Block, Block] | None = None,
+        *,
+        clone_name_hints: bool = True,
+        clone_operands: bool = True,
+    ) -> Self:
+        if self.regions or self._successors or not (clone_name_hints and clone_operands):
+            return super().clone(
+                value_mapper, block_mapper, clone_name_hints=clone_name_hints, clone_operands=clone_operands
+            )
+        values: dict[SSAValue, SSAValue] = {} if value_mapper is None else value_mapper
+        op = _new(type(self))
+        _fill(
+            op,
+            [values.get(operand, operand) for operand in self._operands],
+            [result._type for result in self.results],
+            self.properties.copy(),
+            self.attributes.copy(),
+            self.location,
+            (),
+            (),
+        )
+        for old, new in zip(self.results, op.results, strict=True):
+            values[old] = new
+            new._name = old._name
+        return op
+
+    # ---- reading and erasing ------------------------------------------------------------------------------------------------------
+
+    __hash__ = object.__hash__
+    if not TYPE_CHECKING:
+        next_op = property(attrgetter("_next_op"))
+        prev_op = property(attrgetter("_prev_op"))
+        __eq__ = object.__eq__
+        successor_uses = property(attrgetter("_successor_uses"))
+
+    @property
+    def operands(self) -> OpOperands:
+        view = _new(QuickOperands)
+        view._op = self
+        return view
+
+    @operands.setter
+    def operands(self, new: Sequence[SSAValue]) -> None:
+        values = SSAValues(new)
+        for operand, use in zip(self._operands, self._operand_uses, strict=False):
+            _remove_use(operand, use)
+        self._operands = values
+        self._operand_uses = tuple([_use_of(self, index, value) for index, value in enumerate(values)])
+
+    @property
+    def successors(self) -> OpSuccessors:
+        view = _new(OpSuccessors)
+        view._op = self
+        return view
+
+    @successors.setter
+    def successors(self, new: Sequence[Block]) -> None:
+        Operation.successors.__set__(self, new)
+
+    @property
+    def operand_types(self) -> tuple[Attribute, ...]:
+        return tuple([value._type for value in self._operands])
+
+    @property
+    def result_types(self) -> tuple[Attribute, ...]:
+        return tuple([value._type for value in self.results])
+
+    def parent_op(self) -> Operation | None:
+        block = self.parent
+        region = None if block is None else block.parent
+        return None if region is None else region.parent
+
+    def parent_region(self) -> Region | None:
+        block = self.parent
+        return None if block is None else block.parent
+
+    def drop_all_references(self) -> None:
+        self.parent = None
+        for operand, use in zip(self._operands, self._operand_uses, strict=False):
+            _remove_use(operand, use)
+        self._operand_uses = ()
+        if self._successors:
+            for successor, use in zip(self._successors, self._successor_uses, strict=False):
+                successor.remove_use(use)
+            self._successor_uses = ()
+            self._successors = ()
+        for region in self.regions:
+            region.drop_all_references()
+
+    def erase(self, safe_erase: bool = True, drop_references: bool = True) -> None:
+        """Afterwards the op and its results do not refer to each other: they are freed without the cyclic collector."""
+        assert self.parent is None, "Operation with parents should first be detached before erasure."
+        if drop_references:
+            self.drop_all_references()
+        for result in self.results:
+            if result.first_use is not None:
+                result.erase(safe_erase=safe_erase)
+        self.results = _NONE
+
+    def walk(self, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
+        return walk(self, reverse=reverse, region_first=region_first)
+
+
+# ---- walks ------------------------------------------------------------------------------------------------------------------------------
+
+
+def walk(op: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
+    """`op.walk()`, for ops of any class."""
+    if not reverse:
+        return _forward(op, region_first)
+    return _backward_regions_first(op) if region_first else Operation.walk(op, reverse=True)
+
+
+def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
+    if not region_first:
+        yield op
+    for region in op.regions:
+        block = region._first_block
+        while block is not None:
+            next_block = block._next_block
+            inner = block._first_op
+            while inner is not None:
+                after = inner._next_op
+                if inner.regions:
+                    yield from _forward(inner, region_first)
+                else:
+                    yield inner
+                inner = after
+            block = next_block
+    if region_first:
+        yield op
+
+
+def _backward_regions_first(op: Operation) -> Iterator[Operation]:
+    for region in reversed(op.regions):
+        block = region._last_block
+        while block is not None:
+            prev_block = block._prev_block
+            inner = block._last_op
+            while inner is not None:
+                before = inner._prev_op
+                if inner.regions:
+                    yield from _backward_regions_first(inner)
+                else:
+                    yield inner
+                inner = before
+            block = prev_block
+    yield op
+
+
+# ---- subclasses of xDSL's ops -----------------------------------------------------------------------------------------------------------
+
+
+def quick_ops(ops: Iterable[type[Operation]]) -> dict[str, Any]:
+    """A subclass of each of xDSL's ops, by the name of the class: `AddiOp` of `arith.addi`, quick and otherwise the same.
+
+    A module of ours puts them in place of xDSL's names.
+    """
+    return {op.__name__: _subclass(op) for op in ops if issubclass(op, IRDLOperation)}
+
+
+def _subclass(op: type[IRDLOperation]) -> Any:
+    return PlainMeta(op.__name__, (op, QuickOp), {"__module__": op.__module__, "__doc__": op.__doc__})
+
+
+def quick_accessors(op_type: type[Any]) -> None:
+    """Puts an accessor of each operand, result, region and successor of its bases into the class, where xDSL's formats look for it.
+
+    Those of operands and results that come before a variadic one, and of the only variadic list, become quick.
+    """
+    seen = set[str]()
+    for parent in op_type.__mro__:
+        if parent is IRDLOperation:
+            break
+        for name, member in tuple(vars(parent).items()):
+            if name not in seen and isinstance(member, irdl.BaseAccessor):
+                setattr(op_type, name, _quick(member))
+            seen.add(name)
+
+
+class _Operand(irdl.BeforeVariadicSingleAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return item(obj._operands, self.idx)
+
+
+class _Result(irdl.BeforeVariadicSingleAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return item(obj.results, self.idx)
+
+
+class _Operands(irdl.UniqueVariadicAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return obj._operands
+
+
+class _Results(irdl.UniqueVariadicAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return obj.results
+
+
+def _quick(accessor: irdl.BaseAccessor) -> irdl.BaseAccessor:
+    construct, index = accessor.construct, accessor.idx
+    if construct in (_OPERAND, _RESULT):
+        if type(accessor) is irdl.BeforeVariadicSingleAccessor:
+            return (_Operand if construct is _OPERAND else _Result)(construct, index)
+        if type(accessor) is irdl.UniqueVariadicAccessor and accessor.num_defs == 1:
+            return (_Operands if construct is _OPERAND else _Results)(construct, index, 1)
+    return accessor
