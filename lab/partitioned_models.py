@@ -1,6 +1,6 @@
 """Ten models, partitioned by the real XLA for 8 GPUs: what is listed, compiled and run of each.
 
-    make lab NAME=partitioned_models                 the table, docs/users/partitioned_models.md
+    make lab NAME=partitioned_models                 the table
     make lab NAME="partitioned_models llama dlrm"    these
 
 Each is a small version, written here in JAX after the published model: four layers for `list` and `compile` (to PTX, or LLVM's dialect
