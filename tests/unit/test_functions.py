@@ -41,6 +41,7 @@ NAMED_ELSEWHERE = {
     "host/steps_of_buffers.py": {"remainder"},
     "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
+    "program/float_forms.py": {"abs", "divide", "sqrt"},
     "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
     "graph/disc_check_numbers.py": {"divide"},
@@ -55,7 +56,9 @@ NAMED_ELSEWHERE = {
     ),
     # PTX's own words for its instructions, and their values.
     "ptx_text/arithmetic.py": set("abs ceil copysign cos fabs floor fma rsqrt sin sqrt tanh trunc".split()),
+    "ptx_text/conversions.py": {"ceil", "floor", "trunc"},
     "ptx_text/memory.py": {"fmax", "fmin"},
+    "ptx_text/rows.py": {"abs", "fma", "rsqrt", "sqrt"},
     "ptx_text/threads.py": {"abs"},
     "runtime/simt/nvvm_values.py": set("abs cos fma rsqrt sin sqrt tanh".split()),
     # A machine instruction.
