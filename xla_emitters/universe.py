@@ -43,7 +43,7 @@ def _for_xdsls_ops(factory: Callable[[], type[ModulePass]]) -> type[ModulePass]:
     """The pass for IR that xDSL read: its ops become ours first."""
     from xla_emitters.dialects.completion import adopt_all
 
-    own = factory()
+    own: Any = factory()
 
     class Pass(own):
         def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -5,6 +5,7 @@
 
     corpus     PTX of the 410 fusions for sm_90, of 60 each for sm_75, sm_80 and sm_100, against the LLVM dialect and the reference
     xla        the real XLA's PTX of the same fusions beside ours, on the same arrays
+    triton     the real XLA's Triton kernels, against NumPy
     programs   the 134 programs with unknown sizes, at two sets of sizes each, against JAX's values
     modules    the 140 modules, whole, against JAX's values
     hostile    cut and mutated PTX: a message with a place, a located fault, or numbers, and soon
@@ -24,12 +25,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from benchmarks.table import header
-from lab.ptx import corpus, hostile, modules, programs, xla_kernels
+from lab.ptx import corpus, hostile, modules, programs, triton_kernels, xla_kernels
 from lab.ptx.rows import Row
 
 PARTS: dict[str, Callable[[int, int], Iterator[Row]]] = {
     "corpus": corpus.rows,
     "xla": xla_kernels.rows,
+    "triton": triton_kernels.rows,
     "programs": programs.rows,
     "modules": modules.rows,
     "hostile": hostile.rows,

@@ -374,7 +374,7 @@ class KernelPrinter(Printer):
             self._written.append(self._known[op].text)
         else:
             self._print_op(op)
-        if op.has_trait(IsolatedFromAbove):
+        if not op.results and op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
             parts[op] = "".join(self._written[start:])
 
     def _print_op(self, op: Operation) -> None:

@@ -44,7 +44,7 @@ from xla_emitters.explore.blame import (
     blamed_emission,
     blamed_hlo,
 )
-from xla_emitters.explore.compile import compile_text
+from xla_emitters.explore.compile import examined
 from xla_emitters.explore.module_stages import Comparison, KernelComparison, StageComparison, rounds_otherwise
 from xla_emitters.explore.on_devices import given_on_devices, on_each_device
 from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
@@ -52,9 +52,7 @@ from xla_emitters.explore.program_bisect import search_program
 from xla_emitters.explore.verdict import Verdict, may_change_bits
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
-from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module, with_splits
-from xla_emitters.pipelines.kept_programs import read_text
-from xla_emitters.pipelines.lowerings import Lowerings
+from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, with_splits
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.pipelines.program_inputs import given_inputs
@@ -68,7 +66,6 @@ from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
-from xla_emitters.stablehlo_text import is_stablehlo
 
 
 @collector_at_rest()
@@ -91,18 +88,14 @@ def bisect(
 
     The arguments are those of `check`. raises what `check` raises, except the InternalError of a pass, which is a culprit too
     """
-    if isinstance(source, str | Path) and is_stablehlo(read_text(source)[0]):
-        source = compile_text(*read_text(source), replace(CompileOptions(**compiling), stage="stablehlo"))
-    if isinstance(source, Program) and isinstance(source.compilation, Lowerings):
-        arrays = given_inputs(source, sizes or {}, inputs, seed, instead=instead)
-        return search_program(source, arrays, atol=atol, rtol=rtol, sanitize=sanitize, most_iterations=most_iterations)
-    if isinstance(source, Program):
-        compiling = {"target": source.target, "fusion": source.fusion, **compiling}
-        source = f"{source.hlo}\n"
+    module, compiling = examined(source, compiling)
+    if isinstance(module, Program):
+        arrays = given_inputs(module, sizes or {}, inputs, seed, instead=instead)
+        how_far: Any = {"atol": atol, "rtol": rtol, "sanitize": sanitize, "most_iterations": most_iterations}
+        return search_program(module, arrays, **how_far)
     how = Comparison("passes", blocks, sanitize, most_iterations, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
-    module = source if isinstance(source, ModuleOp) else read_module(source)
     if devices_wanted(devices_of(module) if options.fusion is None else 1, devices, "bisect") > 1:
         return search_on_devices(module, how, options, cast("Any", inputs))
     return search_module(module, how, options, inputs)

@@ -18,16 +18,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.compile import compile_text
+from xla_emitters.explore.compile import examined
 from xla_emitters.explore.listing import LeftOut, compilable
 from xla_emitters.explore.module_stages import Comparison, StageComparison
 from xla_emitters.explore.on_devices import given_on_devices, on_each_device, verdict_of_devices
 from xla_emitters.explore.program_bisect import search_program
 from xla_emitters.explore.program_stages import check_program
 from xla_emitters.explore.verdict import Verdict
-from xla_emitters.pipelines.compiler import compile_module, read_module, with_splits
-from xla_emitters.pipelines.kept_programs import read_text
-from xla_emitters.pipelines.lowerings import Lowerings
+from xla_emitters.pipelines.compiler import compile_module, with_splits
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.program_inputs import given_inputs
@@ -36,7 +35,6 @@ from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput
 from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
-from xla_emitters.stablehlo_text import is_stablehlo
 
 
 def check(
@@ -73,14 +71,14 @@ def check(
     raises      what `compile` raises; ExecutionError becomes part of the verdict; DataError for sizes that are missing; UsageError for
                 options of the other kind
     """
-    if isinstance(source, str | Path) and is_stablehlo(read_text(source)[0]):
-        source = compile_text(*read_text(source), replace(CompileOptions(**compiling), stage="stablehlo"))
-    if isinstance(source, Program) and isinstance(source.compilation, Lowerings):
+    subject, compiling = examined(source, compiling)
+    if isinstance(subject, Program):
+        made = lowerings_of(subject)
         named = [] if stages in ("all", "passes") else stages.split(",")
         wanted = [executable_stage(stage, "check") for stage in named]
-        options = replace(replace(source.compilation.options, stage="ptx", verify=True), **compiling)
+        options = replace(replace(made.options, stage="ptx", verify=True), **compiling)
         options = replace(options, record="stages")
-        program = compile_program(source.compilation.source, options)
+        program = compile_program(made.source, options)
         arrays = given_inputs(program, sizes or {}, inputs, seed, instead=instead)
         if stages == "passes":
             bounds: Any = {"atol": atol, "rtol": rtol, "sanitize": sanitize, "most_iterations": most_iterations}
@@ -91,19 +89,15 @@ def check(
         return check_program(program, arrays, wanted, atol, rtol, most_iterations)
     if sizes:
         raise UsageError("sizes are for programs (StableHLO); the sizes of HLO text are known", stage="check")
-    if isinstance(source, Program):
-        compiling = {"target": source.target, "fusion": source.fusion, **compiling}
-        source = source.hlo if "\n" in source.hlo else f"{source.hlo}\n"
     how = Comparison(stages, blocks, sanitize, most_iterations, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
     for stage in sorted(how.named):
         kernel_rows(replace(options, stage=stage))
-    module = source if isinstance(source, ModuleOp) else read_module(source)
-    needed = devices_of(module) if options.fusion is None and not keep_going else 1
+    needed = devices_of(subject) if options.fusion is None and not keep_going else 1
     if devices_wanted(needed, devices, "check") > 1:
-        return check_on_devices(module, how, options, cast("Any", inputs))
-    return check_module(module, how, options, inputs, keep_going=keep_going)
+        return check_on_devices(subject, how, options, cast("Any", inputs))
+    return check_module(subject, how, options, inputs, keep_going=keep_going)
 
 
 def check_module(

@@ -8,16 +8,19 @@ compile(jax.jit(softmax).lower(x))          first optimized by the real XLA; tak
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.program import Program
+from xla_emitters.program import Compiled, Program
 from xla_emitters.stablehlo_text import is_stablehlo
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from xla_emitters.explore.xla import Flag
     from xla_emitters.rewrite.recorder import Observer
 
@@ -68,3 +71,23 @@ def compile_text(
     from xla_emitters.stablehlo_text import parse_stablehlo
 
     return compile_program(parse_stablehlo(text, name, options.entry if options else ""), options, observe=observe)
+
+
+def examined(
+    source: str | Path | Program | ModuleOp, given: CompileKeywords
+) -> tuple[Program | ModuleOp, CompileKeywords]:
+    """What `check`, `bisect` and others compile again: a program in StableHLO, not lowered yet, or the module of HLO; and with what.
+
+    source   a path, text of HLO or StableHLO, a program, or what `read_module` made of HLO
+    given    fields of `CompileOptions`; a program of HLO adds its target and its fusion
+    """
+    from xla_emitters.pipelines.compiler import read_module, source_of
+
+    if isinstance(source, str | Path):
+        text, name = read_text(source)
+        if is_stablehlo(text):
+            return compile_text(text, name, replace(CompileOptions(**given), stage="stablehlo")), given
+        return read_module(source), given
+    if isinstance(source, Program) and isinstance(source.compilation, Compiled):
+        return source_of(source), {"target": source.target, "fusion": source.fusion, **given}
+    return source, given

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
@@ -33,6 +34,7 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, li
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
+from xla_emitters.explore.compile import examined
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.control_computations import control_computations, is_control, is_one_kernel
 from xla_emitters.fusions.entry import entry_of
@@ -47,6 +49,7 @@ from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
+from xla_emitters.program import Program
 
 if TYPE_CHECKING:
     from xla_emitters.pipelines.program_kernels import LoweredKernel
@@ -130,6 +133,12 @@ class Listing:
         return asdict(self)
 
 
+def listing_of(source: str | Path | Program | ModuleOp, options: CompileOptions) -> Listing:
+    """The listing of a module or a program, as `examined` takes it."""
+    found = examined(source, options.as_keywords())[0]
+    return list_module(found, options) if isinstance(found, ModuleOp) else list_program(found, options)
+
+
 def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     """Plans every fusion and call of a module; a refusal is recorded in its row, not raised."""
     kernels, custom, others = list[ListedKernel](), list[ListedCall](), list[ListedCall]()
@@ -150,11 +159,10 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     return Listing(options.device.name, tuple(kernels), tuple(custom), tuple(others))
 
 
-def list_program(module: ModuleOp, options: CompileOptions) -> Listing:
+def list_program(program: Program, options: CompileOptions) -> Listing:
     """The fusions of a program, its library calls, and the ops that neither of them computes; of a program that the pipeline refuses,
     all its ops.
 
-    module   as `parse_stablehlo` returns it
     raises   Unsupported for a text that no pass can read
     """
     # Imported here, so that HLO does not load the second system.
@@ -163,6 +171,7 @@ def list_program(module: ModuleOp, options: CompileOptions) -> Listing:
     from xla_emitters.pipelines.program_outline import not_in_kernels
     from xla_emitters.pipelines.programs import compile_program
 
+    module = lowerings_of(program).source
     try:
         made = lowerings_of(compile_program(module, options))
         kernels, fused, why = made.lowering.kernels, made.fused, ""

@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.fusions.control_computations import is_one_kernel
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.recomputation import recomputation_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -42,6 +41,10 @@ class WarnRecomputationPass(KernelPass):
         entry = entry_of(op)
         if not is_one_kernel(entry) or (view := supported_view(entry)) is None or is_stitched(view):
             return
+        from xla_emitters.fusions.recomputation import (
+            recomputation_of,  # imported here: of a module, fusions are kernels
+        )
+
         found = recomputation_of(view)
         if found is None or found.times < _TIMES or found.steps - found.once < _MORE:
             return

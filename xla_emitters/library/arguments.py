@@ -270,3 +270,8 @@ def _listed(arrays: Sequence[tuple[Any, Sequence[int]]]) -> str:
 
 def elements(shape: Sequence[int]) -> int:
     return math.prod(shape)
+
+
+def top_key(*, largest: bool) -> Mapping[str, Any]:
+    """The key for the largest, or smallest, elements of one operand: NaN is larger than every number."""
+    return {"operand": 0, "part": None, "order": "total", "descending": largest}

@@ -55,11 +55,6 @@ def top_k(arguments: LibraryArguments) -> list[Array]:
     return [xp.take_along_axis(operand, order, axis=-1), arguments.result(1, order)]
 
 
-def top_key(*, largest: bool) -> Mapping[str, Any]:
-    """The key for the largest, or smallest, elements of one operand: NaN is larger than every number."""
-    return {"operand": 0, "part": None, "order": "total", "descending": largest}
-
-
 def _order(arguments: LibraryArguments, moved: Sequence[Array]) -> Array:
     """The permutation along the last dimension that sorts."""
     config, xp = arguments.config, arguments.xp

@@ -10,7 +10,7 @@ that loops would have to check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +18,7 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.schedule import Schedule
 
 
-def _of(stem: str, name: str) -> Any:
+def _of(stem: str, name: str) -> Callable[..., Any]:
     """A function of a schedule's file, which is loaded when it is called first: few programs have such an op."""
 
     def function(*arguments: Any, **named: Any) -> Any:
@@ -49,11 +49,14 @@ def has_single_op_schedule(op: BufferOp, *, is_cpu: bool) -> bool:
 
 
 SINGLE_OP_SCHEDULES: Mapping[str, Schedule] = {
-    **dict.fromkeys(("hlo.dynamic_reduce_window", "hlo.reduce_window"), _of("window", "emit_windows")),
-    **dict.fromkeys(("hlo.dynamic_rng_bit_generator", "hlo.rng_bit_generator"), _of("random_bits", "emit_random_bits")),
-    **dict.fromkeys(("hlo.dynamic_top_k", "hlo.topk"), _of("top_k", "emit_top_k")),
+    "hlo.dynamic_reduce_window": _of("window", "emit_windows"),
+    "hlo.dynamic_rng_bit_generator": _of("random_bits", "emit_random_bits"),
+    "hlo.dynamic_top_k": _of("top_k", "emit_top_k"),
+    "hlo.reduce_window": _of("window", "emit_windows"),
+    "hlo.rng_bit_generator": _of("random_bits", "emit_random_bits"),
     "hlo.scatter": _of("scatter", "emit_scatter"),
     "hlo.select_and_scatter": _of("select_and_scatter", "emit_select_and_scatter"),
     "hlo.sort": _of("sort", "emit_sort"),
+    "hlo.topk": _of("top_k", "emit_top_k"),
 }
 """Op alone in a fusion -> function that writes its loops."""

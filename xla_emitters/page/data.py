@@ -152,7 +152,7 @@ def dynamic_data(
     chunks: Chunks,
     stage: str,
     *,
-    most: int | None = None,
+    most: int,
     verdict: Verdict | None = None,
     costs: Costs | None = None,
     launches: Sequence[LaunchAt] = (),
@@ -160,7 +160,7 @@ def dynamic_data(
     """The index of the page of a program with unknown sizes: first the program, then its kernels.
 
     stage    the kernels' last stage: "llvm-dialect", "ptx" or "sass"
-    most     how many kernels have the IR after each pass, the first of `by_time`; None: all
+    most     how many kernels have the IR after each pass, the first of `by_time`
     verdict  the result of `check_program` at the given sizes; None: it was not run
     costs    at the given sizes
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
@@ -169,7 +169,7 @@ def dynamic_data(
     made = lowerings_of(program)
     names = [kernel.name for kernel in made.lowering.kernels]
     ranked = by_time(names, program.outline.work, costs)
-    in_full = names if most is None else ranked[:most]
+    in_full = ranked[:most]
     traces, hlo = made.lowering.kernel_traces(stage, in_full), made.at("hlo")
     whole = program.trace
     units = [

@@ -23,8 +23,7 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call, library_cal
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.errors import ToolError, Unsupported
-from xla_emitters.library.arguments import element_name, numpy_type, pattern_type
-from xla_emitters.library.sort import top_key
+from xla_emitters.library.arguments import element_name, numpy_type, pattern_type, top_key
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.program.platforms import OnPlatform
 from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy

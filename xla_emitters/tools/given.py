@@ -61,6 +61,7 @@ class Only:
 
 ONLY = (
     Only("--sizes", True, "the sizes of HLO text are known"),
+    Only("--kernels", True, "the page of a module has each pass of all kernels"),
     Only("--mixed-precision", True, "the types of HLO text are XLA's choice"),
     Only("--fusion", False),
     Only("--hero-rules", False),

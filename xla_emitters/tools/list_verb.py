@@ -25,16 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.listing import list_module, list_program
-    from xla_emitters.pipelines.compiler import read_module
-    from xla_emitters.stablehlo_text import parse_stablehlo
+    from xla_emitters.explore.listing import listing_of
 
     given, how = read_given(options), compile_options(options)
     with progress(f"listing {given.name}"):
-        if given.is_program:
-            listing = list_program(parse_stablehlo(given.text, given.name, how.entry), how)
-        else:
-            listing = list_module(read_module(given.source), how)
+        listing = listing_of(given.checked_source(options), how)
     if options.json:
         print(json.dumps(listing.to_json(), indent=2))
         return 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ToolError
 from xla_emitters.tools.given import Given, read_given, sizes_given
@@ -37,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernels",
         metavar="N",
         type=_number_of_kernels,
-        default=DEAREST,
         help="the kernels of a program with the IR after each pass: the N that are expected to take longest, or all; "
         f"of the others there are the stages; default {DEAREST}",
     )
@@ -48,10 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _number_of_kernels(text: str) -> int | None:
-    """None: all."""
+def _number_of_kernels(text: str) -> int:
     if text == "all":
-        return None
+        return sys.maxsize
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is neither a number nor 'all'")
     return int(text)
@@ -97,10 +96,10 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
     from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
-    how, most = compile_options(options), cast("int | None", options.kernels)
-    program = None if most is None else given.compiled(replace(how, record="stages"))
-    if most is None or program is None or len(program.outline.fusions) <= most:
-        program = given.compiled(replace(how, record="passes"))  # again: it is a small one, or one with all
+    how, most = compile_options(options), DEAREST if options.kernels is None else int(options.kernels)
+    program = given.compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
+    if len(program.outline.fusions) <= most < sys.maxsize:
+        program = given.compiled(replace(how, record="passes"))  # again: it is a small one
     name, sizes, stage = given.name, sizes_given(options.sizes), last_stage()
     verdict = costs = None
     launches: list[LaunchAt] = []

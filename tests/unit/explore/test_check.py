@@ -187,7 +187,7 @@ def test_a_wrong_pass_on_hlo(stages: str, blamed: str, fusion: str | None, monke
     verdict = check(text, target=TARGET, stages=stages, fusion=fusion)
     assert not verdict.ok
     assert verdict.summary == f"{blamed}: differs from the NumPy reference: r0: 3 of 3 elements"
-    assert len(verdict.kernels) == (2 if fusion else 8)
+    assert len(verdict.kernels) == (2 if fusion else 7)  # the copy that a pass inserts is a step
     assert all(kernel.ok for kernel in verdict.kernels)
 
 

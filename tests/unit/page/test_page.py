@@ -160,6 +160,8 @@ def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest
     with pytest.raises(SystemExit, match="2"):
         main(["show", str(EXAMPLES / "softmax.mlir"), "-o", str(path), "--kernels", "some"])
     assert "'some' is neither a number nor 'all'" in capsys.readouterr().err
+    assert main(["show", str(EXAMPLES / "negate_20.hlo"), "-o", str(path), "--kernels", "2"]) == 2
+    assert "--kernels is for programs" in capsys.readouterr().err
 
 
 def test_kernels_that_run_come_first_then_one_of_each_fusion() -> None:

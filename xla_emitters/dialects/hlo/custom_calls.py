@@ -42,8 +42,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import UsageError
-from xla_emitters.library.arguments import Array, LibraryArguments, unlike
-from xla_emitters.library.sort import top_key
+from xla_emitters.library.arguments import Array, LibraryArguments, top_key, unlike
 from xla_emitters.plugins import blamed, fault, load, note, refuse_double
 
 Config: TypeAlias = dict[str, Any]

@@ -38,8 +38,8 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
+from xla_emitters.library.arguments import top_key
 from xla_emitters.library.devices import channel_named
-from xla_emitters.library.sort import top_key
 
 _COMMUNICATION = (
     (
@@ -292,10 +292,9 @@ def _collective(op: RuleOp, text_of: TextOf) -> tuple[str, Config]:
 def _reduction(computation: ComputationOp) -> str | None:
     """The opcode of a computation that is one op of its two parameters; else None."""
     root = computation.root.owner
-    is_one = isinstance(root, HloOp) and len(set(root.operands)) == 2
-    if not is_one or not all(isinstance(operand.owner, ParameterOp) for operand in root.operands):
+    if not isinstance(root, HloOp) or len(set(root.operands)) != 2:
         return None
-    return root.opcode
+    return root.opcode if all(isinstance(operand.owner, ParameterOp) for operand in root.operands) else None
 
 
 def _device_id(op: RuleOp) -> Config:

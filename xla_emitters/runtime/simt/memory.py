@@ -83,6 +83,7 @@ class Access:
     offsets   byte offsets into the buffer's instance, (blocks or 1, threads or 1); multiples of `size`
     size      bytes that each lane moves
     active    lanes that take part; None is all
+    values    what a store writes, if that is known: (blocks or 1, threads or 1[, elements])
     """
 
     op: Operation
@@ -91,6 +92,7 @@ class Access:
     offsets: Array
     size: int
     active: Array | None
+    values: Array | None = None
 
 
 class Watcher:
@@ -212,7 +214,7 @@ class Memory:
         If several lanes have one index the last one wins (block by block, thread by thread).
         """
         _check_writable(op, buffer)
-        index = self._checked(op, buffer, index, rows, active, True)
+        index = self._checked(op, buffer, index, rows, active, True, values)
         self.changes += active is None or bool(active.any())
         if rows.ndim == 2:
             unit = _SCATTER_UNITS.get(rows.itemsize * rows.shape[1])
@@ -260,7 +262,14 @@ class Memory:
         return whole if count is None else whole.reshape(-1, count)
 
     def _checked(
-        self, op: Operation, buffer: Buffer, index: Array, rows: Array, active: Array | None, is_store: bool
+        self,
+        op: Operation,
+        buffer: Buffer,
+        index: Array,
+        rows: Array,
+        active: Array | None,
+        is_store: bool,
+        values: Array | None = None,
     ) -> Array:
         """`index` into the whole of `rows`, in bounds for every lane. raises ExecutionError if an active lane's is outside its instance."""
         row = rows.itemsize * (rows.shape[1] if rows.ndim == 2 else 1)
@@ -270,7 +279,7 @@ class Memory:
         if not all_below(index, limit) and (active is None or active.any()):
             self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
         for watcher in self.watchers:
-            watcher.access(self, Access(op, buffer, is_store, index * row, row, active))
+            watcher.access(self, Access(op, buffer, is_store, index * row, row, active, values))
         return index if buffer.origin is None else index + buffer.origin // row
 
     # ------------------------------------------------------------------------------------------ failures

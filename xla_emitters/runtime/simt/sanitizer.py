@@ -8,7 +8,8 @@
         the other access: tensor.insert from copy.1 (t.hlo:3:8)
 
 A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. A barrier orders the
-threads of a block; nothing orders two blocks of a launch. Writing the same value is a race too. Sub-byte elements are packed behind
+threads of a block; nothing orders two blocks of a launch. Writing the same value is a race too, but in one instruction of one warp, of
+which one write takes effect. Sub-byte elements are packed behind
 pointers: neighbours share a byte, so that only atomic updates of them are free of races.
 
 Each buffer has shadows: for each unit of memory (the greatest size that divides all accesses) the stamp of its last writer, of its
@@ -159,6 +160,11 @@ def warps_of(stamps: Array) -> Array:
     return np.where(threads < OF_WARP, (threads - 1) // WARP_SIZE, threads - OF_WARP)
 
 
+def _of_warp(stamps: Array) -> Array:
+    """The stamps of several threads of each lane's warp."""
+    return (stamps & ~SEVERAL) | (warps_of(stamps) + OF_WARP) << OP_BITS
+
+
 class Sanitizer(Watcher):
     """Watches one launch; raises ExecutionError at the first fault. The end of a kernel orders all accesses: use a new one for the next."""
 
@@ -238,9 +244,33 @@ class Sanitizer(Watcher):
             stamps[lanes.units] = lanes.stamps
             found = lanes.find(stamps)
             if (apart := found != lanes.stamps).any():
-                self._race(memory, access, touch, touch, shadow.unit, lanes, apart, found)
+                together = apart & self._same_in_warp(access, lanes, found, shadow.unit)
+                if (apart & ~together).any():
+                    self._race(memory, access, touch, touch, shadow.unit, lanes, apart & ~together, found)
+                stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
         else:
             _join(shadow.of(touch), lanes)
+
+    def _same_in_warp(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
+        """Mask of the units to which the lane of the stamp in `found`, of the same warp, writes the same bytes in the same instruction."""
+        if access.values is None:
+            return np.zeros(found.shape, np.bool_)
+        shape = self._stamps.shape
+        values = np.ascontiguousarray(access.values).view(np.uint8)
+        values = np.broadcast_to(values.reshape(*access.values.shape[:2], -1), (*shape, access.size)).reshape(
+            -1, access.size
+        )
+        parts = values.reshape(len(values), access.size // unit, unit)
+        lane = np.arange(len(values)).reshape(shape)
+        own = (lane if access.active is None else lane[np.broadcast_to(access.active, shape)]).reshape(-1)
+        block, thread = (found >> BLOCK_SHIFT) - self._first_block, ((found & SEVERAL) >> OP_BITS) - 1
+        same_block = found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT
+        is_lane = same_block & (thread >= 0) & (thread < shape[1]) & (warps_of(found) == warps_of(lanes.stamps))
+        other = np.where(is_lane, block * shape[1] + thread, own[:, None])
+        row, piece = np.zeros(len(values), np.int64), np.arange(parts.shape[1])
+        row[own] = np.arange(len(own))
+        is_same = (parts[own] == parts[other, piece]).all(axis=-1)
+        return is_lane & is_same & (lanes.units[row[other], piece] == lanes.units)
 
     # ------------------------------------------------------------------------------------------ state
 
@@ -336,8 +366,7 @@ def _join(stamps: Array, lanes: Lanes) -> None:
     if not together.any():
         return
     own = warps_of(lanes.stamps)
-    of_warp = (lanes.stamps & ~SEVERAL) | (own + OF_WARP) << OP_BITS
-    stamps[lanes.units[together]] = np.broadcast_to(of_warp, together.shape)[together]
+    stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
     mixed = together & (warps_of(winners) != own)
     if was_apart is not None:
         mixed |= was_apart & (warps_of(before) != own)
