@@ -27,7 +27,7 @@ from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
 from xla_emitters.pipelines.options import TRITON, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.pricing.calls import WITHOUT_WORK, CallCost, price_call
+from xla_emitters.pricing.calls import COPY, WITHOUT_WORK, CallCost, price_call, price_copy
 from xla_emitters.pricing.collectives import price_collective
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
@@ -35,7 +35,7 @@ from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
 from xla_emitters.pricing.timeline import Timeline, timeline_of
 from xla_emitters.program import Compiled, LibraryCall, Program
-from xla_emitters.program.steps import Branch, Call, Launch, Loop, Step
+from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.texts.units import microseconds
 
@@ -112,7 +112,7 @@ class ProgramCost:
     @property
     def library_calls(self) -> tuple[str, ...]:
         """The names of the functions of all calls."""
-        return (*(call.name for call in self.calls), *self.unpriced)
+        return (*(call.name for call in self.calls if call.name != COPY), *self.unpriced)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -272,10 +272,11 @@ def _cost_of(
 
     program = compile_module(module, options, observers=keep)
     chip = device(options.target)
-    launches, called = Counter[str](), Counter[int]()
-    is_estimate = _count_launches(program.steps, 1, launches, called)
+    launches, called, copied = Counter[str](), Counter[int](), Counter[Copy]()
+    is_estimate = _count_launches(program.steps, 1, launches, called, copied)
     priced = [_price(call, chip) for call in program.calls]
     calls = [replace(each, launches=called[number]) for number, each in enumerate(priced) if each is not None]
+    calls += [replace(_price_copy(program, copy, chip), launches=count) for copy, count in copied.items()]
     named = zip(program.calls, priced, strict=True)
     unpriced = [call.name for call, each in named if each is None and call.name not in WITHOUT_WORK]
     found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
@@ -330,8 +331,16 @@ def _price(call: LibraryCall, chip: Device) -> CallCost | None:
     return price_collective(*how) or price_call(*how)
 
 
-def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int]) -> bool:
-    """Adds how often one run launches each kernel, and makes each library call (by number); returns whether these are a guess."""
+def _price_copy(program: Program, copy: Copy, chip: Device) -> CallCost:
+    source, target = (program.arrays.slot(place.slot) for place in (copy.source, copy.target))
+    spec = program.arrays.spec(source)
+    return price_copy(f"{source} -> {target}", (spec.dtype, spec.shape), chip)
+
+
+def _count_launches(
+    steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int], copied: Counter[Copy]
+) -> bool:
+    """Adds how often one run launches each kernel, makes each library call (by number) and each copy; returns whether that is a guess."""
     is_estimate = False
     for step in steps:
         match step:
@@ -339,14 +348,16 @@ def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str], c
                 launches[step.kernel] += times
             case Call():
                 called[step.op] += times
+            case Copy():
+                copied[step] += times
             case Loop():
                 trips = times * (step.trips or 1)
                 is_estimate |= step.trips is None
-                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches, called)
+                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches, called, copied)
             case Branch():
                 is_estimate = True
                 for branch in step.branches:
-                    _count_launches(branch, times, launches, called)
+                    _count_launches(branch, times, launches, called, copied)
             case _:
                 pass
     return is_estimate

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,6 +25,8 @@ COMPUTE_SHARE = Assumption(0.95, 0.75, 0.5)
 """The share of the data sheet's peak that a large product reaches."""
 TILE = 128
 """Rows and columns of the result that one multiprocessor computes at once, if no row of products is split."""
+COPY = "copy"
+"""What a step that copies an array is called among calls."""
 WITHOUT_WORK = frozenset(("wait", "receive", "device_id"))
 """Functions that are done by what is priced elsewhere, or by the host."""
 UNPRICED = frozenset(("allocate", "expect")) | WITHOUT_WORK
@@ -148,6 +150,13 @@ def price_call(
         bandwidth=moved / device.bandwidth_bytes_per_s / time,
         compute=compute / time,
     )
+
+
+def price_copy(name: str, array: Sized, device: Device) -> CallCost:
+    """The cost of a copy of an array, from device to device: its bytes are read and written once."""
+    found = price_call(COPY, name, {}, [array], [array], device)
+    assert found is not None
+    return replace(found, is_lower_bound=False)
 
 
 def bytes_moved(arrays: Sequence[Sized]) -> int:

@@ -41,10 +41,10 @@ TIMES = f"times: {START_US:g} us a launch, and bytes at the chip's bandwidth or 
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel or a library call.
+    """A kernel, a library call, or a copy.
 
-    name     of the kernel, or of the call's instruction
-    how      "reduction", "kStitch" ...; for a call "call gemm"
+    name     of the kernel, of the call's instruction, or "p0 -> r0"
+    how      "reduction", "kStitch" ...; for a call "call gemm"; "copy"
     launch   its blocks and threads; "" if they are not known
     runs     how often one run of the program executes it: a loop of unknown length counts once, and every branch does
     time     expected microseconds of one run; None if a size depends on data
@@ -59,6 +59,11 @@ class Work:
     time: float | None
     unusual: tuple[str, ...] = ()
     source: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """ "kernel", "library call" or "copy" """
+        return "copy" if self.how == "copy" else "library call" if self.how.startswith("call ") else "kernel"
 
     @property
     def total(self) -> float:
@@ -106,7 +111,7 @@ class Outline:
     @property
     def fusions(self) -> list[Work]:
         """The work that kernels do, in program order."""
-        return [each for each in self.work if not each.how.startswith("call ")]
+        return [each for each in self.work if each.kind == "kernel"]
 
     @property
     def time(self) -> float:
@@ -295,6 +300,9 @@ def no_kernels(stage: str) -> str:
 
 def counted_work(works: Sequence[Work]) -> str:
     """ "27 kernels and 6 library calls" """
-    counts = Counter(each.how.startswith("call ") for each in works)
-    parts = [(counts[False], "kernel"), (counts[True], "library call")]
-    return " and ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in parts if count) or "no kernels"
+    counts = Counter(each.kind for each in works)
+    parts = [f"{counts[kind]} {kind if counts[kind] == 1 else plural}" for kind, plural in _KINDS if counts[kind]]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "no kernels"
+
+
+_KINDS = (("kernel", "kernels"), ("library call", "library calls"), ("copy", "copies"))

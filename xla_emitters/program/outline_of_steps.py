@@ -16,7 +16,7 @@ from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.communication import WAIT
 from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
-from xla_emitters.program.steps import Branch, Call, Compute, Extent, Launch, Load, Loop, Step, steps_within
+from xla_emitters.program.steps import Branch, Call, Compute, Copy, Extent, Launch, Load, Loop, Step, steps_within
 from xla_emitters.trace import Trace
 from xla_emitters.trace.python_source import SOURCE
 
@@ -36,7 +36,7 @@ def contents_of(
         for number, kernel in enumerate(kernels)
         if kernel.name in by_name or len(traces) == len(kernels)
     }
-    work = work_of(steps, kernels, calls, chip, said)
+    work = work_of(steps, kernels, calls, arrays, chip, said)
     return Contents(counted_work(work), work, tuple(host_decisions(steps, arrays)))
 
 
@@ -56,10 +56,11 @@ def work_of(
     steps: Sequence[Step],
     kernels: Sequence[Kernel],
     calls: Sequence[LibraryCall],
+    arrays: Arrays,
     chip: Device,
     said: Mapping[str, Work],
 ) -> tuple[Work, ...]:
-    """The kernels and library calls among steps, each once, in the order of first runs.
+    """The kernels, library calls and copies among steps, each once, in the order of first runs.
 
     said  kernel name -> what its compilation said: how, source, unusual
     """
@@ -85,6 +86,10 @@ def work_of(
                     chip, sum(spec.bytes for spec in (*call.operands, *call.results)), operations, factors
                 )
                 made = Work(call.instruction, f"call {call.name}", "", runs, time, source=call.source)
+            case Copy(source, target):
+                slots = arrays.slot(source.slot), arrays.slot(target.slot)
+                time = least_time(chip, sum(arrays.spec(slot).bytes for slot in slots))
+                made = Work(f"{slots[0]} -> {slots[1]}", "copy", "", runs, time)
             case _:
                 continue
         key = f"{type(step).__name__} {made.name}"

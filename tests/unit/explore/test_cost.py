@@ -8,6 +8,7 @@ import pytest
 from tools_here import SASS, needs
 
 import xla_emitters as xe
+from xla_emitters.device import device
 from xla_emitters.explore.cost import instructions_by_origin
 from xla_emitters.texts.units import microseconds
 from xla_emitters.tools.main import main
@@ -109,3 +110,27 @@ def test_a_kernel_that_multiplies_says_what_a_call_would_take() -> None:
     assert (call.name, call.instruction, call.operations) == ("gemm", "product", 120)
     assert f"computes product itself: as a call of gemm tf32 it would take {microseconds(call.time)}" in str(report)
     assert report.to_json()["targets"][0]["as_calls"]["fusion"][0]["time"] == call.time
+
+
+COPIED_AND_UPDATED = """
+update { p = f32[8192,1024] parameter(0)
+  u = f32[16,1024] parameter(1)
+  i = s32[] parameter(2)
+  z = s32[] constant(0)
+  ROOT n = f32[8192,1024] dynamic-update-slice(p, u, i, z) }
+ENTRY main { p = f32[8192,1024] parameter(0)
+  u = f32[16,1024] parameter(1)
+  i = s32[] parameter(2)
+  ROOT f = f32[8192,1024] fusion(p, u, i), kind=kLoop, calls=update }
+"""
+
+
+@needs(*SASS)
+def test_a_step_that_copies_has_a_price() -> None:
+    """An array of 32 MiB is read and written once; nothing says that it is a library's call."""
+    (found,) = xe.cost(COPIED_AND_UPDATED).costs
+    (copy,) = found.calls
+    assert (copy.name, copy.instruction, copy.bytes_needed, copy.launches) == ("copy", "p0 -> r0", 2 * (32 << 20), 1)
+    assert copy.time > 1e6 * copy.bytes_needed / device(found.target).bandwidth_bytes_per_s
+    assert found.library_calls == ()
+    assert found.time == copy.time + found.kernels[0].time
