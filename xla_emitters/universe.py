@@ -77,9 +77,5 @@ XLA_EMITTERS_UNIVERSE = Universe(
     all_dialects=dict(ADDED_DIALECTS),
     all_passes={name: partial(_for_xdsls_ops, factory) for name, factory in all_passes().items()},
     all_targets={PtxTarget.name: lambda: PtxTarget},
+    all_frontends={"hlo": _frontend("HloFrontend"), "stablehlo": _frontend("StableHloFrontend")},
 )
-if hasattr(XLA_EMITTERS_UNIVERSE, "all_frontends"):  # not before xDSL 0.75
-    XLA_EMITTERS_UNIVERSE.all_frontends |= {
-        "hlo": _frontend("HloFrontend"),
-        "stablehlo": _frontend("StableHloFrontend"),
-    }

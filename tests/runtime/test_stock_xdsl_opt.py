@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.metadata import distribution, entry_points, version
+from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
 import pytest
-from packaging.version import Version
 from xdsl.dialects import get_all_dialects
 from xdsl.universe import Universe
 
@@ -91,7 +90,6 @@ def test_ptx_is_a_target_there() -> None:
     assert done.stdout == compile(NEGATE, target="a6000").code
 
 
-@pytest.mark.skipif(Version(version("xdsl")) < Version("0.75"), reason="xDSL 0.74 takes no frontends of others")
 def test_hlo_and_stablehlo_are_frontends_there() -> None:
     done = xdsl_opt(str(NEGATE))
     assert (done.returncode, done.stderr) == (0, "")

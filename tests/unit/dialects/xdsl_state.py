@@ -19,8 +19,6 @@ from dataclasses import fields, is_dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
-from xdsl.universe import Universe
-
 ADDRESS = re.compile(" at 0x[0-9a-f]+")
 MADE_BY_LOOKING = "__annotations__"
 """An empty dictionary, which Python makes for a class when someone asks for it."""
@@ -79,11 +77,8 @@ def main() -> None:
         import xla_emitters
 
         for found in pkgutil.walk_packages(xla_emitters.__path__, "xla_emitters."):
-            if found.name.endswith(".__main__") or (
-                found.name == "xla_emitters.frontends" and not hasattr(Universe(), "all_frontends")
-            ):
-                continue  # a program; and xDSL 0.74 has no frontends of others
-            importlib.import_module(found.name)
+            if not found.name.endswith(".__main__"):
+                importlib.import_module(found.name)
         names = [name for name in sys.modules if name == "xdsl" or name.startswith("xdsl.")]
     else:
         names = json.load(sys.stdin)
