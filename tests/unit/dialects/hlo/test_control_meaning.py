@@ -82,7 +82,7 @@ def test_a_loop_runs_while_its_condition_holds() -> None:
 
 def test_a_loop_that_does_not_end_is_named() -> None:
     lines = [*LOOP, WHILE.replace("goes_on", "forever").replace("ROOT w", "ROOT spin")]
-    with pytest.raises(ExecutionError, match=r"m\.hlo:.*loop %spin does not end within 100 iterations"):
+    with pytest.raises(EndlessLoop, match=r"m\.hlo:.*loop %spin does not end: "):  # no number decides
         run(*lines, inputs=(np.int32(0), X), most_iterations=100)
     with pytest.raises(
         EndlessLoop, match=r"m\.hlo:.*loop %w does not end: the state after \d+ iterations is the one after \d+"
