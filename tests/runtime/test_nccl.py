@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from long_lists import but_long
 from runtime.test_device_programs import FILES, close
 from unit.runtime.fake_gpu import FOLDER
+
+from xla_emitters.runtime.comm.jobs import receive, send
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,3 +74,18 @@ def test_a_job_that_is_none(tmp_path: Path) -> None:
     (ran,) = run_ranks(1, str(FILES / "two_devices.hlo"))
     assert ran.returncode == 2
     assert "the program is for 2 devices, not for 1" in ran.stderr
+
+
+def test_what_processes_tell_each_other_is_data() -> None:
+    """Numbers, texts, nothing and arrays of any element type, bit by bit; nothing that is read is executed."""
+    ends = multiprocessing.Pipe()
+    said = [1.5, None, "text", [np.array([1, -2.5], ml_dtypes.bfloat16), np.arange(6).reshape(2, 3), np.True_]]
+    send(ends[0], said)
+    found = receive(ends[1])
+    assert found[:3] == said[:3]
+    for array, wanted in zip(found[3], said[3], strict=True):
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted)
+    ends[0].send(os.getcwd)  # pickled
+    with pytest.raises(ValueError, match=r"Expecting value|utf-8|codec"):
+        receive(ends[1])

@@ -47,8 +47,8 @@ class NcclExchange(Exchange):
         whole = tuple(range(job.size))
         wanted = sorted({whole, *(tuple(group) for group in groups if len(group) > 1)})
         # The first of each group makes its word; all connect in the same order of groups, so that none waits in a circle.
-        own = {group: self._nccl.get_unique_id() for group in wanted if group[0] == job.rank}
-        words = {group: word for found in job.gather(own) for group, word in found.items()}
+        own = [(group, self._nccl.get_unique_id()) for group in wanted if group[0] == job.rank]
+        words = {tuple(group): tuple(word) for found in job.gather(own) for group, word in found}
         self._of_group = {
             group: self._nccl.NcclCommunicator(len(group), words[group], group.index(job.rank))
             for group in wanted
