@@ -20,8 +20,8 @@ from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 ROWS = (*PROGRAM_HOST, *HOST_BY_LLVM[:2])
 SHORT = (
     # Loops in each other, branches, donation, products and convolutions of the library, random numbers, sizes that data decide, sorts.
-    *("nested_loops", "branches", "donated_step", "causal_attention", "half_channels_last", "generator"),
-    *("ends_early", "largest_two", "cache", "integers", "sizes_as_data", "mixture"),
+    *("nested_loops", "branches", "donated_step", "half_channels_last", "generator"),
+    *("ends_early", "largest_two", "integers", "sizes_as_data", "mixture"),
 )
 
 

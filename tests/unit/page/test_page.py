@@ -135,10 +135,16 @@ def texts_of(unit: dict[str, Any]) -> list[str]:
 
 def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each kernel has the first and the last IR and its code; that of the passes between is in the page for as many as were asked for."""
-    path = tmp_path / "page.html"
+    path, two = tmp_path / "page.html", tmp_path / "two.mlir"
+    two.write_text("""
+      func.func public @main(%x: tensor<?xf32>, %y: tensor<?x4xf32>) -> (tensor<?xf32>, tensor<?x4xf32>) {
+        %a = stablehlo.abs %x : tensor<?xf32>
+        %b = stablehlo.negate %y : tensor<?x4xf32>
+        return %a, %b : tensor<?xf32>, tensor<?x4xf32>
+      }""")
 
-    def units(kernels: str, example: str = "causal_attention.mlir") -> list[dict[str, Any]]:
-        command = ["show", str(EXAMPLES / example), "-o", str(path)]
+    def units(kernels: str, program: Path = two) -> list[dict[str, Any]]:
+        command = ["show", str(program), "-o", str(path)]
         assert main([*command, "--kernels", kernels]) == 0
         return json.loads(unpacked(path.read_text("utf-8"), "index"))["units"]
 
@@ -146,7 +152,7 @@ def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest
     assert len(everything) > 2
     assert not any(unit["short"] for unit in everything)
     assert all(len(texts_of(unit)) == len(unit["steps"]) for unit in everything)
-    program = units("0", "softmax.mlir")[0]
+    program = units("0", EXAMPLES / "softmax.mlir")[0]
     assert program["short"]
     assert {"hlo", "fused", "loops", "kernels"} <= {row.split()[-1] for row in texts_of(program)}
     assert len(texts_of(program)) < len(program["steps"])
