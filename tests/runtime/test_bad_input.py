@@ -288,7 +288,7 @@ def test_a_tool_that_does_not_work(
     tool.chmod(0o755)
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", str(tool))
     monkeypatch.setenv("XLA_EMITTERS_DISABLE_CACHE", "1")
-    monkeypatch.setattr("xla_emitters.pipelines.compiler.start_compile", partial(start_compile, timeout_seconds=0.5))
+    monkeypatch.setattr("xla_emitters.lowering.toolchain.start_compile", partial(start_compile, timeout_seconds=0.5))
     code, err = said(["compile", NEGATE], capsys)
     assert code == 4, err
     assert message in err

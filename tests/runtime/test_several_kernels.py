@@ -15,9 +15,9 @@ from tools_here import PTX, needs
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.lowering import toolchain
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.lowering.toolchain import PtxCompiler, start_compile
-from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
@@ -169,7 +169,7 @@ def test_one_ptx_module_has_all_entries(
     started: list[str] = []
     finished: list[ModuleOp] = []
     finish = PtxCompiler.finish
-    monkeypatch.setattr(compiler, "start_compile", lambda chip: started.append(chip) or start_compile(chip))
+    monkeypatch.setattr(toolchain, "start_compile", lambda chip: started.append(chip) or start_compile(chip))
     monkeypatch.setattr(PtxCompiler, "finish", lambda self, module: finished.append(module) or finish(self, module))
     path = tmp_path / "several.hlo"
     path.write_text(PROGRAMS[name])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from xla_emitters.dialects import ir_bytes
 from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.lowering import ptx_parts
 from xla_emitters.pipelines import parallel_kernels
@@ -42,8 +43,8 @@ def without_time(program: Program) -> tuple[list[list[Step]], Program]:
 @pytest.mark.parametrize("stage", ["xla_gpu", "llvm-dialect"])
 def test_several_processes_make_the_same_program(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     received = list[bytes]()
-    read = parallel_kernels.ir_from_bytes
-    monkeypatch.setattr(parallel_kernels, "ir_from_bytes", lambda data: received.append(data) or read(data))
+    read = ir_bytes.ir_from_bytes
+    monkeypatch.setattr(ir_bytes, "ir_from_bytes", lambda data: received.append(data) or read(data))
     alone, together = (compile(module(9), stage=stage, cache=False, jobs=jobs) for jobs in (1, 2))
     assert len(received) == 4
     assert without_time(together) == without_time(alone)
@@ -62,10 +63,8 @@ def test_a_kernel_that_a_child_cannot_compile_is_an_error_here() -> None:
 def test_a_child_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     here = os.getpid()
     text = module(9)
-    emit = parallel_kernels.ir_to_bytes
-    monkeypatch.setattr(
-        parallel_kernels, "ir_to_bytes", lambda made: os._exit(1) if os.getpid() != here else emit(made)
-    )
+    emit = ir_bytes.ir_to_bytes
+    monkeypatch.setattr(ir_bytes, "ir_to_bytes", lambda made: os._exit(1) if os.getpid() != here else emit(made))
     assert compile(text, stage="scf", cache=False, jobs=2).code == compile(text, stage="scf", cache=False).code
 
 

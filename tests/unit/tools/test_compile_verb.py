@@ -305,7 +305,7 @@ ENTRY main {
 """
 GRAPH_NAMES = [row.make(CompileOptions()).name for row in GRAPH]
 CHANGING = [name for name in GRAPH_NAMES[1:] if name not in CHANGE_NOTHING]
-KERNELS = ["c.partial", "c", "back", "s.0", "s.1", "w.arrays", "w", "copy"]
+KERNELS = ["c.partial", "c", "back", "s.0", "s.1", "w.arrays", "w"]
 
 
 @pytest.fixture

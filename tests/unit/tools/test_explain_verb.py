@@ -128,11 +128,14 @@ ENTRY main { c = pred[] parameter(0)
     assert main(["explain", str(path)]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert [row.strip() for row in rows] == [
-        "module_main for h200: no kernels",
+        "module_main for h200: 4 copies, 8.00 us",
         "(pred[], f32[4], f32[4]) -> (f32[4], f32[4])",
+        "share     time  what      how",
+        *(f"25%  2.00 us  {copied}  copy" for copied in ("p2 -> r0", "p1 -> r1", "p1 -> r0", "p2 -> r1")),
         "unusual",
         "branch r: the host reads p0; every branch is counted",
         "memory: 65 B of parameters and results, 0 B of temporaries at once",
+        "times: 2 us a launch, and bytes at the chip's bandwidth or products at its peak, whichever takes longer",
         "steps",
         *(
             "n0 = p0",

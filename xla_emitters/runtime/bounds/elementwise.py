@@ -62,7 +62,6 @@ _DIRECTIONS = {
     "add": (1, 1),
     "subtract": (1, -1),
     "negate": (-1,),
-    "rsqrt": (-1,),
     "acos": (-1,),
     **{opcode: (1, 1, 1) for opcode in _RISES},
 }
@@ -165,6 +164,11 @@ def _range(opcode: str, operands: Sequence[Bounds], value: Evaluate) -> tuple[Ar
             return _where_any(_passes(operands[0], np.pi / 2, np.pi), found)
         case "divide":
             return _where_any(_holds_zero(operands[1]), corners(operands, value))
+        case "rsqrt":
+            # Of -0.0 it is -inf, of 0.0 inf.
+            low, high = operands[0].ends
+            is_both = (low == 0) & np.signbit(low) & ~np.signbit(high)
+            return _where_any(is_both, _ends(operands, (-1,), value))
         case "power":
             return _power(operands, value)
         case "atan2":

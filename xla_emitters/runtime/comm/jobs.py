@@ -60,7 +60,7 @@ class TcpJob(Job):
             raise UsageError(f"RANK={self.rank} is none of WORLD_SIZE={self.size}", stage="run")
         address = variables.get("MASTER_ADDR", "127.0.0.1"), int(variables.get("MASTER_PORT", PORT))
         # Against a connection to another job; no more than that, as the word can be guessed.
-        key = variables.get("XLA_EMITTERS_JOB", f"{address[0]}:{address[1]}").encode()
+        key = f"{address[0]}:{address[1]}".encode()
         self._others = list[Connection]()
         if self.rank == 0 and self.size > 1:
             with Listener(address, authkey=key) as listener:

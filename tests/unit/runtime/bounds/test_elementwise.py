@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -226,7 +227,10 @@ def test_float64_is_within(row: ElementwiseRow, type: str, data: st.DataObject) 
     numbers = st.floats(-1e4, 1e4, width=16)
     operands, points = list[Bounds](), list[Array]()
     for _ in row.operands:
-        least, inside, most = sorted(data.draw(st.tuples(numbers, numbers, numbers)))
+        # -0.0 is below 0.0: the two are different arguments of 1 / x.
+        least, inside, most = sorted(
+            data.draw(st.tuples(numbers, numbers, numbers)), key=lambda x: (x, math.copysign(1, x))
+        )
         operands.append(interval([least], [most], kind))
         points.append(np.array([inside]).astype(kind))
     result = "pred" if row.opcode == "is-finite" else type
@@ -236,5 +240,14 @@ def test_float64_is_within(row: ElementwiseRow, type: str, data: st.DataObject) 
         value = np.asarray(row.means(dtype("f64"), *(x.astype(np.float64) for x in points))).astype(dtype(result).numpy)
         assert found.admits(value).all(), (points, value, found)
         for _ in range(ulps_of(row.opcode, Kind.FLOAT.value, kind.itemsize * 8) if result == type else 0):
-            value = np.nextafter(value, np.array(np.inf).astype(kind))
+            # An infinite result of a finite number is exact.
+            value = np.where(np.isinf(value), value, np.nextafter(value, np.array(np.inf).astype(kind)))
         assert found.admits(value).all(), (points, value, found)
+
+
+def test_a_reciprocal_root_of_both_zeros_is_unknown() -> None:
+    """1 / sqrt(-0.0) is -inf, 1 / sqrt(0.0) inf; of one of the two it is known."""
+    op = op_of("rsqrt", "f32", result="f32", size=3)
+    found = after(op, interval([-0.0, -0.0, 0.0], [0.0, -0.0, 0.0]))
+    for values, admitted in (([-np.inf] * 3, [True, True, False]), ([np.inf] * 3, [True, False, True])):
+        assert found.admits(np.array(values, np.float32)).tolist() == admitted
