@@ -47,7 +47,7 @@ class Model:
     spec: Any
     wide: int = 512
     small: int = 64
-    mesh: Mapping[str, int] = None  # type: ignore[assignment]
+    mesh: Mapping[str, int] | None = None
 
 
 def norm(x: Any) -> Any:
