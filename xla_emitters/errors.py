@@ -13,11 +13,15 @@ broke a promise to another. The exception has the parts of the message as fields
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 SHOWN = 20
 """Most errors of one run that are printed; the others are only counted."""
+AS_TEXT = " as text"
+"""The end of the name of a text that was made of a binary file. Its lines are in no file, so its places are named by instructions."""
+_DEFINED = re.compile(r"\s*(?:ROOT )?(%?[\w.#:-]+) = ")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,12 @@ class Place:
     text: str = ""
 
     def __str__(self) -> str:
+        """
+        >>> print(Place("x.pb as text", 7, 3, text="  ROOT %add.1 = f32[4] add(%x, %y)"))
+        x.pb:%add.1
+        """
+        if self.file.endswith(AS_TEXT) and (defined := _DEFINED.match(self.text)):
+            return f"{self.file.removesuffix(AS_TEXT)}:{defined[1]}"
         return f"{self.file}:{self.line}:{self.column}"
 
     def excerpt(self) -> str:

@@ -26,6 +26,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from xla_emitters.binary.jaxlib_process import whole_text
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
@@ -42,7 +43,7 @@ from xla_emitters.explore.jax_words import (
 )
 from xla_emitters.explore.optimize import counts_of
 from xla_emitters.explore.optimized_texts import dropped_round_trips, optimized
-from xla_emitters.explore.xla import Flag, whole_text
+from xla_emitters.explore.xla import Flag
 from xla_emitters.extras import install_command
 from xla_emitters.library.arguments import numpy_type
 from xla_emitters.pipelines import compiler

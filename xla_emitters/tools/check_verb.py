@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.crashes import reduced_crash
+from xla_emitters.tools.dump_directory import modules_in
 from xla_emitters.tools.executors import FORMS, Kept, executor_named, run_on
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.given import INPUTS, read_given, refuse_sizes_with_inputs, sizes_of, told_if_drawn
 from xla_emitters.tools.input_output import (
     arrays_source,
     counted,
-    modules_in,
     print_left_out,
     print_warnings,
     refuse_second_reader,
@@ -264,14 +264,14 @@ def _check_within(options: argparse.Namespace, name: str, row: FileRow) -> int:
     sizes = sizes_of(source, options.sizes, options.files) if isinstance(source, Program) else None
     if given.is_program:
         refuse_sizes_with_inputs(options)
-    with told_if_drawn(given.is_program and options.inputs is None):
+    with told_if_drawn(given.is_program and not (options.inputs or given.inputs)):
         report = check(
             source,
             stages=options.stages,
             sizes=sizes,
             instead=INPUTS,
             seed=options.seed,
-            inputs=arrays_source(options.inputs),
+            inputs=arrays_source(options.inputs or given.inputs),
             blocks=options.blocks,
             atol=options.atol,
             rtol=options.rtol,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
+from xla_emitters.tools.dump_directory import modules_in
 from xla_emitters.tools.given import Given, read_given
-from xla_emitters.tools.input_output import modules_in
 from xla_emitters.tools.options import add_compilation, add_input, compile_options
 from xla_emitters.tools.show_verb import last_stage, module_index, write_page
 from xla_emitters.tools.terminal import progress

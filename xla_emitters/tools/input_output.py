@@ -7,9 +7,10 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from xla_emitters.errors import DataError, UsageError
+from xla_emitters.errors import UsageError
+from xla_emitters.tools.dump_directory import only_module_in
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
@@ -24,43 +25,25 @@ def print_left_out(left_out: Sequence[LeftOut]) -> int:
     return 1 if left_out else 0
 
 
-MODULES = ("*.hlo", "*after_optimizations.txt")
-"""Files with a module for this compiler: HLO text, and the last of those that XLA writes for a module with `--xla_dump_to`."""
+def read_source(name: str) -> str | Path | bytes:
+    """A file argument as `compile` takes it: a path, also of the only module in a directory; for '-' the text of standard input, or the
+    bytes of a binary form.
 
-
-def modules_in(directory: str) -> list[Path]:
-    """The files of modules in a directory and below, sorted. raises DataError where there are none."""
-    if not (found := sorted(path for pattern in MODULES for path in Path(directory).rglob(pattern))):
-        raise DataError(
-            f"no module is in the directory {directory}",
-            stage="file",
-            help=f"files named {' or '.join(MODULES)} are read; the latter is what XLA_FLAGS=--xla_dump_to={directory} writes",
-        )
-    return found
-
-
-def read_source(name: str) -> str | Path:
-    """A file argument as `compile` takes it: a path, also of the only module in a directory, or for '-' the text of standard input.
-
-    raises ParseError if that is not UTF-8, DataError for a directory with no module or with several
+    raises ParseError if that is neither, DataError for a directory with no module or with several
     """
-    if name != "-" and Path(name).is_dir():
-        only, *others = modules_in(name)
-        if others:
-            raise DataError(
-                f"{len(others) + 1} modules are in the directory {name}", stage="file", help=f"give one of them: {only}"
-            )
-        return only
     if name != "-":
-        return Path(name)
-    from xla_emitters.texts.decoding import decoded
+        return only_module_in(name) if Path(name).is_dir() else Path(name)
+    from xla_emitters.texts.decoding import decoded, kind_of
 
-    text = decoded(standard_input(), "standard input", "read")
+    data = standard_input()
+    if kind_of(data):
+        return data
+    text = decoded(data, "standard input", "read")
     return text if "\n" in text else text + "\n"
 
 
-def arrays_source(name: str | None) -> str | StandardInput | None:
-    """The value of `--inputs` as `load_arrays` takes it; None where it was not given."""
+def arrays_source(name: str | StandardInput | None) -> str | StandardInput | None:
+    """The value of `--inputs` as `load_arrays` takes it; None where it was not given. Bytes are left as they are."""
     if name != "-":
         return name
     from xla_emitters.runtime.arrays import StandardInput
@@ -137,12 +120,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def write_file(path: str, text: str) -> None:
-    """Writes `text` to a file, or for '-' to standard output. raises UsageError where it cannot be written."""
-    if path == "-":
+def write_file(path: str, text: str | bytes) -> None:
+    """Writes `text` to a file, or for '-' to standard output. raises UsageError where it cannot be written, and for bytes to a terminal."""
+    if path == "-" and isinstance(text, str):
         sys.stdout.write(text)
         return
+    if path == "-":
+        if sys.stdout.isatty():
+            raise UsageError("a binary form is not written to a terminal", stage="output", help="-o FILE")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(cast(bytes, text))
+        return
     try:
-        Path(path).write_text(text, "utf-8")
+        Path(path).write_bytes(text.encode() if isinstance(text, str) else text)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error

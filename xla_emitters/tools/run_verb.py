@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from xla_emitters.planning.computation_steps import PlannedKernel
     from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
+    from xla_emitters.runtime.arrays import StandardInput
     from xla_emitters.runtime.simt.access_counts import AccessCounter
     from xla_emitters.runtime.simt.memory import Watcher
 
@@ -185,7 +186,7 @@ def _compile_and_run(
         for number in range(max(1, len(inputs))):
             source, target = (names[number] if names else None for names in (inputs, outputs))
             arrays = runner.arrays(source)
-            with told_if_drawn(runner.given.is_program and source is None):
+            with told_if_drawn(runner.given.is_program and not (source or runner.given.inputs)):
                 rows.append(_run_once(options, runner, arrays, target, stream))
             rows[-1] |= {"inputs": source, "outputs": target}
     finally:
@@ -325,14 +326,15 @@ class _Runner:
         for kernel in () if self.given.is_program else self.program.kernels:
             print(f"kernel {kernel}")
 
-    def arrays(self, file: str | None) -> Sequence[Array]:
-        """The arguments in a file of --inputs, or random ones."""
+    def arrays(self, file: str | StandardInput | None) -> Sequence[Array]:
+        """The arguments in a file of --inputs or in a snapshot, or random ones."""
+        file = file or self.given.inputs
         self.program.refuse_left_out()
         if self.devices > 1:
             return self._arrays_of_devices(file)
         return inputs_of(self.options, self.program, self.sizes, file)
 
-    def _arrays_of_devices(self, file: str | None) -> Sequence[Array]:
+    def _arrays_of_devices(self, file: str | StandardInput | None) -> Sequence[Array]:
         """The arguments of device 0, then those of device 1, ..."""
         from xla_emitters.fusions.entry import entry_of
         from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
