@@ -30,6 +30,7 @@ class Place:
 
     line, column   from 1; `column` and `end_column` (exclusive) are in characters
     text           the whole source line without its newline, or "" if it is not available
+    instruction    the name of the instruction there, if it is known
     """
 
     file: str
@@ -37,14 +38,17 @@ class Place:
     column: int
     end_column: int = 0
     text: str = ""
+    instruction: str = ""
 
     def __str__(self) -> str:
         """
         >>> print(Place("x.pb as text", 7, 3, text="  ROOT %add.1 = f32[4] add(%x, %y)"))
         x.pb:%add.1
         """
-        if self.file.endswith(AS_TEXT) and (defined := _DEFINED.match(self.text)):
-            return f"{self.file.removesuffix(AS_TEXT)}:{defined[1]}"
+        if self.file.endswith(AS_TEXT):
+            defined = _DEFINED.match(self.text)
+            if name := defined[1] if defined else self.instruction:
+                return f"{self.file.removesuffix(AS_TEXT)}:{name}"
         return f"{self.file}:{self.line}:{self.column}"
 
     def excerpt(self) -> str:

@@ -25,7 +25,8 @@ from xla_emitters.lowering.tools import run_tool
 from xla_emitters.texts.decoding import BinaryKind, decoded, described, kind_of, modules_of
 
 STAGE = "read"
-TIMEOUT_SECONDS = 300.0
+TIMEOUT_SECONDS, BYTES_PER_SECOND = 20.0, 1e6
+"""How long a reader may take: so many seconds, and one more for so many bytes. Some damaged files are read without end."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def converted(data: bytes, source: str, target: str, name: str, what: str) -> by
     request = json.dumps({"from": source, "to": target}).encode() + b"\n"
     help = "" if source in ("stablehlo", "hlo") else "the file is cut or damaged, or of a newer version than jaxlib"
     try:
-        answer = run_tool(command, request + data, TIMEOUT_SECONDS).result
+        answer = run_tool(command, request + data, TIMEOUT_SECONDS + len(data) / BYTES_PER_SECOND).result
     except ToolError as error:
         said = next((line for line in error.details if not line.startswith("command: ")), "")
         ended = error.message.partition(" failed ")[2] or error.message

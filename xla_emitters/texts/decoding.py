@@ -79,7 +79,8 @@ def modules_of(data: bytes) -> tuple[list[list[bytes]], bytes] | None:
         else:
             return None
         given = messages(around[-1].get(2, [])) if around else []
-        arguments = [messages(message(inputs).get(1, [])) for inputs in given] if len(around) == 1 else [given]
+        is_snapshot = len(around) == 2
+        arguments = [given] if is_snapshot else [messages(message(inputs).get(1, [])) for inputs in given]
     except (ValueError, KeyError):
         return None
     return arguments, data
@@ -113,9 +114,9 @@ def decoded(data: bytes, name: str, stage: str) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        what = what or f"not text: byte {error.start} is 0x{data[error.start]:02x}"
-        if data[:1] == b"\n" and _CONTROL.search(data, 0, 64):
+        if not what and data[:1] == b"\n" and _CONTROL.search(data, 0, 64):
             help = "if it is an HLO proto, it is cut or damaged"
+        what = what or f"not text: byte {error.start} is 0x{data[error.start]:02x}"
     else:
         if not what:
             return text
