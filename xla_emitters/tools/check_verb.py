@@ -4,8 +4,8 @@
     b.hlo      not run                                        its message is on stderr
     1 of 2 files ok, 1 failed
 
-A directory means all `.hlo` files in it and below. A file that fails does not stop the others. With `-j` or `--timeout` each file has
-a process of its own (`workers`), else all are checked in this process.
+A directory means all modules in it and below (`dump_directory`). A file that fails does not stop the others. With `-j` or `--timeout`
+each file has a process of its own (`workers`), else all are checked in this process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.crashes import reduced_crash
-from xla_emitters.tools.dump_directory import modules_in
+from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.executors import FORMS, Kept, executor_named, run_on
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.given import INPUTS, read_given, refuse_sizes_with_inputs, sizes_of, told_if_drawn
@@ -161,11 +161,6 @@ def run(options: argparse.Namespace) -> int:
     elif len(files) > 1:
         print(f"{passed} of {counted(len(files), 'file')} ok, {len(files) - passed} failed")
     return max(row.exit_code for row in rows)
-
-
-def files_in(name: str) -> list[str]:
-    """The file itself, or the modules in a directory and below. raises UsageError where there are none."""
-    return [name] if name == "-" or not Path(name).is_dir() else [*map(str, modules_in(name))]
 
 
 def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[FileRow]:

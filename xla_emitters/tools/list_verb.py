@@ -6,8 +6,11 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from xla_emitters.tools.dump_directory import files_in
+from xla_emitters.tools.failures import reported
 from xla_emitters.tools.given import read_given
 from xla_emitters.tools.input_output import counted
 from xla_emitters.tools.options import add_compilation, add_file, compile_options
@@ -25,13 +28,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    files = files_in(options.file)
+    if len(files) == 1:
+        found = dict[str, Any]()
+        _list(options, files[0], found)
+        if options.json:
+            print(json.dumps(found, indent=2))
+        return 0
+    codes, rows = [0], list[dict[str, Any]]()
+    for file in files:
+        if not options.json:
+            print(f"{file}:", flush=True)
+        rows.append({"file": file})
+        codes.append(reported(partial(_list, options, file, rows[-1])))
+    if options.json:
+        print(json.dumps({"files": rows}, indent=2))
+    return max(codes)
+
+
+def _list(options: argparse.Namespace, file: str, data: dict[str, Any]) -> int:
+    """Prints one module, or adds its JSON to `data`."""
     from xla_emitters.explore.listing import listing_of
 
-    given, how = read_given(options), compile_options(options)
+    given, how = read_given(options, file), compile_options(options)
     with progress(f"listing {given.name}"):
         listing = listing_of(given.checked_source(options), how)
     if options.json:
-        print(json.dumps(listing.to_json(), indent=2))
+        data.update(listing.to_json())
         return 0
     rows = [kernel_row(kernel, with_types=given.is_program) for kernel in listing.kernels]
     rows += [call_row(call, with_types=given.is_program) for call in (*listing.library_calls, *listing.other_calls)]
