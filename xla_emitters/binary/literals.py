@@ -92,7 +92,7 @@ def _arrays(literal: bytes, depth: int = 0) -> Iterator[tuple[str, Array]]:
     extents = packed(shape.get(3, []))
     order = packed(message(messages(shape[5])[0]).get(1, [])) if 5 in shape else list(reversed(range(len(extents))))
     # The elements are the only other field; those of an array without elements are left out.
-    values = next((values for number, values in fields.items() if number != _SHAPE), [])
+    values = next((values for number, values in fields.items() if number != _SHAPE), list[int | bytes]())
     found = _elements(element, values)
     if prod(extents) != found.size or sorted(order) != list(range(len(extents))):
         raise ValueError(f"{found.size} elements of {element}{extents} with the layout {order}")
