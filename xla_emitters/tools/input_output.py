@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
     from xla_emitters.program import Program
     from xla_emitters.runtime.arrays import StandardInput
+    from xla_emitters.trace.chrome import Track
 
 
 def print_left_out(left_out: Sequence[LeftOut]) -> int:
@@ -64,11 +65,12 @@ def refuse_second_reader(stage: str, *names: str | None) -> None:
         raise UsageError("'-' is given more than once, but standard input can be read only once", stage=stage)
 
 
-def print_dumps(options: argparse.Namespace, program: Program) -> None:
+def print_dumps(options: argparse.Namespace, program: Program, more: Sequence[Track] = ()) -> None:
     """Prints and writes the dumps of `add_dumps`: first the passes on HLO, if they changed anything, then each kernel.
 
     Remarks are printed last: those of all passes on HLO, then kernel by kernel. Files of passes on HLO are written to the directory itself,
     a kernel's files to a subdirectory with its name, or to the directory itself if there is only one trace.
+    more  what a trace for Perfetto has besides passes
     raises UsageError where the directory cannot be made.
     """
     graph = [program.graph] if sum(program.graph.changed()) > 1 else []
@@ -84,7 +86,7 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
 
             folder = "" if trace is program.graph or len(traces) == 1 else trace.name
             write_tree(trace, Path(options.print_ir_tree_dir) / folder)
-        if options.time_passes:
+        if options.time_passes and options.trace_format == "json":
             from xla_emitters.trace.dumps import stage_table
 
             print(stage_table(trace, every_pass=True), file=sys.stderr)
@@ -93,8 +95,25 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
             for remark in trace.remarks:
                 if not remark.help:  # a remark with help is a warning: `print_warnings` always prints it
                     print(remark, file=sys.stderr)
-    if options.trace:
+    if options.trace_format == "chrome":
+        from xla_emitters.trace.chrome import pass_track
+
+        write_chrome(options, [*map(pass_track, traces), *more])
+    elif options.trace:
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
+
+
+def write_chrome(options: argparse.Namespace, tracks: Sequence[Track]) -> None:
+    """Writes tracks for Perfetto to the file of --trace; with --time-passes alone to standard error. raises UsageError without either."""
+    from xla_emitters.trace.chrome import chrome_trace
+
+    text = json.dumps(chrome_trace(tracks)) + "\n"
+    if options.trace:
+        write_file(options.trace, text)
+    elif getattr(options, "time_passes", False):
+        sys.stderr.write(text)
+    else:
+        raise UsageError("--trace-format chrome says how --trace writes", stage="usage", help="--trace OUT.json")
 
 
 def print_warnings(program: Program) -> None:

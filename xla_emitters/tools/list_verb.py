@@ -6,9 +6,11 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from xla_emitters.errors import UsageError
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.failures import reported
 from xla_emitters.tools.given import read_given
@@ -23,11 +25,22 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_compilation(parser)
-    parser.set_defaults(fusion=None)
+    parser.add_argument(
+        "--format",
+        choices=("dot", "model-explorer"),
+        help="print the steps (kernels, library calls, copies) as a graph: for Graphviz, or JSON for Model Explorer",
+    )
+    parser.add_argument(
+        "--fusion", metavar="NAME", help="of a module, with --format: the instructions inside of this fusion"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.format:
+        return _graph(options)
+    if options.fusion:
+        raise UsageError("--fusion is for --format", stage="list")
     files = files_in(options.file)
     if len(files) == 1:
         found = dict[str, Any]()
@@ -44,6 +57,27 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"files": rows}, indent=2))
     return max(codes)
+
+
+def _graph(options: argparse.Namespace) -> int:
+    """Prints the steps of a module or a program as a graph, or the instructions of a fusion."""
+    from xla_emitters.trace.graph import dot, model_explorer
+
+    given, how = read_given(options), compile_options(options)
+    with progress(f"reading {given.name}"):
+        if options.fusion:
+            from xla_emitters.explore.instruction_graph import kernel_graph
+            from xla_emitters.pipelines.compiler import read_module
+
+            graph = kernel_graph(read_module(given.source), how)
+        else:
+            from xla_emitters.program.step_graph import graph_of_steps
+
+            graph = graph_of_steps(
+                given.compiled(replace(how, stage="kernels" if given.is_program else "xla_gpu", record="none"))
+            )
+    print(dot(graph) if options.format == "dot" else json.dumps(model_explorer(graph), indent=1))
+    return 0
 
 
 def _list(options: argparse.Namespace, file: str, data: dict[str, Any]) -> int:

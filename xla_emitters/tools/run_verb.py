@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from xla_emitters.runtime.arrays import StandardInput
     from xla_emitters.runtime.simt.access_counts import AccessCounter
     from xla_emitters.runtime.simt.memory import Watcher
+    from xla_emitters.trace.chrome import Track
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,12 +177,14 @@ def _compile_and_run(
     program = runner.compile()
     if options.show_stages and not options.json:
         runner.show_stages()
-    print_dumps(options, program)
+    if options.trace_format == "json":
+        print_dumps(options, program)
     print_warnings(program)
     if options.print_ir_tree_dir and not options.json:
         has_code = program.stage == "ptx" and not runner.given.is_program
         print(f"IR of every pass{' and the PTX' if has_code else ''}: {options.print_ir_tree_dir}")
     rows: list[dict[str, Any]] = []
+    tracks: list[Track] = []
     try:
         for number in range(max(1, len(inputs))):
             source, target = (names[number] if names else None for names in (inputs, outputs))
@@ -189,6 +192,9 @@ def _compile_and_run(
             with told_if_drawn(runner.given.is_program and not (source or runner.given.inputs)):
                 rows.append(_run_once(options, runner, arrays, target, stream))
             rows[-1] |= {"inputs": source, "outputs": target}
+            tracks += runner.step_tracks(arrays) if options.trace_format == "chrome" else []
+        if options.trace_format == "chrome":
+            print_dumps(options, program, tracks)
     finally:
         if options.json:
             print(json.dumps({**runner.counts(), "runs": rows}), flush=True)
@@ -385,6 +391,19 @@ class _Runner:
         seconds = time.perf_counter() - start
         where = f"the GPU ({program.kernels[0].architecture})" if self.on_gpu else f"the CPU at stage {self.stage}"
         return _Ran(results, program.results, where, seconds, said=watch.report())
+
+    def step_tracks(self, arrays: Sequence[Array]) -> list[Track]:
+        """The times of the steps of a further run on the CPU, in which each is watched; none for a run on several devices."""
+        from xla_emitters.trace.chrome import Span, Track
+
+        if self.devices > 1:
+            return []
+        steps = self.program.dispatches(arrays)
+        spans = [
+            Span(each.name, each.start * 1e6, each.seconds * 1e6, {"what": each.call, "arrays": " ".join(each.arrays)})
+            for each in steps
+        ]
+        return [Track(f"run: {self.program.name}", spans)]
 
     def _run_program(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.pipelines.lowerings import lowerings_of
