@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
+from xla_emitters.tools.findings import add_findings_format, at_instruction, findings_of, print_findings
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import write_chrome
 from xla_emitters.tools.options import add_compilation, add_input, add_sizes, add_trace_format, compile_options
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trace", metavar="OUT.json", help="with --trace-format chrome: write the expected timeline of each device"
     )
     add_trace_format(parser, "the expected timeline")
+    add_findings_format(parser)
 
 
 def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None, *, as_json: bool) -> str:
@@ -71,6 +73,18 @@ def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None
 
 
 def run(options: argparse.Namespace) -> int:
+    if not options.format:
+        return _run(options)
+    if options.json or options.access_report or options.by != "kernel":
+        raise UsageError("--format prints findings: without --json, --access-report and --by", stage="cost")
+    try:
+        return _run(options)
+    except XlaEmittersError as error:
+        print_findings(list(findings_of(error, options.file)), options.format)
+        raise
+
+
+def _run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.cost import cost
     from xla_emitters.pipelines.compiler import read_module
     from xla_emitters.pricing.fail_on import condition
@@ -93,7 +107,9 @@ def run(options: argparse.Namespace) -> int:
         report = cost(program, sizes=sizes, targets=targets, compared=True, **how.as_keywords())
     if options.trace or options.trace_format == "chrome":
         _write_timelines(options, report)
-    if options.by == "source":
+    if options.format == "sarif":
+        pass
+    elif options.by == "source":
         print(_by_source(report, program, sizes, as_json=options.json))
     else:
         print(json.dumps(report.to_json(), indent=2) if options.json else report)
@@ -106,6 +122,15 @@ def run(options: argparse.Namespace) -> int:
         print(f"\n{origins_text(name, counts)}")
     sys.stdout.flush()
     failed = [(each, kernel) for each in conditions for kernel in report.kernels if each.holds(kernel)]
+    if options.format:
+        text = "" if given.is_program else given.text
+        findings = [
+            at_instruction(
+                text, kernel.name, options.file, "fail-on", f"{each.text}: kernel {kernel.name} on {kernel.target}"
+            )
+            for each, kernel in failed
+        ]
+        print_findings(findings, options.format)
     for each, kernel in failed:
         print(f"failed: {each.text}: kernel {kernel.name} on {kernel.target}", file=sys.stderr)
     return NumbersDiffer.exit_code if failed else 0

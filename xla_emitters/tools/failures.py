@@ -41,12 +41,17 @@ class Parser(argparse.ArgumentParser):
         self.exit(UsageError.exit_code)
 
 
-def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "") -> int:
+def reported(
+    run: Callable[[], int],
+    reduced: Callable[[Path], str] = lambda directory: "",
+    seen: Callable[[XlaEmittersError], object] = lambda error: None,
+) -> int:
     """Calls `run` and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
 
     Python's warnings become messages too.
 
     reduced  called for a bug of ours with the reproducer's directory: writes a smaller input there and returns lines about it
+    seen     called with an error of ours, as it is reported
     """
     try:
         with warnings.catch_warnings():
@@ -57,6 +62,7 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
         if os.environ.get(DEBUG):
             traceback.print_exc()
         print(marked_error(error.render(), sys.stderr), file=sys.stderr)
+        seen(error)
         if isinstance(error, InternalError):
             print(reproducer(reduced), file=sys.stderr)
         return error.exit_code
