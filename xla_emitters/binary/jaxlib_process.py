@@ -37,9 +37,8 @@ def main() -> int:
     header, _, data = sys.stdin.buffer.read().partition(b"\n")
     request = json.loads(header)
     if sys.platform == "linux":
-        import resource
-
         # A damaged file may ask for any amount of memory.
+        resource = import_module("resource")
         resource.setrlimit(resource.RLIMIT_AS, (limit := (8 << 30) + 64 * len(data), limit))
     answer.write(answered(request["from"], request["to"], data))
     answer.flush()

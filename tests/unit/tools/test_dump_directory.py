@@ -102,3 +102,10 @@ def test_what_xla_dumps_is_listed_and_checked(tmp_path: Path, capsys: pytest.Cap
     assert "2 of 2 files ok, 0 failed" in out
     assert "cpu_after_optimizations.hlo.pb  ok" in out
     assert "is taken of the" in err
+
+
+def test_a_snapshot_as_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path, "a.txt", text='hlo_module {\n  name: "jit_f"\n  entry_computation_name: "main"\n}\n')
+    assert main(["list", str(tmp_path / "a.txt")]) == 1
+    err = capsys.readouterr().err
+    assert "a.txt:1:1: error: [hlo.parse] this is a proto as text, as XLA writes snapshots" in err
