@@ -147,7 +147,7 @@ class CostReport:
 
 
 def cost(
-    source: str | Path | Program | ModuleOp,
+    source: str | Path | bytes | Program | ModuleOp,
     *,
     targets: Sequence[str] = (DEFAULT_DEVICE,),
     sizes: Mapping[str, int] | None = None,

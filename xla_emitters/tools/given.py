@@ -83,7 +83,7 @@ class Given:
     """A text, and the kind that it is.
 
     source      as `read_source` returns it; of a binary form on standard input the text
-    name        of the text in messages
+    name        of the file in messages; `text_name` of its text, where that was made of a binary form
     is_program  whether it is StableHLO
     inputs      the arguments in an HLO snapshot, as `--inputs` takes them; else None
     """
@@ -91,6 +91,7 @@ class Given:
     source: str | Path
     text: str
     name: str
+    text_name: str
     is_program: bool
     inputs: StandardInput | None = None
 
@@ -116,7 +117,7 @@ class Given:
 
         with progress(f"compiling {self.name}"):
             if self.is_program:
-                return compile_text(self.text, self.name, how)
+                return compile_text(self.text, self.text_name, how)
             return compile(self.source, cache=cache, **how.as_keywords())
 
 
@@ -135,7 +136,7 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     inputs = _inputs_of(source, name)
     if not isinstance(source, Path):
         source, name = text, "<stdin>"
-    given = Given(source, text, name, is_stablehlo(text), inputs)
+    given = Given(source, text, name.removesuffix(AS_TEXT), name, is_stablehlo(text), inputs)
     if len(getattr(options, "files", ())) < 2:
         for each in ONLY:
             if each.of_programs != given.is_program and each.is_in(options):

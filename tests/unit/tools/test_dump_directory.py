@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError
@@ -102,6 +103,27 @@ def test_what_xla_dumps_is_listed_and_checked(tmp_path: Path, capsys: pytest.Cap
     assert "2 of 2 files ok, 0 failed" in out
     assert "cpu_after_optimizations.hlo.pb  ok" in out
     assert "is taken of the" in err
+
+
+def test_a_snapshot_that_jax_wrote_gives_jaxs_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """XLA writes the module before its passes with the arguments of the call; both kinds of snapshots."""
+    pytest.importorskip("jax", reason="the extra [jax] is not installed")
+    code = (
+        "import sys, jax, numpy as np; x = np.cos(np.arange(12., dtype='f')).reshape(3, 4);"
+        " np.save(sys.argv[1], jax.jit(lambda x, y: jax.nn.softmax(x @ y.T) - 1)(x, x[::-1]))"
+    )
+    for number, kind in enumerate(("snapshots", "unoptimized_snapshots")):
+        folder, right = tmp_path / kind, tmp_path / f"{number}.npy"
+        flags = f"--xla_dump_to={folder} --xla_dump_hlo_{kind}"
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+        words = [sys.executable, "-c", code, str(right)]
+        subprocess.run(words, check=True, env=environment, capture_output=True, timeout=300)
+        paths = [path for path in modules_in(str(folder)) if "lambda" in path.name]
+        assert len(paths) == 1, paths
+        out = tmp_path / "out.npz"
+        assert main(["run", str(paths[0]), "--platform", "cpu", "--outputs", str(out)]) == 0
+        np.testing.assert_allclose(np.load(out)["r0"], np.load(right), rtol=1e-5)
+    assert "random" not in capsys.readouterr().out
 
 
 def test_a_snapshot_as_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
