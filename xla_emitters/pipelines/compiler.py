@@ -34,7 +34,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
@@ -47,6 +47,7 @@ from xla_emitters.program import Compiled, Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
+from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.trace import Decision, Remark, Step
 from xla_emitters.trace.python_source import source_decision
 
@@ -142,6 +143,7 @@ def compile_module(
     planned_module = run_graph(module, options, graph, context)
     lines = PythonLines(module)
     plan = plan_program(planned_module, lines)
+    _refuse_unknown_kernels(options, plan)
     if not options.tune:
         options = replace(options, tune="auto" if len(plan.kernels) > 1 else "xla")
     recorders = [
@@ -181,6 +183,19 @@ def compile_module(
         devices=devices,
         shardings=shardings_of(entry_of(module)) if devices > 1 else (),
     )
+
+
+def _refuse_unknown_kernels(options: CompileOptions, plan: ProgramPlan) -> None:
+    """raises UsageError for IR that takes the place of a kernel that the module does not have"""
+    names = [sanitize(planned.name) for planned in plan.kernels]
+    for each in options.replaced:
+        entry = symbol_name(entry_of_kernel(parse_ir(each.text, each.name)))
+        if entry not in names:
+            raise UsageError(
+                f"{each.name}: its entry is @{entry}, and no kernel has this name",
+                stage="compile",
+                help=f"one of: {', '.join(names)}" if names else "",
+            )
 
 
 def _started(architecture: str) -> AbstractContextManager[PtxCompiler]:

@@ -66,6 +66,7 @@ ONLY = (
     Only("--fusion", False),
     Only("--hero-rules", False),
     Only("--triton", False),
+    Only("--replace", False, "its kernels share functions"),
     Only("--tune", False, "a price needs known sizes"),
     Only("--keep-intermediates", False),
     Only("--keep-going", False),
