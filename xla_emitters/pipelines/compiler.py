@@ -158,7 +158,7 @@ def compile_module(
     else:
         # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
-        with _started(chip.architecture) if needs_tool else nullcontext() as pending:
+        with start_tool(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     devices = devices_of(module) if options.fusion is None else 1
     return Program(
@@ -198,7 +198,8 @@ def _refuse_unknown_kernels(options: CompileOptions, plan: ProgramPlan) -> None:
             )
 
 
-def _started(architecture: str) -> AbstractContextManager[PtxCompiler]:
+def start_tool(architecture: str) -> AbstractContextManager[PtxCompiler]:
+    """Starts what makes PTX, which takes longer to start than to work."""
     from xla_emitters.lowering.toolchain import start_compile
 
     return start_compile(architecture)
@@ -269,6 +270,24 @@ def _compile_kernels(
             if (code := shares.ptx(pending, renamed, entries)) is not None:
                 return code, _kernels(plan, renamed, launches, code, chip.architecture)
         modules = shares.modules()
+    code, renamed, ptx = code_of(modules, options, recorders, context, pending)
+    return code, _kernels(plan, renamed, launches, ptx, chip.architecture)
+
+
+def code_of(
+    modules: Sequence[ModuleOp],
+    options: CompileOptions,
+    recorders: Sequence[Recorder],
+    context: Context,
+    pending: PtxCompiler | None,
+) -> tuple[str, Sequence[Mapping[str, str]], str]:
+    """The code at the wanted stage of kernels that all passes ran on.
+
+    modules  one a kernel
+    pending  the tool, for the stages that need it
+    returns  all of them as one text, the new names of each one's functions, and PTX where the stage needs it, else ""
+    """
+    stage = options.stage
     if options.pipeline is not None and stage in TOOL_STAGES:
         _refuse_other_dialects(modules)
     if options.line_info and stage in TOOL_STAGES:
@@ -294,19 +313,19 @@ def _compile_kernels(
             _record("ptx", listing, start, recorders, functions)
             if stage == "sass":
                 start = time.perf_counter()
-                listing = sass_listing(listing, chip.architecture)
+                listing = sass_listing(listing, options.device.architecture)
                 code = listing.text
                 _record("sass", listing, start, recorders, functions)
         case "llvm":
             start = time.perf_counter()
             from xla_emitters.lowering.toolchain import compile_to_llvm_ir
 
-            code = compile_to_llvm_ir(module, chip.architecture)
+            code = compile_to_llvm_ir(module, options.device.architecture)
             _record("llvm", ToolListing(code), start, recorders, functions)
         case _:
             recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
             code = recorded or print_ir(module)
-    return code, _kernels(plan, renamed, launches, ptx, chip.architecture)
+    return code, renamed, ptx
 
 
 def _kernels(
@@ -417,7 +436,7 @@ def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder:
 
 
 def _record(
-    stage: str, listing: ToolListing, start: float, recorders: list[Recorder], functions: list[frozenset[str]]
+    stage: str, listing: ToolListing, start: float, recorders: Sequence[Recorder], functions: list[frozenset[str]]
 ) -> None:
     """Records what an external tool made of all kernels since `start`: each kernel's trace gets its text, and an equal part of its time."""
     seconds = (time.perf_counter() - start) / len(recorders)

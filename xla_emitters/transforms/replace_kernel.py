@@ -2,9 +2,9 @@
 
     xla-replace-kernel{file=edited.mlir}        @fusion of the module becomes @fusion of the file; a module with another entry stays
 
-The text is IR of the stage that the pass stands at, as `--stage` prints it. Its entry must take what the kernel takes: the launch is still that
-of the program. A line that is as it was keeps the HLO instruction that it comes from; other lines come from their place in the text.
-This is how a person tries an idea on a kernel: a wrong idea is found by `check` and `bisect` as a wrong pass is.
+The text is IR of the stage that the pass stands at, as `--stage` prints it. Its entry must take what the kernel takes, and have its
+launch. A line that is as it was keeps the HLO instruction that it comes from; other lines come from their place in the text. This is how a
+person tries an idea on a kernel: a wrong idea is found by `check` and `bisect` as a wrong pass is.
 """
 
 from __future__ import annotations
