@@ -83,17 +83,18 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
     found = look_up(source, options, cache=cache)
     if found.program is not None:
         return found.program
-    program = compile_module(_parsed(found.text, found.name), options)
+    program = compile_module(parse_module(found.text, found.name), options)
     found.keep(program)
     return program
 
 
 def read_module(source: str | Path) -> ModuleOp:
     """The module at the stage `hlo`, from a file or HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
-    return _parsed(*read_text(source))
+    return parse_module(*read_text(source))
 
 
-def _parsed(text: str, name: str) -> ModuleOp:
+def parse_module(text: str, name: str) -> ModuleOp:
+    """The module at the stage `hlo`, from HLO text. raises ParseError, VerifyError with the place in the text of this name"""
     module = parse_hlo(text, name)
     options, context = CompileOptions(), Context()
     for row in GRAPH:
@@ -106,7 +107,7 @@ def _parsed(text: str, name: str) -> ModuleOp:
 def source_of(program: Program) -> ModuleOp:
     """The module of HLO that a program was compiled from; read again where it was kept as text."""
     assert isinstance(program.compilation, Compiled)
-    return program.compilation.source or _parsed(program.hlo, f"<{program.name}>")
+    return program.compilation.source or parse_module(program.hlo, f"<{program.name}>")
 
 
 @collector_at_rest()

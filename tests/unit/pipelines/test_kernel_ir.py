@@ -18,8 +18,10 @@ from xla_emitters.runtime.cpu_launcher import STAGES
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SCALED = """
-func.func @scaled(%x: tensor<8xf32> {xla.slice_index = 0 : index, xla.invariant}, %y: tensor<8xf32> {xla.slice_index = 1 : index})
-    -> tensor<8xf32> attributes {xla.entry, gpu.known_block_size = array<i32: 8, 1, 1>, gpu.known_grid_size = array<i32: 1, 1, 1>} {
+func.func @scaled(
+    %x: tensor<8xf32> {llvm.dereferenceable = 32 : index, xla.invariant, xla.slice_index = 0 : index},
+    %y: tensor<8xf32> {llvm.dereferenceable = 32 : index, xla.slice_index = 1 : index}) -> tensor<8xf32>
+    attributes {xla.entry, gpu.known_block_size = array<i32: 8, 1, 1>, gpu.known_grid_size = array<i32: 1, 1, 1>} {
   %i = gpu.thread_id x {xla.range = [0 : index, 7 : index]}
   %a = tensor.extract %x[%i] : tensor<8xf32>
   %b = arith.addf %a, %a : f32
