@@ -53,6 +53,10 @@ VERBS = {
         "serve that page: recompiled while you type or save, priced and checked",
         "xla-emitters serve examples/gelu.hlo",
     ),
+    "lsp": (
+        "be an editor's server: diagnostics, hover, definitions (extra [lsp])",
+        "xla-emitters lsp",
+    ),
     "cost": (
         "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
         "xla-emitters cost examples/gelu.hlo --target h200,a6000",
