@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -138,9 +139,7 @@ def make_server(answerer: Answerer) -> Any:
         lsp, pygls = import_module("lsprotocol.types"), import_module("pygls.lsp.server")
     except ImportError as error:
         raise ToolError(f"pygls is not here ({error})", stage="lsp", help=install_command(extras="lsp")) from error
-    from xla_emitters import __version__
-
-    server: Any = pygls.LanguageServer("xla-emitters", __version__)
+    server: Any = pygls.LanguageServer("xla-emitters", version("xla-emitters"))
     documents = dict[str, Document]()
 
     def span(line: int, start: int, end: int, last: int | None = None) -> Any:
