@@ -13,11 +13,11 @@ from xla_emitters.lowering.ways import Way, choose_way, tools_of
 
 
 def _tools_of_the_way() -> tuple[str, ...]:
-    """What PTX is made with here: mlir-opt, or llvmlite where there is no mlir-opt."""
+    """What PTX is made with here: llvmlite, or mlir-opt where there is no llvmlite."""
     try:
         return tools_of(choose_way().way)
     except ToolError:
-        return tools_of(Way.MLIR_OPT)
+        return tools_of(Way.LLVMLITE)
 
 
 PTX = (*_tools_of_the_way(), "libdevice")

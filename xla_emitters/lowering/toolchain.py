@@ -1,6 +1,6 @@
-"""From the finished LLVM dialect to PTX, by LLVM: in three ways, which all end with the same checks.
+"""From the finished LLVM dialect to PTX, by llvmlite or by LLVM's own tools; every answer is checked alike.
 
-    print_llvm_ir(module) | LLVM as a library        llvm: a process that stays alive, for all modules that this process compiles
+    print_llvm_ir(module) | llvmlite                 llvmlite: a process that stays alive, for all modules that this process compiles
 
     module { llvm.func @fusion ... }                 mlir-opt: one process for all kernels of a module
       -> module attributes {gpu.container_module} {
@@ -11,9 +11,8 @@
 
     mlir-translate | llvm-link libdevice and ids | opt | llc     steps: four processes, to look at intermediate results
 
-`XLA_EMITTERS_TOOLCHAIN` names the way. By default (`auto`) it is llvm if LLVM 22's shared library is found, else mlir-opt, else
-llvmlite, which is LLVM as a Python package and works as llvm does. LLVM always runs in a separate process: if it ends itself on
-IR that it cannot compile, the caller gets a ToolError, and the next module a new process.
+`XLA_EMITTERS_TOOLCHAIN` names the way; `auto`, the default, is llvmlite where it has a wheel, else mlir-opt. LLVM always runs in a separate
+process: if it ends itself on IR that it cannot compile, the caller gets a ToolError, and the next module a new process.
 
 mlir-opt exits with 0 for an unknown chip or feature and for a missing libdevice. So the answer is checked: the backend's messages
 on stderr, `.version`, `.target`, an `.entry` for every kernel, and no `.extern .func` left over.
@@ -51,7 +50,7 @@ from xla_emitters.lowering.tools import (
     find_tool,
     run_tool,
 )
-from xla_emitters.lowering.ways import LIBRARIES, LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way, tools_of
+from xla_emitters.lowering.ways import LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way
 
 # Older drivers still accept PTX 8.6 (CUDA 12.7); these chips came later.
 _PTX_VERSION = 86
@@ -90,8 +89,8 @@ def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS
                 "-",
             )
             tool = RunningTool([find_tool("mlir-opt").path, *options])
-        case Way.LLVM | Way.LLVMLITE:
-            tool = _borrow_llvm(way)
+        case Way.LLVMLITE:
+            tool = _borrow_llvmlite()
         case Way.STEPS:
             pass
     return PtxCompiler(architecture, way, tool, timeout_seconds)
@@ -139,8 +138,8 @@ class PtxCompiler:
 
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     """Optimised LLVM IR of a module in the LLVM dialect, with libdevice linked: the input of PTX generation. raises as `compile_to_ptx`."""
-    if (way := choose_way().way) in LIBRARIES:
-        return _by_library(way, module, architecture, "llvm", None, timeout_seconds)
+    if choose_way().way is Way.LLVMLITE:
+        return _by_llvmlite(module, architecture, "llvm", None, timeout_seconds)
     with _linked(module) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
         for _, command in _steps_to_llvm_ir(libraries, architecture):
@@ -160,26 +159,26 @@ def compile_to_ptx_by_steps(
     directory  where to write kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx; None: nowhere
     raises     as `compile_to_ptx`
 
-    Uses mlir-translate, llvm-link, opt and llc, or LLVM as a library if that is the way.
+    Uses llvmlite if that is the way, else mlir-translate, llvm-link, opt and llc.
     """
-    if (way := choose_way().way) not in LIBRARIES:
+    if choose_way().way is not Way.LLVMLITE:
         return _ptx_by_steps(module, architecture, directory, timeout_seconds)
     _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
     _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
-    ptx = _by_library(way, module, architecture, "ptx", directory, timeout_seconds)
+    ptx = _by_llvmlite(module, architecture, "ptx", directory, timeout_seconds)
     _keep(directory, "kernel.ptx", ptx.encode())
     return ptx
 
 
-# ---- llvm: a library in a process that stays --------------------------------------------------------------------------------------------
+# ---- llvmlite: a process that stays -----------------------------------------------------------------------------------------------------
 
 
-def _borrow_llvm(way: Way) -> ResidentTool:
-    """An LLVM process, ready for jobs; starts one if none is idle."""
-    (name,) = tools_of(way)
-    # -P: the directory of this script must not hide other modules. A shared library needs no packages (-S).
-    flags, library = (("-I", "-S"), find_tool(name).path) if way is Way.LLVM else (("-P",), find_tool(name).name)
-    return borrow_tool((sys.executable, *flags, LLVM_PROCESS, library, *LLVM_OPTIONS, *LINE_OPTIONS), name)
+def _borrow_llvmlite() -> ResidentTool:
+    """A process with llvmlite, ready for jobs; starts one if none is idle."""
+    tool = find_tool("llvmlite")
+    # -I -S: it needs the standard library and llvmlite alone, and starts faster without the rest.
+    command = (sys.executable, "-I", "-S", LLVM_PROCESS, str(Path(tool.path).parent))
+    return borrow_tool((*command, *LLVM_OPTIONS, *LINE_OPTIONS), tool.name)
 
 
 def _job(module: ModuleOp, architecture: str, wanted: str, directory: str | Path | None = None) -> dict[str, Any]:
@@ -207,8 +206,7 @@ def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> 
     raise ToolError(f"{tool.name} failed: {first}", stage=STAGE, details=details)
 
 
-def _by_library(
-    way: Way,
+def _by_llvmlite(
     module: ModuleOp,
     architecture: str,
     wanted: str,
@@ -216,7 +214,7 @@ def _by_library(
     timeout_seconds: float,
 ) -> str:
     job = _job(module, architecture, wanted, directory)
-    with _borrow_llvm(way) as tool:
+    with _borrow_llvmlite() as tool:
         text, said = _answer(tool, job, timeout_seconds)
         if wanted == "ptx":
             _check_ptx(text, module, architecture, tool, said)

@@ -6,15 +6,13 @@
     borrow_tool(command, name)    a `ResidentTool`, which stays alive after an answer, for the next borrower
 
 LLVM must be version 22: tools are found by environment variable, then as `mlir-opt-22` or in LLVM 22's own directory, then on
-PATH, and another major version is refused by name. LLVM's shared library is the one that mlir-opt is linked with; llvmlite is LLVM 22 as a
-Python package. Both are loaded in a separate Python process. ptxas, nvdisasm
-and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
+PATH, and another major version is refused by name. llvmlite is LLVM 22 as a Python package, loaded in a separate Python process. ptxas,
+nvdisasm and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
 """
 
 from __future__ import annotations
 
 import atexit
-import glob
 import importlib.util
 import json
 import os
@@ -42,12 +40,13 @@ _PACKAGES = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
 LLVM_HELP = _PACKAGES if _SYSTEM_HAS_APT else f"install MLIR and LLVM {LLVM_MAJOR}"
 LLVMLITE = ("0.50", "0.51")
 """The versions of llvmlite that are taken, as in pyproject.toml; `llvm_process` asks the package itself which LLVM it has."""
-_HAS_LLVMLITE = sys.platform != "darwin" or platform.machine() == "arm64"
+_LLVMLITE_WHEELS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",), "win32": ("AMD64", "ARM64")}
+_HAS_LLVMLITE = platform.machine() in _LLVMLITE_WHEELS.get(sys.platform, ())
 LLVMLITE_HELP = install_command("llvmlite>=0.50,<0.52") if _HAS_LLVMLITE else "llvmlite has no package for this system"
 _SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
 NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
 LLVM_PROCESS = str(Path(__file__).with_name("llvm_process.py"))
-"""The script that a separate Python runs for LLVM as a library; importing it here would load ctypes."""
+"""The script that a separate Python runs for llvmlite; it imports nothing from this package."""
 STAGE = "toolchain"
 """The first words of messages about tools and their results."""
 
@@ -65,14 +64,12 @@ class _Row:
     variable  the environment variable that names the file
     inside    path inside a CUDA toolkit and inside NVIDIA's wheels, which are laid out alike; "" for LLVM's tools
     package   the Python package, if the tool is one; then there is no variable
-    files     for a shared library: patterns of its paths, which have the version in the name
     """
 
     name: str
     variable: str = ""
     inside: str = ""
     package: str = ""
-    files: tuple[str, ...] = ()
 
     @property
     def help(self) -> str:
@@ -82,19 +79,12 @@ class _Row:
 
 # Suffix of program names.
 _PROGRAM = ".exe" if sys.platform == "win32" else ""
-_LIBRARIES = (
-    f"/usr/lib/llvm-{LLVM_MAJOR}/lib/libLLVM.so.{LLVM_MAJOR}*",
-    f"/usr/lib/*/libLLVM.so.{LLVM_MAJOR}*",
-    f"/usr/lib64/libLLVM.so.{LLVM_MAJOR}*",
-    f"/opt/homebrew/opt/llvm@{LLVM_MAJOR}/lib/libLLVM.dylib",
-)
 _ROWS = (
     _Row("mlir-opt", "XLA_EMITTERS_MLIR_OPT"),
     _Row("mlir-translate", "XLA_EMITTERS_MLIR_TRANSLATE"),
     _Row("llvm-link", "XLA_EMITTERS_LLVM_LINK"),
     _Row("opt", "XLA_EMITTERS_OPT"),
     _Row("llc", "XLA_EMITTERS_LLC"),
-    _Row("libLLVM", "XLA_EMITTERS_LIBLLVM", files=_LIBRARIES),
     _Row("llvmlite", package="llvmlite"),
     _Row("ptxas", "XLA_EMITTERS_PTXAS", f"bin/ptxas{_PROGRAM}"),
     _Row("libdevice", "XLA_EMITTERS_LIBDEVICE", "nvvm/libdevice/libdevice.10.bc"),
@@ -121,8 +111,7 @@ class Tool:
             return version(self.name)
         if self.name == "libdevice":
             return ""
-        command = (sys.executable, "-I", "-S", LLVM_PROCESS) if self.name == "libLLVM" else ()
-        return _version_of((*command, self.path), self.name, os.stat(self.path).st_mtime_ns)
+        return _version_of(self.path, os.stat(self.path).st_mtime_ns)
 
 
 def variable_of(name: str) -> str:
@@ -149,8 +138,7 @@ def find_tool(name: str) -> Tool:
         )
     tool = Tool(name, path)
     # Asking a tool costs as much as compiling a kernel, so names with a version, as in distributions, are trusted.
-    is_named = tried[-1] in _named_places(row) or (bool(row.files) and tried[-1] == path)
-    if not row.inside and not is_named and tool.version.partition(".")[0] != str(LLVM_MAJOR):
+    if not row.inside and tried[-1] not in _named_places(row) and tool.version.partition(".")[0] != str(LLVM_MAJOR):
         raise ToolError(
             f"{name} is of version {tool.version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
             stage=STAGE,
@@ -204,7 +192,7 @@ def _locate(row: _Row) -> tuple[str | None, list[str]]:
 def _places(row: _Row) -> list[str]:
     """Paths and command names to try for a row, in order."""
     if not row.inside:
-        return _named_places(row) + ([] if row.files else [row.name])
+        return [*_named_places(row), row.name]
     toolkits = [toolkit for toolkit in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if toolkit]
     commands = [] if row.name == "libdevice" else [row.name]
     wheels = [root for package in _WHEELS for root in _package_roots(package)]
@@ -213,15 +201,7 @@ def _places(row: _Row) -> list[str]:
 
 def _named_places(row: _Row) -> list[str]:
     """The places of LLVM's tools that have the version in the name."""
-    if row.files:
-        return list(_matching(row.files))
     return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
-
-
-@lru_cache
-def _matching(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """The matching files, and the patterns without a match. Cached: a search takes half as long as the passes of a small kernel."""
-    return tuple(path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern])
 
 
 def _inside(roots: Sequence[str], row: _Row) -> list[str]:
@@ -239,9 +219,9 @@ def _package_roots(package: str) -> tuple[str, ...]:
 
 
 @lru_cache
-def _version_of(command: Sequence[str], name: str, modified_ns: int) -> str:
-    """The version in the output of `command --version`, e.g. "22.1.8"; "" if there is none. Cached by file and modification time."""
-    said = RunningTool([*command, "--version"], name).finish(b"", timeout_seconds=10.0).text
+def _version_of(path: str, modified_ns: int) -> str:
+    """The version in the output of `path --version`, e.g. "22.1.8"; "" if there is none. Cached by file and modification time."""
+    said = RunningTool([path, "--version"]).finish(b"", timeout_seconds=10.0).text
     found = re.search(r"LLVM version (\d+[.\d]*)|\bV(\d+[.\d]*)", said)
     return (found[1] or found[2]).rstrip(".") if found else ""
 

@@ -1,6 +1,6 @@
 """The ways to PTX: which exist, which one is chosen, and what PTX depends on besides the module.
 
-    XLA_EMITTERS_TOOLCHAIN=auto     ->  Choice(Way.LLVM, "libLLVM is here")
+    XLA_EMITTERS_TOOLCHAIN=auto     ->  Choice(Way.LLVMLITE, "llvmlite is here")
     tools_fingerprint()             ->  "LLVM options -nvptx-prec-divf32=1 ...", the way, and path, size and time of each tool
 
 `toolchain.py` implements them. This file loads neither xDSL nor a tool, so that a program compiled before is found without either.
@@ -36,20 +36,16 @@ AUTO = "auto"
 class Way(StrEnum):
     """How PTX is made; see the file's head."""
 
+    LLVMLITE = "llvmlite"
     MLIR_OPT = "mlir-opt"
     STEPS = "steps"
-    LLVM = "llvm"
-    LLVMLITE = "llvmlite"
 
 
 _TOOLS = {
+    Way.LLVMLITE: ("llvmlite",),
     Way.MLIR_OPT: ("mlir-opt",),
     Way.STEPS: ("mlir-translate", "llvm-link", "opt", "llc"),
-    Way.LLVM: ("libLLVM",),
-    Way.LLVMLITE: ("llvmlite",),
 }
-LIBRARIES = (Way.LLVM, Way.LLVMLITE)
-"""The ways that run LLVM as a library in a process that stays alive."""
 
 
 @dataclass(frozen=True)
@@ -65,49 +61,36 @@ def tools_of(way: Way) -> tuple[str, ...]:
     return _TOOLS[way]
 
 
-def requested_way() -> Way | None:
-    """The way that `XLA_EMITTERS_TOOLCHAIN` names; None if it is `auto` or not set. raises UsageError for any other value."""
+def candidates() -> tuple[Way, ...]:
+    """The ways of which the first that is found is taken: the one that `XLA_EMITTERS_TOOLCHAIN` names; if it is `auto` or not set, mlir-opt
+    where the user names its file, else llvmlite and mlir-opt.
+
+    raises  UsageError for an unknown way
+    """
     asked = os.environ.get(TOOLCHAIN) or AUTO
     if asked == AUTO:
-        return None
+        return (Way.MLIR_OPT,) if os.environ.get(variable_of("mlir-opt")) else (Way.LLVMLITE, Way.MLIR_OPT)
     if asked not in tuple(Way):
         raise UsageError(f"{TOOLCHAIN} is '{asked}'", stage=STAGE, help=f"one of: {', '.join((AUTO, *Way))}")
-    return Way(asked)
+    return (Way(asked),)
 
 
 def choose_way() -> Choice:
-    """The way that `XLA_EMITTERS_TOOLCHAIN` names; without it the first of llvm, mlir-opt and llvmlite whose tool is found.
-
-    llvm falls back to llvmlite if that is the only LLVM library here. An mlir-opt or a library that the user names is used or
-    refused; there is no fallback for it.
-
-    raises  UsageError for an unknown way, ToolError if a tool of the way is missing
-    """
-    if (asked := requested_way()) is not None:
-        ways, why = (LIBRARIES if asked is Way.LLVM else (asked,)), f"{TOOLCHAIN} says so"
-    else:
-        ways, why = (Way.LLVM, Way.MLIR_OPT, Way.LLVMLITE), ""
-    named = [way for way in ways if any(os.environ.get(variable_of(name)) for name in tools_of(way))]
-    if asked is None and named:
-        ways = named[:1]
+    """The first of `candidates` whose tools are found. raises UsageError as `candidates`, ToolError if there is none"""
     missing = list[ToolError]()
-    for way in ways:
+    for way in candidates():
         try:
             for name in tools_of(way):
                 find_tool(name)
         except ToolError as error:
-            if way in named:
-                raise
             missing.append(error)
         else:
-            return Choice(way, why or "; ".join((*(error.message for error in missing), f"{tools_of(way)[0]} is here")))
-    if len(missing) == 1:
-        raise missing[0]
-    # The last one is the package for Python.
-    *others, last = missing
-    first = others[-1]
-    details = (*first.details, *(error.message for error in missing if error is not first))
-    help = f"{first.help}; or, with Python packages alone: {last.help}"
+            return Choice(way, "; ".join((*(error.message for error in missing), f"{tools_of(way)[0]} is here")))
+    first, *others = missing
+    if not others:
+        raise first
+    details = (*first.details, *(line for error in others for line in (error.message, *error.details)))
+    help = "; or: ".join(filter(None, (error.help for error in missing)))
     raise ToolError(first.message, stage=STAGE, details=details, help=help)
 
 

@@ -1,6 +1,6 @@
 """`xla-emitters doctor`: what was found, what is missing, and the command that installs it.
 
-    ok       way to PTX      llvm: libLLVM is here
+    ok       way to PTX      llvmlite: llvmlite is here
     ok       mlir-opt        22.1.8  /usr/bin/mlir-opt-22
     absent   llc             llc was not found (for --keep-intermediates)
              -> apt-get install mlir-22-tools llvm-22
@@ -40,14 +40,13 @@ PACKAGES = {
     "jax-cuda13-pjrt": ("xla", "the real XLA: optimize, and comparing with it"),
 }
 PURPOSES = {
-    "libLLVM": "PTX",
-    "mlir-opt": "PTX",
+    "llvmlite": "PTX, and machine code of the CPU",
+    "mlir-opt": "PTX without llvmlite",
     "libdevice": "PTX of kernels that call mathematical functions",
     "mlir-translate": "--keep-intermediates",
     "llvm-link": "--keep-intermediates",
     "opt": "--keep-intermediates",
     "llc": "--keep-intermediates",
-    "llvmlite": "PTX without LLVM's library and mlir-opt",
     "ptxas": "assembling PTX: registers and spills",
     "nvdisasm": "counting machine instructions",
 }
@@ -133,7 +132,7 @@ def plugins() -> Iterator[Finding]:
 
 def tools() -> Iterator[Finding]:
     from xla_emitters.lowering.tools import find_tools
-    from xla_emitters.lowering.ways import Way, choose_way, requested_way, tools_of
+    from xla_emitters.lowering.ways import candidates, choose_way, tools_of
 
     purpose = "PTX"
     try:
@@ -141,7 +140,7 @@ def tools() -> Iterator[Finding]:
         needed = (*tools_of(choice.way), "libdevice")
         yield Finding("tools", "way to PTX", "ok", f"{choice.way}: {choice.reason}", purpose)
     except ToolError as error:
-        needed = (*tools_of(requested_way() or Way.MLIR_OPT), "libdevice")
+        needed = (*tools_of(candidates()[0]), "libdevice")
         yield Finding("tools", "way to PTX", "absent", f"none: {error.message}", purpose)
     for name, tool in find_tools().items():
         if isinstance(tool, ToolError):

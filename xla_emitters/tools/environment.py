@@ -33,7 +33,7 @@ VARIABLES = (
         "XLA_EMITTERS_TOOLCHAIN",
         "--toolchain",
         "WAY",
-        "what makes PTX: auto (default), mlir-opt, steps, llvm, llvmlite",
+        "what makes PTX: auto (default), llvmlite, mlir-opt, steps",
     ),
     Variable("XLA_EMITTERS_CPU", "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
     Variable(
@@ -42,7 +42,6 @@ VARIABLES = (
         "CPU",
         "the CPU that programs' machine code is for: native (default), x86-64-v2, x86-64-v3, znver4,-avx512bf16, ...",
     ),
-    Variable("XLA_EMITTERS_LIBLLVM", "--libllvm", "FILE", "LLVM 22's shared library, which makes PTX"),
     Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22, which then makes PTX"),
     Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates"),
     Variable("XLA_EMITTERS_LLVM_LINK", "--llvm-link", "PATH", "for --keep-intermediates"),
@@ -61,6 +60,7 @@ VARIABLES = (
 REMOVED = {
     "--host": "programs are run as steps; the ahead-of-time form is: bundle --abi c",
     "--heat": "kernels are compiled once, for all sizes",
+    "--libllvm": "llvmlite makes PTX (pip install xla-emitters brings it), or the user's own tools: --toolchain mlir-opt",
 }
 """Flag of an earlier version -> what there is instead."""
 

@@ -88,7 +88,7 @@ def test_declarations_and_modules_without_places_are_taken() -> None:
 
 ONE_PROCESS = (
     pytest.param("mlir-opt", marks=needs("mlir-opt", "libdevice")),
-    pytest.param("llvm", marks=needs("llvmlite", "libdevice")),
+    pytest.param("llvmlite", marks=needs("llvmlite", "libdevice")),
 )
 
 

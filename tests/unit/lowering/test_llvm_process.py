@@ -1,4 +1,4 @@
-"""LLVM as a library in a process of its own:
+"""llvmlite in a process of its own:
 what is linked, what is cached, that it keeps running, and that its crash does not end the caller.
 """
 
@@ -29,7 +29,7 @@ from xla_emitters.lowering.toolchain import (
 from xla_emitters.lowering.tools import ResidentTool, borrow_tool, end_idle_tools
 from xla_emitters.lowering.ways import TOOLCHAIN
 
-pytestmark = pytest.mark.usefixtures("way")
+pytestmark = [pytest.mark.usefixtures("llvmlite_makes_ptx"), needs("llvmlite")]
 
 TANH = """
 llvm.func @__nv_tanhf(f32) -> f32
@@ -59,13 +59,11 @@ CANNOT_SELECT = PLAIN.replace(
 KERNELS = (("plain", PLAIN, "sm_90"), ("tanh", TANH, "sm_75"), ("sin", TANH.replace("tanhf", "sinf"), "sm_100"))
 
 
-@pytest.fixture(
-    params=[pytest.param("llvm", marks=needs("libLLVM")), pytest.param("llvmlite", marks=needs("llvmlite"))]
-)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv(TOOLCHAIN, request.param)
+@pytest.fixture
+def llvmlite_makes_ptx(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(TOOLCHAIN, "llvmlite")
     end_idle_tools()
-    yield {"llvm": "libLLVM"}.get(request.param, request.param)
+    yield
     end_idle_tools()
 
 
@@ -107,17 +105,17 @@ def test_what_is_between_is_kept(tmp_path: Path) -> None:
     assert "__nv_sinf" not in (tmp_path / "kernel-linked.ll").read_text()
 
 
-def test_a_crash_of_llvm_is_an_error_of_the_tool(way: str) -> None:
+def test_a_crash_of_llvm_is_an_error_of_the_tool() -> None:
     """The caller lives, and knows what LLVM said."""
-    with pytest.raises(ToolError, match=rf"{way} failed \((signal|exit) \d+\)") as raised:
+    with pytest.raises(ToolError, match=r"llvmlite failed \((signal|exit) \d+\)") as raised:
         compile_to_ptx(parse_ir(CANNOT_SELECT), "sm_90")
     assert raised.value.exit_code == 4
     assert any("rdtsc" in line for line in (raised.value.message, *raised.value.details))
     assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90")
 
 
-def test_unknown_chip(way: str) -> None:
-    with pytest.raises(ToolError, match=f"{way} does not know the processor 'sm_999'"):
+def test_unknown_chip() -> None:
+    with pytest.raises(ToolError, match="llvmlite does not know the processor 'sm_999'"):
         compile_to_ptx(parse_ir(PLAIN), "sm_999")
 
 
@@ -132,39 +130,21 @@ def test_call_of_an_undefined_function() -> None:
         compile_to_ptx(ready(TANH.replace("__nv_tanhf", "mystery")), "sm_90")
 
 
-def test_llvm_ir_that_does_not_verify(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_llvm_ir_that_does_not_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake of the printer is what LLVM says about it, not a traceback."""
     monkeypatch.setattr(toolchain, "print_llvm_ir", lambda module: "define void @f() {\n  ret i32 0\n}\n")
-    with pytest.raises(ToolError, match=f"{way} failed: ") as raised:
+    with pytest.raises(ToolError, match="llvmlite failed: ") as raised:
         compile_to_ptx(parse_ir(PLAIN), "sm_90")
     assert "value doesn't match function result type" in f"{raised.value.message} {raised.value.details}"
     assert "Traceback" not in str(raised.value)
 
 
-def test_another_llvm_is_refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_another_llvm_is_refused() -> None:
     class Binding:
         llvm_version_info = (15, 0, 7)
 
-    monkeypatch.setattr(llvm_process, "import_module", lambda name: Binding)
     with pytest.raises(llvm_process.Refused, match="this llvmlite has LLVM 15; 22 is needed"):
-        llvm_process.by_llvmlite([])
-
-
-def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
-    """By what it says when it is asked for its version; none of it runs in this process."""
-    path = tmp_path / "libLLVM.so.22.1"
-    path.write_text("not a library")
-    for library, said in ((str(path), "invalid ELF header|file too short"), (_libc(), "is not an LLVM library")):
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", llvm_process.__file__, library, "--version"], capture_output=True, text=True
-        )
-        assert done.returncode == 1
-        assert re.match(f"error: .*({said})", done.stderr)
-        assert "Traceback" not in done.stderr
-
-
-def _libc() -> str:
-    return next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libc." in line)
+        llvm_process.Compiler(Binding, [])
 
 
 # ---- the process stays ------------------------------------------------------------------------------------------------------------------

@@ -258,18 +258,14 @@ def test_silent_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "here", "way", "reason"),
     [
-        ("", ("libLLVM", "mlir-opt", "llvmlite"), "llvm", "libLLVM is here"),
-        ("auto", ("libLLVM",), "llvm", "libLLVM is here"),
-        ("", ("mlir-opt", "llvmlite"), "mlir-opt", "libLLVM was not found; mlir-opt is here"),
-        ("auto", ("llvmlite",), "llvmlite", "libLLVM was not found; mlir-opt was not found; llvmlite is here"),
-        ("llvm", ("libLLVM", "mlir-opt", "llvmlite"), "llvm", "XLA_EMITTERS_TOOLCHAIN says so"),
-        ("llvm", ("mlir-opt", "llvmlite"), "llvmlite", "XLA_EMITTERS_TOOLCHAIN says so"),
-        ("llvmlite", ("libLLVM", "llvmlite"), "llvmlite", "XLA_EMITTERS_TOOLCHAIN says so"),
-        ("mlir-opt", ("mlir-opt", "llvmlite"), "mlir-opt", "XLA_EMITTERS_TOOLCHAIN says so"),
-        ("steps", ("mlir-translate", "llvm-link", "opt", "llc"), "steps", "XLA_EMITTERS_TOOLCHAIN says so"),
-        ("auto", (), None, "mlir-opt was not found"),
-        ("llvm", ("mlir-opt",), None, "libLLVM was not found"),
-        ("llvmlite", ("libLLVM", "mlir-opt"), None, "llvmlite was not found"),
+        ("", ("mlir-opt", "llvmlite"), "llvmlite", "llvmlite is here"),
+        ("auto", ("llvmlite",), "llvmlite", "llvmlite is here"),
+        ("auto", ("mlir-opt",), "mlir-opt", "llvmlite was not found; mlir-opt is here"),
+        ("llvmlite", ("mlir-opt", "llvmlite"), "llvmlite", "llvmlite is here"),
+        ("mlir-opt", ("mlir-opt", "llvmlite"), "mlir-opt", "mlir-opt is here"),
+        ("steps", ("mlir-translate", "llvm-link", "opt", "llc"), "steps", "mlir-translate is here"),
+        ("auto", (), None, "llvmlite was not found"),
+        ("llvmlite", ("mlir-opt",), None, "llvmlite was not found"),
         ("mlir-opt", ("llvmlite",), None, "mlir-opt was not found"),
         ("steps", ("mlir-opt", "llvmlite"), None, "mlir-translate was not found"),
     ],
@@ -294,19 +290,14 @@ def test_the_way_that_is_taken(
         ways.choose_way()
     assert raised.value.message == reason
     if asked == "auto":
-        assert raised.value.help == "get mlir-opt; or, with Python packages alone: get llvmlite"
+        assert raised.value.help == "get llvmlite; or: get mlir-opt"
 
 
-@pytest.mark.parametrize(
-    ("variable", "name"), [("XLA_EMITTERS_MLIR_OPT", "mlir-opt"), ("XLA_EMITTERS_LIBLLVM", "libLLVM")]
-)
 @pytest.mark.parametrize("asked", ["auto", ""])
-def test_a_tool_that_the_user_names_is_not_passed_over(
-    variable: str, name: str, asked: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(variable, f"/nowhere/{name}")
+def test_a_tool_that_the_user_names_is_not_passed_over(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", asked)
-    with pytest.raises(ToolError, match=f"{name} was not found"):
+    with pytest.raises(ToolError, match="mlir-opt was not found"):
         ways.choose_way()
 
 
@@ -314,17 +305,17 @@ def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "gcc")
     with pytest.raises(UsageError, match="XLA_EMITTERS_TOOLCHAIN is 'gcc'") as raised:
         compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90")
-    assert raised.value.help == "one of: auto, mlir-opt, steps, llvm, llvmlite"
+    assert raised.value.help == "one of: auto, llvmlite, mlir-opt, steps"
     assert raised.value.exit_code == 2
 
 
-@needs("libLLVM", "mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
+@needs("mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
 def test_the_cache_knows_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     found: set[str] = set()
     for way in ways.Way:
         monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
         found.add(ways.tools_fingerprint())
-    assert len(found) == 4
+    assert len(found) == 3
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "auto")
     assert ways.tools_fingerprint() in found
 

@@ -37,3 +37,21 @@ def test_a_tool_named_by_its_flag_is_the_one_that_is_used(
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "")
     assert main(["compile", str(NEGATE), "--mlir-opt", "/nowhere/mlir-opt"]) == 4
     assert "XLA_EMITTERS_MLIR_OPT=/nowhere/mlir-opt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (["--host"], "bundle --abi c"),
+        (["--heat", "4"], "compiled once, for all sizes"),
+        (["--libllvm", "/usr/lib/libLLVM.so.22.1"], "llvmlite makes PTX"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_flag_of_an_earlier_version_says_what_there_is_instead(
+    words: list[str], way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", str(NEGATE), *words]) == 2
+    said = capsys.readouterr().err
+    assert f"{words[0]} was removed" in said
+    assert way in said
