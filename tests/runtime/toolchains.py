@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -25,12 +24,13 @@ from functools import partial
 from pathlib import Path
 
 from runtime.corpus import CORPUS, files
+from tools_here import here
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.lowering.machine_code import assemble, count_instructions, disassemble
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.lowering.tools import find_tool
-from xla_emitters.lowering.ways import TOOLCHAIN, Way
+from xla_emitters.lowering.ways import Way
 from xla_emitters.pipelines.compiler import compile, lower_for_tools
 from xla_emitters.pipelines.options import CompileOptions
 
@@ -102,17 +102,7 @@ def ptx_by(path: Path, *ways: Way, target: str = TARGET) -> list[str]:
     options = CompileOptions(target=target)
     module = parse_ir(compile(path, cache=False, target=target, stage="llvm-dialect", record="none").code)
     lower_for_tools(module, options)
-    before = os.environ.get(TOOLCHAIN)
-    made: list[str] = []
-    try:
-        for way in ways:
-            os.environ[TOOLCHAIN] = way
-            made.append(compile_to_ptx(module, options.device.architecture))
-    finally:
-        os.environ.pop(TOOLCHAIN)
-        if before is not None:
-            os.environ[TOOLCHAIN] = before
-    return made
+    return [compile_to_ptx(module, options.device.architecture, replace(here(), way=way)) for way in ways]
 
 
 def examine(name: str, target: str = TARGET) -> Row:
@@ -120,9 +110,13 @@ def examine(name: str, target: str = TARGET) -> Row:
     row = Row(name, compare(mlir, ptx), (len(instructions(mlir)), len(instructions(ptx))))
     if row.verdict != VERDICTS[0]:
         (steps,) = ptx_by(CORPUS / name, Way.STEPS, target=target)
-        by_mlir, by_llvmlite = (count_instructions(disassemble(assemble(own, target).cubin)) for own in (mlir, ptx))
+        by_mlir, by_llvmlite = (_machine_instructions(own, target) for own in (mlir, ptx))
         row = replace(row, sass=(by_mlir, by_llvmlite), by_steps=compare(steps, ptx))
     return row
+
+
+def _machine_instructions(ptx: str, target: str) -> int:
+    return count_instructions(disassemble(assemble(ptx, target, here()).cubin, here()))
 
 
 def main() -> int:
@@ -136,7 +130,7 @@ def main() -> int:
     names = list(files(*options.beginnings))[:: options.every]
     with multiprocessing.get_context("spawn").Pool() as pool:
         rows = list(pool.imap(partial(examine, target=options.target), names, chunksize=4))
-    versions = ", ".join(f"{name} {find_tool(name).version}" for name in ("mlir-opt", "llvmlite"))
+    versions = ", ".join(f"{name} {find_tool(name, here()).version}" for name in ("mlir-opt", "llvmlite"))
     lines = [
         f"PTX for {options.target}: {versions}",
         f"command: PYTHONPATH=tests python -m runtime.toolchains --target {options.target} --every {options.every}",

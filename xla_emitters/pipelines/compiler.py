@@ -47,6 +47,7 @@ from xla_emitters.program import Compiled, Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
+from xla_emitters.settings import Toolchain
 from xla_emitters.trace import Decision, Remark, Step
 from xla_emitters.trace.python_source import source_decision
 
@@ -156,7 +157,7 @@ def compile_module(
     else:
         # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
-        with _started(chip.architecture) if needs_tool else nullcontext() as pending:
+        with _started(chip.architecture, options.toolchain) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     devices = devices_of(module) if options.fusion is None else 1
     return Program(
@@ -183,10 +184,10 @@ def compile_module(
     )
 
 
-def _started(architecture: str) -> AbstractContextManager[PtxCompiler]:
+def _started(architecture: str, toolchain: Toolchain) -> AbstractContextManager[PtxCompiler]:
     from xla_emitters.lowering.toolchain import start_compile
 
-    return start_compile(architecture)
+    return start_compile(architecture, toolchain)
 
 
 def _source_of(planned: PlannedKernel, lines: PythonLines) -> Iterator[Decision]:
@@ -279,14 +280,14 @@ def _compile_kernels(
             _record("ptx", listing, start, recorders, functions)
             if stage == "sass":
                 start = time.perf_counter()
-                listing = sass_listing(listing, chip.architecture)
+                listing = sass_listing(listing, chip.architecture, options.toolchain)
                 code = listing.text
                 _record("sass", listing, start, recorders, functions)
         case "llvm":
             start = time.perf_counter()
             from xla_emitters.lowering.toolchain import compile_to_llvm_ir
 
-            code = compile_to_llvm_ir(module, chip.architecture)
+            code = compile_to_llvm_ir(module, chip.architecture, options.toolchain)
             _record("llvm", ToolListing(code), start, recorders, functions)
         case _:
             recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
@@ -423,8 +424,8 @@ def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer
             observe(kernel_pass.name, row.stage, module)
 
 
-def keep_intermediates(program: Program, directory: Path) -> None:
-    """Compiles to PTX by mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
+def keep_intermediates(program: Program, directory: Path, toolchain: Toolchain) -> None:
+    """Compiles to PTX by llvmlite, or mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
 
     program   compiled with its IR recorded at "llvm-dialect"
     """
@@ -436,4 +437,4 @@ def keep_intermediates(program: Program, directory: Path) -> None:
             raise UsageError("the program was compiled without recording its IR", stage="toolchain")
         module = parse_ir(ir)
         lower_for_tools(module, CompileOptions(target=program.target))
-        compile_to_ptx_by_steps(module, kernel.architecture, directory / kernel.name)
+        compile_to_ptx_by_steps(module, kernel.architecture, toolchain, directory / kernel.name)

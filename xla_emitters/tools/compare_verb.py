@@ -119,7 +119,7 @@ def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, 
     from xla_emitters.page.write import page_html
     from xla_emitters.pipelines.compiler import read_module
 
-    chunks, how = Chunks(), replace(how, stage=last_stage(), record="passes", line_info=True)
+    chunks, how = Chunks(), replace(how, stage=last_stage(how.toolchain), record="passes", line_info=True)
     index = with_comparison(module_index(read_module(source), how, options.file, chunks), found, chunks)
     write_page(options.output, page_html(index, chunks.texts))
 

@@ -107,6 +107,7 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
         rng_seed=options.rng_seed,
         tune=options.tune or "",
         mixed_precision=getattr(options, "mixed_precision", ""),
+        settings=options.settings,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ToolError
+from xla_emitters.settings import Toolchain
 from xla_emitters.tools.given import Given, read_given, sizes_given
 from xla_emitters.tools.input_output import print_left_out, write_file
 from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, add_sizes, compile_options
@@ -75,7 +76,9 @@ def _write(options: argparse.Namespace) -> int:
     from xla_emitters.explore.listing import LeftOut, compilable
     from xla_emitters.pipelines.compiler import read_module
 
-    how = replace(compile_options(options), stage=last_stage(), record="passes", line_info=True)
+    how = replace(
+        compile_options(options), stage=last_stage(options.settings.toolchain), record="passes", line_info=True
+    )
     module, left_out = read_module(given.source), tuple[LeftOut, ...]()
     if options.keep_going:
         with progress(f"compiling {options.file}"):
@@ -100,7 +103,7 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
     program = given.compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
     if len(program.outline.fusions) <= most < sys.maxsize:
         program = given.compiled(replace(how, record="passes"))  # again: it is a small one
-    name, sizes, stage = given.name, sizes_given(options.sizes), last_stage()
+    name, sizes, stage = given.name, sizes_given(options.sizes), last_stage(how.toolchain)
     verdict = costs = None
     launches: list[LaunchAt] = []
     if options.check:
@@ -144,16 +147,16 @@ def module_index(
     return program_data(program, chunks, verdict=verdict, costs=costs)
 
 
-def last_stage() -> str:
-    """The last stage that the installed tools can make. raises UsageError where an environment variable names a wrong tool."""
+def last_stage(toolchain: Toolchain) -> str:
+    """The last stage that the installed tools can make. raises UsageError where the toolchain names a wrong tool."""
     from xla_emitters.lowering.tools import find_tool
     from xla_emitters.lowering.ways import ptx_reason_missing
 
-    if ptx_reason_missing() is not None:
+    if ptx_reason_missing(toolchain) is not None:
         return "llvm-dialect"
     try:
         for name in ("ptxas", "nvdisasm"):
-            find_tool(name)
+            find_tool(name, toolchain)
     except ToolError:
         return "ptx"
     return "sass"

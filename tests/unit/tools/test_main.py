@@ -13,7 +13,7 @@ from shutil import which
 import pytest
 
 from xla_emitters.errors import ToolError
-from xla_emitters.tools.environment import VARIABLES
+from xla_emitters.settings import VARIABLES
 from xla_emitters.tools.main import VERBS, main
 
 BIN = Path(sys.executable).parent
