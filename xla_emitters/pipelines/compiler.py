@@ -48,6 +48,7 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.rewrite.symbols import symbol_name
+from xla_emitters.settings import Toolchain
 from xla_emitters.trace import Decision, Remark, Step
 from xla_emitters.trace.python_source import source_decision
 
@@ -159,7 +160,7 @@ def compile_module(
     else:
         # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
-        with start_tool(chip.architecture) if needs_tool else nullcontext() as pending:
+        with start_tool(chip.architecture, options.toolchain) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     devices = devices_of(module) if options.fusion is None else 1
     return Program(
@@ -199,11 +200,11 @@ def _refuse_unknown_kernels(options: CompileOptions, plan: ProgramPlan) -> None:
             )
 
 
-def start_tool(architecture: str) -> AbstractContextManager[PtxCompiler]:
+def start_tool(architecture: str, toolchain: Toolchain) -> AbstractContextManager[PtxCompiler]:
     """Starts what makes PTX, which takes longer to start than to work."""
     from xla_emitters.lowering.toolchain import start_compile
 
-    return start_compile(architecture)
+    return start_compile(architecture, toolchain)
 
 
 def _source_of(planned: PlannedKernel, lines: PythonLines) -> Iterator[Decision]:
@@ -314,14 +315,14 @@ def code_of(
             _record("ptx", listing, start, recorders, functions)
             if stage == "sass":
                 start = time.perf_counter()
-                listing = sass_listing(listing, options.device.architecture)
+                listing = sass_listing(listing, options.device.architecture, options.toolchain)
                 code = listing.text
                 _record("sass", listing, start, recorders, functions)
         case "llvm":
             start = time.perf_counter()
             from xla_emitters.lowering.toolchain import compile_to_llvm_ir
 
-            code = compile_to_llvm_ir(module, options.device.architecture)
+            code = compile_to_llvm_ir(module, options.device.architecture, options.toolchain)
             _record("llvm", ToolListing(code), start, recorders, functions)
         case _:
             recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
@@ -458,8 +459,8 @@ def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer
             observe(kernel_pass.name, row.stage, module)
 
 
-def keep_intermediates(program: Program, directory: Path) -> None:
-    """Compiles to PTX by mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
+def keep_intermediates(program: Program, directory: Path, toolchain: Toolchain) -> None:
+    """Compiles to PTX by llvmlite, or mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
 
     program   compiled with its IR recorded at "llvm-dialect"
     """
@@ -471,4 +472,4 @@ def keep_intermediates(program: Program, directory: Path) -> None:
             raise UsageError("the program was compiled without recording its IR", stage="toolchain")
         module = parse_ir(ir)
         lower_for_tools(module, CompileOptions(target=program.target))
-        compile_to_ptx_by_steps(module, kernel.architecture, directory / kernel.name)
+        compile_to_ptx_by_steps(module, kernel.architecture, toolchain, directory / kernel.name)

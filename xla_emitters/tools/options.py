@@ -114,6 +114,7 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
         tune=options.tune or "",
         mixed_precision=getattr(options, "mixed_precision", ""),
         replaced=tuple(map(_replacement, options.replace or ())),
+        settings=options.settings,
     )
 
 
