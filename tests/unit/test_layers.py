@@ -14,7 +14,7 @@ import xla_emitters
 
 PACKAGE, ROOT = Path(xla_emitters.__file__).parent, Path(__file__).parents[2]
 LAYERS = (
-    ("errors", "extras", "own_time"),
+    ("errors", "extras", "own_time", "settings"),
     ("memory_limit", "plugins"),
     ("dtypes", "functions", "library", "texts"),
     ("trace",),

@@ -261,7 +261,7 @@ def _cost_of(
     found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
     if not kept:
         return program.name, replace(found, timeline=_timeline(program, (), priced))
-    code = machine_code_of(program.code, chip.architecture)
+    code = machine_code_of(program.code, chip.architecture, options.toolchain)
     reached = {kernel.name: kernel for kernel in program.kernels}
     if len(reached) < len(kept):
         # A kernel without a launch.

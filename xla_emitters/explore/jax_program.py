@@ -54,6 +54,7 @@ from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.device_arrays import whole_specs
 from xla_emitters.runtime.dlpack import as_type
+from xla_emitters.settings import read_settings
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.trace import Remark, Step, Trace
 
@@ -252,7 +253,10 @@ def compile_stage(
         target, said = given.get("target", DEFAULT_DEVICE), math.prod(counts_of(text))
         if devices is not None and said not in (1, devices):
             raise UsageError(f"the function is for {said} devices, not for {devices}", stage=STAGE)
-        text = optimized(text, target, flags, devices=devices, name="<jax>", cache=cache, remark=remarks.append)
+        settings = given.get("settings") or read_settings()
+        text = optimized(
+            text, target, flags, devices=devices, name="<jax>", settings=settings, cache=cache, remark=remarks.append
+        )
         remarks += dropped_round_trips(found.text, text)
     program = compiler.compile(text, cache=cache, **given)
     values = {row.name: getattr(program, row.name) for row in fields(Program)}

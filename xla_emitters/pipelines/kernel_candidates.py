@@ -152,8 +152,8 @@ def priced_candidates(ways: Sequence[tuple[PlannedKernel, Way]], options: Compil
         launches = [(launch_of(module), shared_bytes(module)) for module in lowered]
         whole, renamed = merge_modules([module.clone() for module in lowered])
         _run(FOR_TOOLS, options, whole)
-    ptx = compile_to_ptx(whole, chip.architecture)
-    code, found = machine_code_of(ptx, chip.architecture), list[Candidate]()
+    ptx = compile_to_ptx(whole, chip.architecture, options.toolchain)
+    code, found = machine_code_of(ptx, chip.architecture, options.toolchain), list[Candidate]()
     for (planned, way), module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
         symbol = sanitize(planned.name)
         kernel = Kernel(symbols.get(symbol, symbol), ptx, chip.architecture, launch, shared, planned.arguments)

@@ -194,8 +194,8 @@ def _priced(options_: Sequence[Option], options: CompileOptions) -> tuple[Option
     launches = [(launch_of(kernel.module), shared_bytes(kernel.module)) for kernel in kernels]
     whole, renamed = merge_modules([kernel.module.clone() for kernel in kernels])
     _run(FOR_TOOLS, options, whole)
-    ptx = compile_to_ptx(whole, chip.architecture)
-    code, costs = machine_code_of(ptx, chip.architecture), list[KernelCost]()
+    ptx = compile_to_ptx(whole, chip.architecture, options.toolchain)
+    code, costs = machine_code_of(ptx, chip.architecture, options.toolchain), list[KernelCost]()
     for lowered, symbols, (launch, shared) in zip(kernels, renamed, launches, strict=True):
         symbol = sanitize(lowered.view.name)
         kernel = Kernel(symbols.get(symbol, symbol), ptx, chip.architecture, launch, shared, lowered.arguments)

@@ -251,7 +251,10 @@ def check_one(options: argparse.Namespace, name: str) -> FileRow:
         reduced = partial(reduced_crash, name, options)
         found = list[Finding]()
         row.exit_code = reported(
-            partial(_check, options, name, row), reduced, lambda error: found.extend(findings_of(error, name))
+            partial(_check, options, name, row),
+            reduced,
+            lambda error: found.extend(findings_of(error, name)),
+            debug=options.settings.debug,
         )
     row.findings += tuple(found)
     if row.exit_code and not row.findings:

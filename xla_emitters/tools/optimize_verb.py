@@ -41,7 +41,10 @@ def run(options: argparse.Namespace) -> int:
     flags = dict(map(parse_flag, options.flag))
     text, name = read_text(read_source(options.file))
     remark = partial(print, file=sys.stderr)
-    found = optimize(text, options.target, flags, devices=options.devices, name=name, remark=remark)
+    toolchain = options.settings.toolchain
+    found = optimize(
+        text, options.target, flags, devices=options.devices, name=name, remark=remark, toolchain=toolchain
+    )
     if options.emit == "proto":
         from xla_emitters.binary.reading import written
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tools_here import PTX, SASS, needs
+from tools_here import PTX, SASS, here, needs
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
 
 from xla_emitters.device import device
@@ -181,7 +181,7 @@ def test_an_array_that_is_given_twice_has_two_parameters_in_both(tmp_path: Path)
     """docs/decisions/02: XLA's entry too keeps both, and reads the first."""
     pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
     request = {"work": "compile", "text": SAME_TWICE, "target": "h200", "directory": str(tmp_path)}
-    ask_xla(request, SAME_TWICE, "same.hlo")
+    ask_xla(request, SAME_TWICE, "same.hlo", here())
     (theirs,) = read_dump(tmp_path)
     program = compile_module(read_module(SAME_TWICE), CompileOptions())
     assert theirs.ptx is not None

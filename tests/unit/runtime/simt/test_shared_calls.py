@@ -6,6 +6,7 @@ What runs is counted by the reads of a watched buffer: a function that reads one
 from __future__ import annotations
 
 import re
+import sys
 import time
 import tracemalloc
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from unit.runtime.simt.kernels import launch
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir.func import CallOp
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import check
 from xla_emitters.pipelines.compiler import compile_module, read_module
@@ -434,6 +437,47 @@ def test_300_functions_one_in_another() -> None:
   %s = arith.xori %a, %one : i64"""
     out, _ = run(chain(300, call, around), "  %r = " + call.format(n=300, L=LANES).replace("%i)", "%lane)"))
     assert np.array_equal(out, SOURCE)
+
+
+CALL = "%a = func.call @g0(%i, %c) : (i64, i1) -> i64"
+IN_A_REGION = (
+    f"%a = scf.if %c -> (i64) {{ {CALL.replace('%a', '%r')}\n scf.yield %r : i64 }} else {{ scf.yield %i : i64 }}"
+)
+
+
+@pytest.mark.parametrize(("call", "depth"), [(CALL, 20_000), (IN_A_REGION, 1_000)])
+def test_functions_one_in_another_as_deep_as_they_are(call: str, depth: int) -> None:
+    """Each returns what the one before returns, and one more. The process's recursion limit stays as it is."""
+    limit = sys.getrecursionlimit()
+    module = parse_ir(f"""
+func.func @main(%out: tensor<{LANES}xi64>) -> tensor<{LANES}xi64> attributes {{xla.entry, {launch(THREADS, BLOCKS)}}} {{{HEAD}
+  %x = arith.index_cast %lane : index to i64
+  %yes = arith.constant true
+  %r = func.call @g0(%x, %yes) : (i64, i1) -> i64
+  %t = tensor.insert %r into %out[%lane] : tensor<{LANES}xi64>
+  return %t : tensor<{LANES}xi64>
+}}
+func.func private @g0(%i: i64, %c: i1) -> i64 {{ return %i : i64 }}
+func.func private @g1(%i: i64, %c: i1) -> i64 {{
+  {call}
+  %one = arith.constant 1 : i64
+  %s = arith.addi %a, %one : i64
+  return %s : i64
+}}""")
+    # Cloned: xDSL's verifier of a call looks through all functions.
+    main, _, template = module.body.ops
+    functions = [template, *(template.clone() for _ in range(depth - 1))]
+    module.body.block.add_ops(functions[1:])
+    for number, function in enumerate(functions):
+        function.properties["sym_name"] = StringAttr(f"g{number + 1}")
+        (inner,) = (op for op in function.walk() if isinstance(op, CallOp))
+        inner.properties["callee"] = SymbolRefAttr(f"g{number}")
+    (first,) = (op for op in main.walk() if isinstance(op, CallOp))
+    first.properties["callee"] = SymbolRefAttr(f"g{depth}")
+    out = np.zeros(LANES, np.int64)
+    execute(module, [out])
+    assert out.tolist() == [depth + lane for lane in range(LANES)]
+    assert sys.getrecursionlimit() == limit
 
 
 # ---------------------------------------------------------------------------------------------- from HLO
