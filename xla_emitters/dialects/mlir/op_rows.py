@@ -14,6 +14,7 @@ from types import new_class
 from typing import Any, TypeVar, cast
 
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
+from xdsl.irdl.declarative_assembly_format import CustomDirective
 from xdsl.traits import OpTrait
 
 from xla_emitters.dialects.op_definition import op_definition
@@ -40,6 +41,7 @@ def op_of_row(
     properties: Mapping[str, Any] | None = None,
     traits: Sequence[OpTrait] = (),
     verify: Callable[[Any], None] | None = None,
+    directives: Sequence[type[CustomDirective]] = (),
     **values: Any,
 ) -> type[IRDLOperation]:
     """The op `name`.
@@ -47,6 +49,7 @@ def op_of_row(
     syntax      its declarative format, or GENERIC_FORM; properties that it does not mention are written in the attribute dictionary
     properties  name -> `prop_def(...)` or `opt_prop_def(...)`
     verify      called with an op whose fields are valid; raises VerifyException for other errors
+    directives  custom ones of its syntax
     values      operands and results in order: name -> `operand_def(...)`, `result_def(...)` ...
     """
     properties = properties or {}
@@ -57,6 +60,8 @@ def op_of_row(
             members["irdl_options"] = (ParsePropInAttrDict(),)
     if traits:
         members["traits"] = traits_def(*traits)
+    if directives:
+        members["custom_directives"] = tuple(directives)
     if verify is not None:
         members["verify_"] = verify
     return _op(QuickOp, name, members)

@@ -18,12 +18,12 @@ from xdsl.ir import Attribute, Operation
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import tensor
 from xla_emitters.dialects.mlir.index_lists import DYNAMIC
-from xla_emitters.dialects.mlir.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp
+from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step
-from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Space, all_below, row_major_strides
 from xla_emitters.runtime.simt.scalars import form_of
 
@@ -205,32 +205,6 @@ def insert_slice(op: tensor.InsertSliceOp) -> Kernel:
     return run
 
 
-def elements_of(machine: Machine, op: Operation, source: Tensor) -> list[Array]:
-    """All elements of a tensor, row major."""
-    return [
-        element_of(machine, op, source, [np.full((1, 1), n, np.int64) for n in position])
-        for position in np.ndindex(*source.shape)
-    ]
-
-
-@RULES.op(tensor.ConcatOp)
-def concat(op: tensor.ConcatOp) -> Kernel:
-    new, dimension = private(op), op.dim.value.data
-    # The number of each element of the result among the elements of all operands in order.
-    numbers: list[Array] = []
-    start = 0
-    for operand in op.operands:
-        shape = static_shape(op, operand.type)
-        numbers.append(np.arange(start, start := start + int(np.prod(shape))).reshape(shape))
-    picks = [int(pick) for pick in np.concatenate(numbers, axis=dimension).flat]
-
-    def run(machine: Machine, *sources: Tensor) -> Tensor:
-        found = [element for source in sources for element in elements_of(machine, op, source)]
-        return new(machine, [found[pick] for pick in picks])
-
-    return run
-
-
 @RULES.op(tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ReshapeOp)
 def reshape(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp | tensor.ReshapeOp) -> Kernel:
     """The same memory. raises Unsupported for dynamic extents and for tensors that are not row major."""
@@ -245,66 +219,6 @@ def reshape(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp | tensor.ReshapeOp
     def run(machine: Machine, source: Tensor, *extents: Value) -> Tensor:
         machine.check_newest(op, source)
         return replace(source, shape=shape, strides=strides)
-
-    return run
-
-
-@RULES.op(BitcastOp)
-def bitcast(op: BitcastOp) -> Callable[[Machine, Tensor], Tensor]:
-    form = form_of(op.dest.type)
-
-    def run(machine: Machine, source: Tensor) -> Tensor:
-        machine.check_newest(op, source)
-        return replace(source, element=form)
-
-    return run
-
-
-@RULES.op(RankOp)
-def rank(op: RankOp) -> Callable[[Machine, Tensor], Array]:
-    assert isa(op.tensor.type, TensorType[Attribute])
-    number = scalars.constant(scalars.INDEX, op.tensor.type.get_num_dims())
-    return lambda machine, source: number
-
-
-@RULES.control(GenerateOp)
-def generate(op: GenerateOp, scope: Scope) -> Step:
-    new, body, result = private(op), scope.body(op.body.block), scope.slot(op.result)
-    positions = list(np.ndindex(*static_shape(op, op.result.type)))
-
-    def run(machine: Machine, frame: Frame) -> None:
-        found: list[Array] = []
-        for position in positions:
-            (value,) = body.run(machine, frame, [np.full((1, 1), n, np.int64) for n in position])
-            assert isinstance(value, np.ndarray)
-            found.append(value)
-        frame[result] = new(machine, found)
-
-    return run
-
-
-@RULES.control(tensor.PadOp)
-def pad(op: tensor.PadOp, scope: Scope) -> Step:
-    """raises Unsupported for padding that is not constant"""
-    new, body, slot, result = private(op), scope.body(op.region.block), scope.slot(op.source), scope.slot(op.result)
-    low = [int(number) for number in op.static_low.get_values()]
-    if DYNAMIC in low:
-        raise Unsupported(f"{op.name} with padding that is not constant", stage="simt")
-    positions = list(np.ndindex(*static_shape(op, op.result.type)))
-
-    def run(machine: Machine, frame: Frame) -> None:
-        source: Tensor = frame[slot]
-        found: list[Array] = []
-        for position in positions:
-            indices = [np.full((1, 1), n, np.int64) for n in position]
-            inside = [n - before for n, before in zip(position, low, strict=True)]
-            if all(0 <= n < extent for n, extent in zip(inside, source.shape, strict=True)):
-                found.append(element_of(machine, op, source, [np.full((1, 1), n, np.int64) for n in inside]))
-                continue
-            (value,) = body.run(machine, frame, indices)
-            assert isinstance(value, np.ndarray)
-            found.append(value)
-        frame[result] = new(machine, found)
 
     return run
 

@@ -277,12 +277,6 @@ def elements(ops: str, shape: tuple[int, ...], element: str = "i32") -> np.ndarr
     return per_thread(CONSTANT + ops, element, **inputs).reshape(shape)
 
 
-PADDED = np.full((5, 7), 0, np.int32)
-for _i in range(5):
-    for _j in range(7):
-        PADDED[_i, _j] = MATRIX[_i - 1, _j - 2] if 1 <= _i < 4 and 2 <= _j < 6 else 100 * _i + _j
-
-
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
@@ -291,33 +285,10 @@ for _i in range(5):
             MATRIX[1:3, ::3],
         ),
         ("%v = tensor.extract_slice %t[2, %c1] [1, 3] [1, 1] : tensor<3x4xi32> to tensor<3xi32>", MATRIX[2, 1:]),
-        (
-            "%v = tensor.concat dim(1) %t, %t : (tensor<3x4xi32>, tensor<3x4xi32>) -> tensor<3x8xi32>",
-            np.concatenate([MATRIX, MATRIX], axis=1),
-        ),
         ("%v = tensor.collapse_shape %t [[0, 1]] : tensor<3x4xi32> into tensor<12xi32>", MATRIX.reshape(12)),
         (
             "%v = tensor.expand_shape %t [[0], [1, 2]] output_shape [3, 2, 2] : tensor<3x4xi32> into tensor<3x2x2xi32>",
             MATRIX.reshape(3, 2, 2),
-        ),
-        (
-            """%v = tensor.pad %t low[1, 2] high[1, 1] {
-            ^bb0(%i: index, %j: index):
-              %c100 = arith.constant 100 : index
-              %k = arith.muli %i, %c100 : index
-              %l = arith.addi %k, %j : index
-              %m = arith.index_cast %l : index to i32
-              tensor.yield %m : i32
-            } : tensor<3x4xi32> to tensor<5x7xi32>""",
-            PADDED,
-        ),
-        (
-            """%v = tensor.generate {
-            ^bb0(%i: index, %j: index):
-              %e = tensor.extract %t[%j, %i] : tensor<3x4xi32>
-              tensor.yield %e : i32
-            } : tensor<4x3xi32>""",
-            MATRIX.T,
         ),
     ],
 )
@@ -337,16 +308,6 @@ def test_a_slice_is_inserted():
     np.testing.assert_array_equal(elements(constants + ops, (3, 4)), wanted)
 
 
-def test_bits_of_a_tensor():
-    ops = "%v = tensor.bitcast %t : tensor<3x4xi32> to tensor<3x4xf32>"
-    np.testing.assert_array_equal(elements(ops, (3, 4), "f32").view(np.int32), MATRIX)
-
-
-def test_the_rank_of_a_tensor():
-    ops = CONSTANT + "%r = tensor.rank %t : tensor<3x4xi32>"
-    assert set(per_thread(ops, "index")) == {2}
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -354,10 +315,6 @@ def test_the_rank_of_a_tensor():
         (
             "%v = tensor.extract_slice %t[0, 0] [1, %n] [1, 1] : tensor<3x4xi32> to tensor<1x?xi32>",
             "tensor.extract_slice of a size that is not constant",
-        ),
-        (
-            "%v = tensor.generate %n {\n^bb0(%i: index):\n tensor.yield %x : i32\n } : tensor<?xi32>",
-            "tensor.generate of tensor<[?]xi32>: its extents are not constant",
         ),
     ],
 )
