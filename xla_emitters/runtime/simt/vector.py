@@ -3,19 +3,18 @@
 vector.extract %v[%i]          the array of element i; where i differs between lanes, a choice among all elements
 vector.transfer_read %t[%k]    elements k, k + 1 ... of each lane at once; k must be a multiple of the vector's length, as the GPU's
                                vector loads trap otherwise
-Accesses that are masked, permuted, possibly out of bounds, or of a memref: element by element.
+Kernels have no transfers that are masked, permuted or possibly out of bounds: they are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.mlir.vector import (
@@ -332,15 +331,18 @@ def reduction(op: vector.ReductionOp) -> Kernel:
 # ---------------------------------------------------------------------------------------------- tensors and memory
 
 
-def is_row(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
-    """Whether `op` accesses a row of a tensor's last dimension, whole and without mask."""
+def refuse_other_than_row(op: vector.TransferReadOp | vector.TransferWriteOp) -> None:
+    """raises Unsupported unless `op` accesses a row of a tensor's last dimension, whole and without mask"""
     dims = op.permutation_map.data.num_dims
-    return (
+    is_row = (
         isinstance(op.source.type, TensorType)
         and op.mask is None
         and [str(result) for result in op.permutation_map.data.results] == [f"d{dims - 1}"]
         and all(flag.value.data for flag in op.in_bounds)
     )
+    if not is_row:
+        what = f"{op.name} of other elements than a whole row of a tensor's last dimension"
+        raise Unsupported(what, stage="simt", details=(str(op).splitlines()[0],))
 
 
 def row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indices: Sequence[Array]) -> Array:
@@ -356,8 +358,7 @@ def row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indic
 
 @RULES.op(vector.TransferReadOp)
 def transfer_read(op: vector.TransferReadOp) -> Kernel:
-    if not is_row(op):
-        return transfer_read_by_elements(op)
+    refuse_other_than_row(op)
     count = count_of(op.result.type)
 
     def run(machine: Machine, source: Tensor, *operands: Array) -> Value:
@@ -371,8 +372,7 @@ def transfer_read(op: vector.TransferReadOp) -> Kernel:
 
 @RULES.op(vector.TransferWriteOp)
 def transfer_write(op: vector.TransferWriteOp) -> Kernel:
-    if not is_row(op):
-        return transfer_write_by_elements(op)
+    refuse_other_than_row(op)
     count = count_of(op.vector.type)
 
     def run(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> Tensor:
@@ -387,96 +387,6 @@ def transfer_write(op: vector.TransferWriteOp) -> Kernel:
 
 
 # ---------------------------------------------------------------------------------------------- element by element
-
-
-def lanes_where(machine: Machine, conditions: Iterable[Array]) -> Array:
-    """The active lanes for which all conditions hold."""
-    all_lanes = np.ones((1, 1), np.bool_) if machine.active is None else machine.active
-    return reduce(np.logical_and, conditions, all_lanes)
-
-
-def read_where(
-    machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array], lanes: Array, otherwise: Array
-) -> Array:
-    """An element in `lanes`, elsewhere `otherwise`: no other lane accesses memory."""
-    if not lanes.any():
-        return otherwise
-    with machine.only(lanes):
-        found = element_of(machine, op, source, indices)
-    return np.where(lanes, found, otherwise)
-
-
-def write_where(
-    machine: Machine, op: Operation, target: Tensor, indices: Sequence[Array], lanes: Array, value: Array
-) -> None:
-    """Replaces an element in `lanes`."""
-    if lanes.any():
-        with machine.only(lanes):
-            store(machine, op, target, element_index(machine, op, target, indices), value)
-
-
-def written(machine: Machine, op: Operation, target: Tensor) -> Tensor | None:
-    """The result of a write: the tensor's newest value; None for a memref."""
-    return machine.updated(target) if op.results else None
-
-
-def _transfer_plan(
-    op: vector.TransferReadOp | vector.TransferWriteOp, vector_type: Attribute, mask_type: Attribute | None
-) -> Callable[[Machine, Tensor, Sequence[Array], Elements | None], Iterator[tuple[list[Array], Array]]]:
-    """For each element of the vector its index in the tensor, and the lanes for which it is in bounds and not masked out."""
-    results = op.permutation_map.data.results
-    dims = [result.position if isinstance(result, AffineDimExpr) else None for result in results]
-    checked = {dim for dim, flag in zip(dims, op.in_bounds, strict=True) if not flag.value.data and dim is not None}
-    positions = list(np.ndindex(*shape_of(vector_type)))
-    # The mask has the tensor's order of dimensions, without the broadcast ones.
-    order = sorted((dim, k) for k, dim in enumerate(dims) if dim is not None)
-    mask_shape = shape_of(mask_type) if mask_type is not None else ()
-
-    def plan(
-        machine: Machine, source: Tensor, start: Sequence[Array], mask: Elements | None
-    ) -> Iterator[tuple[list[Array], Array]]:
-        for position in positions:
-            indices = list(start)
-            for number, dim in zip(position, dims, strict=True):
-                if dim is not None:
-                    indices[dim] = indices[dim] + number
-            conditions = [(indices[dim] >= 0) & (indices[dim] < source.shape[dim]) for dim in checked]
-            if mask is not None:
-                place = np.ravel_multi_index([position[k] for _, k in order], mask_shape) if order else 0
-                conditions.append(mask[int(place)])
-            yield indices, lanes_where(machine, conditions)
-
-    return plan
-
-
-def transfer_read_by_elements(op: vector.TransferReadOp) -> Kernel:
-    """Elements out of bounds or masked out get the padding value; the vector is repeated along dimensions that the map does not name."""
-    plan = _transfer_plan(op, op.result.type, op.mask.type if op.mask else None)
-    count = len(op.indices)
-
-    def run(machine: Machine, source: Tensor, *operands: Any) -> Value:
-        start, padding = operands[:count], operands[count]
-        mask = elements_of(operands[count + 1]) if op.mask else None
-        elements = plan(machine, source, start, mask)
-        return tuple(read_where(machine, op, source, indices, lanes, padding) for indices, lanes in elements)
-
-    return run
-
-
-def transfer_write_by_elements(op: vector.TransferWriteOp) -> Kernel:
-    """Elements out of bounds or masked out are not written."""
-    plan = _transfer_plan(op, op.vector.type, op.mask.type if op.mask else None)
-    count = len(op.indices)
-
-    def run(machine: Machine, value: Elements, target: Tensor, *operands: Any) -> Value | None:
-        machine.check_newest(op, target)
-        mask = elements_of(operands[count]) if op.mask else None
-        places = list(plan(machine, target, operands[:count], mask))
-        for element, (indices, lanes) in zip(value, places, strict=True):
-            write_where(machine, op, target, indices, lanes, element)
-        return written(machine, op, target)
-
-    return run
 
 
 def _row(indices: Sequence[Array], shape: Sequence[int]) -> Iterator[list[Array]]:

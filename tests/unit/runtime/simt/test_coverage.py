@@ -58,7 +58,17 @@ WITHOUT_MEANING = {
                 "gpu.subgroup_broadcast",
                 "gpu.subgroup_reduce",
             ),
-            *("memref.copy", "tensor.bitcast", "tensor.concat", "tensor.generate", "tensor.pad", "tensor.rank"),
+            *(
+                "memref.copy",
+                "tensor.bitcast",
+                "tensor.*_shape",
+                "tensor.*t_slice",
+                "tensor.concat",
+                "tensor.generate",
+                "tensor.pad",
+                "tensor.rank",
+                "tensor.reshape",
+            ),
             *(
                 "vector.compressstore",
                 "vector.constant_mask",
