@@ -212,13 +212,6 @@ class Facts:
         except TooLarge:
             return Bounds()
 
-    def known_divisor(self, a: Size | int) -> int:
-        """The largest known divisor of `a`; 0 if `a` is 0."""
-        try:
-            return self._known.residue(self._known.simplify(as_size(a))).divisor
-        except TooLarge:
-            return 1
-
     def simplify(self, a: Size | int) -> Size:
         """A simpler size with the same value whenever the facts hold and `a` has a value; of equal symbols only one remains.
 
