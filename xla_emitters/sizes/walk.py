@@ -40,15 +40,11 @@ from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.shapes.facts import Source
 from xla_emitters.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.sizes.numbers import FEWEST_BITS, Arithmetic, assume, in_range, is_data
-from xla_emitters.sizes.rules import RULES, Entry, Shape
-from xla_emitters.sizes.rules import elementwise as elementwise_rule
+from xla_emitters.sizes.sizing import Entry, SizeSizing
 
 MOST_ELEMENTS = 64  # largest tracked array: shape operands have one element per dimension
 _SAME = frozenset({"opt-barrier", "copy", "all-reduce", "collective-permute", "add-dependency", "domain"})
 _MOVES = frozenset({"reshape", "dynamic-reshape", "broadcast", "concatenate", "slice", "reverse", "iota"})
-_FUNCTIONS = frozenset({*RULES, "constant", "iota", "get-dimension-size"}) - {"custom-call"}
-"""Ops, besides elementwise ones, that have the same result whenever they have the same operands. Calls of libraries need not."""
-
 _Key: TypeAlias = tuple[HloOp | int, ...]
 """An op, and the numbers of the arrays that it is given."""
 
@@ -163,7 +159,7 @@ class Walk:
 
     def _uncertain(self, op: HloOp, operands: Sequence[Leaf]) -> Value:
         """The result of an op that may not run, computed once for the same operands, and again to report what a trial could not."""
-        if not is_elementwise(op) and op.opcode not in _FUNCTIONS:
+        if not _is_function(op):
             self._others += 1
             return self._array_op(op, operands)
         key = _key(op, operands)
@@ -280,8 +276,7 @@ class Walk:
     # ------------------------------------------------------------------------------------------------------------ arrays
 
     def _array_op(self, op: HloOp, operands: Sequence[Leaf]) -> Value:
-        rule = elementwise_rule if is_elementwise(op) and operands else RULES.get(op.opcode)
-        shapes = None if rule is None or not operands else rule(op, operands, self)
+        shapes = SizeSizing(op, operands, self).shapes()
         for size in (entry for shape in shapes or () for entry in shape if isinstance(entry, Size)):
             if size.value is None and self._is_certain and not is_data(size):
                 self.computed.setdefault(size, op)
@@ -347,7 +342,7 @@ class Walk:
     def made(
         self,
         ir_type: Attribute,
-        shapes: Sequence[Shape] | None,
+        shapes: Sequence[Sequence[Entry]] | None,
         source: Source,
         op: HloOp | None = None,
         elements: tuple[Number, ...] | None = None,
@@ -396,19 +391,17 @@ class Walk:
     def join(self, a: AxisKey, b: AxisKey, op: HloOp) -> None:
         self._join(a, b, self._source(op), op)
 
-    def equal_products(self, a: Sequence[AxisKey], b: Sequence[Entry], op: HloOp) -> None:
-        left = [self.size(key) for key in a]
-        if any(size is None for size in left) or not all(isinstance(size, Size) and not is_data(size) for size in b):
-            return
+    def equal_products(self, a: Sequence[Entry], b: Sequence[Entry], op: HloOp) -> None:
         products = [Size.constant(1), Size.constant(1)]
-        for side, sizes in enumerate((left, b)):
-            for size in sizes:
-                assert isinstance(size, Size)
+        for side, entries in enumerate((a, b)):
+            for entry in entries:
+                size = self.size(entry) if isinstance(entry, tuple) else entry
+                if size is None or (is_data(size) and side):
+                    return
                 products[side] = products[side] * size
         self._meet(products[0], products[1], self._source(op), op, "the numbers of elements differ")
 
-    def equals(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
-        own = self.size(key)
+    def equals(self, own: Size | None, size: Size | None, op: HloOp) -> None:
         if own is not None and size is not None and not is_data(own) and not is_data(size):
             self._meet(own, size, self._source(op), op)
         elif self._is_trial:
@@ -416,25 +409,22 @@ class Walk:
         else:
             self.unproved[op] = None
 
-    def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
-        size = self.size(key)
-        if self._is_certain and size is not None and not any(map(is_data, (start, limit, size))):
+    def inside(self, start: Size, limit: Size, size: Size, op: HloOp) -> None:
+        if self._is_certain and not any(map(is_data, (start, limit, size))):
             self.ranges.append((start, limit, size, op))
 
-    def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
+    def fits(self, window: Size, size: Size, op: HloOp) -> None:
         """Checked even if `op` may not run: at known sizes, a window larger than its array is invalid HLO, and no kernel checks it."""
-        size = self.size(key)
-        if window is None or size is None or is_data(window) or is_data(size):
+        if is_data(window) or is_data(size):
             return
         if self._is_trial:
             self._is_silenced = True
         else:
             self.ranges.append((Size.constant(0), window, size, op))
 
-    def repeats(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+    def repeats(self, own: Size, size: Size, op: HloOp) -> None:
         """Checked even if `op` may not run, like `fits`."""
-        own = self.size(key)
-        if own is None or size is None or is_data(own) or is_data(size) or own == Size.constant(1):
+        if is_data(own) or is_data(size) or own == Size.constant(1):
             return
         if self.facts.equal(own, size) is not True:
             if self._is_trial:
@@ -487,6 +477,13 @@ class Walk:
             line = f" at line {place.line}" if place is not None else ""
             self._sources[op] = f"%{op.instruction_name.data} = {op.opcode}{line}"
         return self._sources[op]
+
+
+def _is_function(op: HloOp) -> bool:
+    """Whether an op has the same sizes whenever it has the same operands. Calls of libraries need not."""
+    return (op.has_shape_rule and op.opcode != "custom-call") or isinstance(
+        op, ConstantOp | IotaOp | GetDimensionSizeOp
+    )
 
 
 def _small(ir_type: Attribute) -> int | None:

@@ -8,7 +8,8 @@ that any instruction may carry (metadata, sharding ...) are discardable ones, as
 
 An op's class defines its meaning:
 
-    verify_           its shape and type rule; a `RuleBroken` names the operand at fault
+    verify_           its attributes and types; a `RuleBroken` names the operand at fault
+    shapes            its shape rule, over sizes of any kind: of types, of values, of a program, as code (`shape_rule`)
     evaluate          its value in NumPy: the reference for all stages
     output_to_input   which elements of each operand an element of the result needs
     input_to_output   which elements of the result need an element of an operand: derived from `output_to_input` if that is linear
@@ -44,6 +45,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, TypeSizing, spelled
 from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.errors import DataError, Place, Unsupported
@@ -211,12 +213,31 @@ class HloOp(QuickOp):
         """The result's type from operands and attributes, for text that omits it; None when it does not follow from them."""
         return None
 
-    DEPENDS_ON_SIZES: ClassVar[bool] = False
-    """Whether `evaluate` reads sizes from the types, not from the operands: then `result_sizes` must be defined (see `sized`)."""
+    def shapes(self, s: Sizing) -> Sequence[Shape] | None:
+        """The shape rule: the sizes of each array of the result, and what must hold of the operands' sizes (see `shape_rule`).
 
-    def result_sizes(self) -> Sequence[int]:
-        """The sizes of the result, or of each array of it, from the operands' types and the attributes."""
-        raise self.unsupported("no sizes of the result")
+        It is asked of ops whose attributes `verify_` found to be right. None: only the type says the sizes.
+        """
+        return None
+
+    @property
+    def has_shape_rule(self) -> bool:
+        """Whether `shapes` is defined."""
+        return type(self).shapes is not HloOp.shapes
+
+    def inferred_shapes(self) -> list[list[int]]:
+        """The sizes of each array of the result from the operands' types; UNBOUNDED: not known. raises RuleBroken by the rule"""
+        found = self.shapes(TypeSizing(self))
+        if found is None:
+            raise self.unsupported("no sizes of the result")
+        return [spelled(shape) for shape in found]
+
+    def inferred_dims(self) -> list[int]:
+        """`inferred_shapes` of a result whose arrays have one shape."""
+        return self.inferred_shapes()[0]
+
+    DEPENDS_ON_SIZES: ClassVar[bool] = False
+    """Whether `evaluate` reads sizes from the types, not from the operands: then the op has a shape rule (see `sized`)."""
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """The instruction's value from those of its operands: row-major arrays, or tuples of values."""

@@ -36,19 +36,31 @@ from xla_emitters.dialects.hlo.base import (
     opcode_of,
 )
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
-from xla_emitters.dialects.hlo.contractions import ConvolutionOp
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, convolved, labels_of
 from xla_emitters.dialects.hlo.convert import convert_array
-from xla_emitters.dialects.hlo.gather_scatter import GatherOp
+from xla_emitters.dialects.hlo.gather_scatter import GatherOp, gathered
 from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, numbers_before
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import PadOp
-from xla_emitters.dialects.hlo.sized import with_operands
+from xla_emitters.dialects.hlo.shape_rule import (
+    MOST,
+    UNKNOWN,
+    Number,
+    Shape,
+    Sizing,
+    as_int,
+    padded,
+    positions,
+    same_axes,
+)
+from xla_emitters.dialects.hlo.sized import ValueSizing, with_operands
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     array_type,
     as_array,
     dims_of,
     element_of,
+    leaf_types,
     same_dims,
     same_shape,
     size_bounds,
@@ -62,8 +74,6 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
 
 S32 = dtype("s32")
-MOST = 1 << 40
-"""The largest padding, or number of a window, that data may hold: sums and products of a few of them fit 64 bits."""
 
 
 class SizeOp(HloOp):
@@ -98,12 +108,13 @@ class SizeOp(HloOp):
             shown = ",".join(map(str, dimensions))
             raise RuleBroken(f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of rank {rank}")
 
-    def sizes_in(self, numbers: Array) -> tuple[int, ...]:
-        """The sizes that an operand holds. raises DataError for a negative one, and one that contradicts the result's type."""
-        sizes = tuple(int(number) for number in np.asarray(numbers).reshape(-1))
-        known = dims_of(self.result)
-        if any(size < 0 for size in sizes) or not same_dims(sizes, known):
-            raise self.fault(f"the sizes {list(sizes)} do not fit {type_text(self.result.type)}")
+    def sizes_from(self, operands: Sequence[Any]) -> tuple[int, ...]:
+        """The sizes of the (last) result, by the shape rule. raises DataError for numbers that the op, or the result's type, forbids"""
+        found = self.shapes(ValueSizing(self, operands))
+        assert found is not None
+        sizes, wanted = tuple(map(as_int, found[-1])), leaf_types(self.result.type)[-1]
+        if any(size < 0 for size in sizes) or not same_dims(sizes, dims_of(wanted)):
+            raise self.fault(f"the sizes {list(sizes)} do not fit {type_text(wanted)}")
         self.refuse_beyond_limit(sizes)
         return sizes
 
@@ -113,13 +124,18 @@ class SizeOp(HloOp):
             refuse_beyond_limit,
         )  # only for runs: commands that compile start faster without it
 
-        element = element_of(self.result)
+        element = element_of(leaf_types(self.result.type)[-1])
         what = f"%{self.instruction_name.data} = {self.opcode}"
         refuse_beyond_limit(sizes, element.numpy.itemsize, element.name, what)
 
     def fault(self, message: str) -> DataError:
         """The error for operands for which the op has no value."""
         return fault(self, message)
+
+
+def listed(s: Sizing, operand: int, rank: int) -> Shape:
+    """The sizes that an operand lists."""
+    return [s.is_size(s.held(operand, dim), dim) for dim in range(rank)]
 
 
 # --------------------------------------------------------------------------------------------------- sizes as numbers
@@ -179,12 +195,15 @@ class SetDimensionSizeOp(SizeOp):
         limits = [bound if size == UNBOUNDED else UNBOUNDED for size, bound in zip(sizes, bounds, strict=True)]
         self.expect_type(array_type(operand.element_type, sizes, bounds=limits), "operands and attributes give")
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found, (dimension,), number = s.axes(0), integers(self.dimensions), s.held(1)
+        whole = found[dimension]
+        s.inside(0, number, whole, "the size {0} is not in [0, {1}]", [number, whole])
+        found[dimension] = number
+        return [found]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        array, size = operands[0], int(operands[1])
-        dimension = integers(self.dimensions)[0]
-        if not 0 <= size <= array.shape[dimension]:
-            raise self.fault(f"the size {size} is not in [0, {array.shape[dimension]}]")
-        return array[(slice(None),) * dimension + (slice(0, size),)].copy()
+        return operands[0][tuple(map(slice, self.sizes_from(operands)))].copy()
 
 
 # ------------------------------------------------------------------------------------- results of sizes given as operands
@@ -219,14 +238,19 @@ class DynamicReshapeOp(SizeOp):
                 )
         sizes = [size_bounds(value.type) for value in (self.operands[0], self.result)]
         if not any(UNBOUNDED in dims for dims in sizes) and prod(sizes[0]) != prod(sizes[1]):
-            raise RuleBroken("'dynamic-reshape' changes the largest number of elements", operand=0)
+            raise self._changes_size()
+
+    def _changes_size(self) -> RuleBroken:
+        return RuleBroken("'dynamic-reshape' changes the largest number of elements", operand=0)
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        rank = len(dims_of(self.result))
+        found = [s.held(1, dim) if self.takes_list else s.held(1 + dim) for dim in range(rank)]
+        s.same_product(s.axes(0), found, self._changes_size)
+        return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        numbers = operands[1] if self.takes_list else np.asarray([int(size) for size in operands[1:]])
-        sizes = self.sizes_in(numbers)
-        if prod(sizes) != operands[0].size:
-            raise self.fault(f"{list(operands[0].shape)} has {operands[0].size} elements, {list(sizes)} {prod(sizes)}")
-        return operands[0].reshape(sizes)
+        return operands[0].reshape(self.sizes_from(operands))
 
 
 @op_definition
@@ -254,26 +278,37 @@ class DynamicBroadcastInDimOp(SizeOp):
                 details=(f"dimensions={{...}} has a number for each of the operand's {len(operand)}",),
             )
         self.expect_dimensions(dimensions, len(result))
-        for size, dim in zip(operand, dimensions, strict=True):
-            if size != 1 and not same_dims((size,), (result[dim],)):
-                raise RuleBroken(
-                    "broadcast changes a size",
-                    operand=0,
-                    details=(
-                        f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",
-                    ),
-                )
+        self.inferred_dims()
+
+    def _changes_size(self) -> RuleBroken:
+        return RuleBroken(
+            "broadcast changes a size",
+            operand=0,
+            details=(f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        static = dims_of(self.result)
+        found = [s.is_size(s.held(1, dim), dim) for dim in range(len(static))]
+        one, equal = integers(self.known_expanding), integers(self.known_nonexpanding)
+        for axis, dim in enumerate(integers(self.dimensions)):
+            own, wanted = s.axis(0, axis), found[dim]
+            # Where the list is not known, the type may say the size.
+            wanted = static[dim] if wanted is UNKNOWN and static[dim] != UNBOUNDED else wanted
+            if axis in (*one, *equal):
+                s.same_product([own], [1 if axis in one else wanted], self._changes_size)
+            said = f"axis {axis} of the operand, of size {{0}}, is no axis of size {{1}}, and is not repeated"
+            found[dim] = s.repeats(own, wanted, self._changes_size, said)
+        return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return self.view(operands).copy()
 
     def view(self, operands: Sequence[Any]) -> Array:
         """The value as a read-only view."""
-        x, sizes, dimensions = operands[0], self.sizes_in(operands[1]), integers(self.dimensions)
+        x, sizes, dimensions = operands[0], self.sizes_from(operands), integers(self.dimensions)
         kept = [1] * len(sizes)
         for size, dim in zip(x.shape, dimensions, strict=True):
-            if size not in (1, sizes[dim]):
-                raise self.fault(f"{list(x.shape)} does not fit {list(sizes)} at dimension {dim}")
             kept[dim] = size
         in_result_order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
         return np.broadcast_to(x.transpose(in_result_order).reshape(kept), sizes)
@@ -292,8 +327,11 @@ class DynamicIotaOp(SizeOp):
         self.expect_shape_operand(0)
         self.expect_dimensions([self.iota_dimension.value.data], len(dims_of(self.result)))
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [listed(s, 0, len(dims_of(self.result)))]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        sizes, along = self.sizes_in(operands[0]), self.iota_dimension.value.data
+        sizes, along = self.sizes_from(operands), self.iota_dimension.value.data
         one = np.arange(sizes[along]).reshape([-1 if dim == along else 1 for dim in range(len(sizes))])
         return np.broadcast_to(convert_array(one, dtype("s64"), element_of(self.result)), sizes).copy()
 
@@ -321,18 +359,19 @@ class DynamicPadOp(SizeOp):
         if len(dims_of(self.result)) != rank:
             raise RuleBroken("'dynamic-pad' keeps the rank", operand=0)
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = list[Number]()
+        for axis, size in enumerate(s.axes(0)):
+            low, high, interior = (s.held(operand, axis) for operand in (2, 3, 4))
+            found.append(padded(s, size, low, high, interior))
+            said = f"the padding {{0}} before, {{1}} after and {{2}} between the elements of axis {axis}, of size {{3}}, leaves no array"
+            limits = [(0, interior), (interior, MOST), (-MOST, low), (low, MOST), (-MOST, high), (high, MOST)]
+            s.require(said, [low, high, interior, size], [*limits, (0, found[-1])])
+        return [found]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        edges = [[int(number) for number in operands[i]] for i in range(2, 5)]
-        low, high, interior = edges
-        if any(not 0 <= number <= MOST for number in interior) or any(abs(number) > MOST for number in (*low, *high)):
-            raise self.fault(f"no padding of {low} before, {high} after and {interior} between the elements")
-        sizes = [
-            size + max(size - 1, 0) * inner + before + after
-            for size, before, after, inner in zip(operands[0].shape, low, high, interior, strict=True)
-        ]
-        return PadOp.padded(
-            operands[0], operands[1], self.sizes_in(np.asarray(sizes)), list(zip(low, high, interior, strict=True))
-        )
+        sizes, edges = self.sizes_from(operands), [tuple(map(int, row)) for row in zip(*operands[2:], strict=True)]
+        return PadOp.filled(operands[0], operands[1], sizes, edges)
 
 
 @op_definition
@@ -351,14 +390,19 @@ class RealDynamicSliceOp(SizeOp):
         if len(dims_of(self.result)) != rank:
             raise RuleBroken("'real-dynamic-slice' keeps the rank", operand=0)
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = list[Number]()
+        for axis, size in enumerate(s.axes(0)):
+            start, limit, stride = (s.held(operand, axis) for operand in (1, 2, 3))
+            said = f"the range [{{0}}:{{1}}] is not inside axis {axis} of the operand, whose size is {{2}}"
+            s.inside(start, limit, size, said, [start, limit, size])
+            s.require(f"the step {{0}} along axis {axis} is not positive", [stride], [(1, stride)])
+            found.append(s.ceildiv(limit - start, stride))
+        return [found]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        ranges = list(zip(*([int(number) for number in operands[i]] for i in range(1, 4)), strict=True))
-        for size, (start, limit, stride) in zip(operands[0].shape, ranges, strict=True):
-            if not 0 <= start <= limit <= size or stride < 1:
-                raise self.fault(f"the range [{start}:{limit}:{stride}] is not inside a dimension of {size}")
-        found = operands[0][tuple(slice(*triple) for triple in ranges)].copy()
-        self.sizes_in(np.asarray(found.shape))
-        return found
+        self.sizes_from(operands)
+        return operands[0][tuple(slice(*map(int, triple)) for triple in zip(*operands[1:], strict=True))].copy()
 
 
 @op_definition
@@ -381,14 +425,16 @@ class DynamicGatherOp(SizeOp):
         self.expect_element()
         self.expect_numbers(2, len(dims_of(self.operands[0])), "the sizes of a slice")
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        sizes = [s.held(2, axis) for axis in range(len(dims_of(self.operands[0])))]
+        return [
+            gathered(s, self.properties, sizes, lambda: RuleBroken("no such slice fits inside the operand", operand=0))
+        ]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        sizes = [int(number) for number in operands[2]]
-        if any(not 0 <= size <= whole for size, whole in zip(sizes, operands[0].shape, strict=True)):
-            raise self.fault(f"no slice of sizes {sizes} fits inside {list(operands[0].shape)}")
-        properties = {**self.properties, "slice_sizes": integer_array(sizes)}
-        gather = with_operands(self, operands[:2], GatherOp, properties)
-        self.refuse_beyond_limit(dims_of(gather.result))
-        return gather.evaluate(operands[:2], call)
+        self.sizes_from(operands)
+        properties = {**self.properties, "slice_sizes": integer_array(operands[2].tolist())}
+        return with_operands(self, operands[:2], GatherOp, properties).evaluate(operands[:2], call)
 
 
 @op_definition
@@ -418,24 +464,33 @@ class DynamicConvOp(SizeOp):
                 details=(f"it is {type_text(padding)}",),
             )
 
+    @property
+    def labels(self) -> list[str]:
+        """As those of `ConvolutionOp`."""
+        return labels_of(self.dim_labels)
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        for axis in range(len(self.labels[0]) - 2):
+            low, high = s.held(2, axis, 0), s.held(2, axis, 1)
+            size = s.axis(0, self.labels[0].index(str(axis)))
+            said = f"the padding {{0}} before and {{1}} after axis {axis}, of size {{2}}, leaves no array"
+            limits = [(-MOST, low), (low, MOST), (-MOST, high), (high, MOST), (0, size + low + high)]
+            s.require(said, [low, high, size], limits, of_data=True)
+        groups = self.batch_group_count.value.data if self.batch_group_count else 1
+        return [convolved(s, self.labels, self.window.data.dims, groups, lambda axis, side: s.held(2, axis, side))]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return self.static(operands).evaluate(operands[:2], call)
 
     def static(self, operands: Sequence[Any]) -> ConvolutionOp:
         """The static convolution of operands 0 and 1 for these values. raises DataError for a padding that leaves no array"""
-        in_image, in_kernel, _ = self.dim_labels.data.replace("->", "_").split("_")
-        for axis, row in enumerate(operands[2]):
-            edges = [int(number) for number in row]
-            size = operands[0].shape[in_image.index(str(axis))]
-            if max(map(abs, edges)) > MOST or size + sum(edges) < 0:
-                raise self.fault(f"the padding {edges} of axis {axis}, of size {size}, leaves no array")
+        self.sizes_from(operands)
+        in_kernel = self.labels[1]
         lists = dict(self.window.data.lists())
         lists["size"] = tuple(operands[1].shape[in_kernel.index(str(i))] for i in range(len(in_kernel) - 2))
         lists["pad"] = tuple(int(number) for number in operands[2].reshape(-1))
         properties = {**self.properties, "window": WindowAttr(Window.of_lists(dict(lists)))}
-        made = with_operands(self, operands[:2], ConvolutionOp, properties)
-        self.refuse_beyond_limit(dims_of(made.result))
-        return made
+        return with_operands(self, operands[:2], ConvolutionOp, properties)
 
 
 @op_definition
@@ -446,6 +501,7 @@ class DynamicReduceWindowOp(CallingOp):
     name = "hlo.dynamic_reduce_window"
     OPERANDS: ClassVar = at_least(7)
     WINDOW: ClassVar = ("size", "stride", "lhs_dilate", "rhs_dilate", "pad")
+    NAMES: ClassVar = ("size", "stride", "dilation of the operand", "dilation of the window")
 
     to_apply = prop_def(SymbolRefAttr)
 
@@ -477,19 +533,31 @@ class DynamicReduceWindowOp(CallingOp):
                     details=(f"operand {i} is {type_text(ir_type)}",),
                 )
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        first, found = 2 * self.count, list[Number]()
+        for axis, elements in enumerate(same_axes(s, range(self.count), self._differs)):
+            numbers = [s.held(operand, axis) for operand in range(first, first + 4)]
+            for name, number in zip(self.NAMES, numbers, strict=True):
+                said = f"the window's {name} is {{0}} along axis {axis}, not between 1 and {MOST}"
+                s.require(said, [number], [(1, number), (number, MOST)])
+            size, stride, base, apart = numbers
+            edges = [s.held(first + 4, axis, side) for side in (0, 1)]
+            for edge in edges:
+                s.require(f"the padding {{0}} is not between {-MOST} and {MOST}", [edge], [(-MOST, edge), (edge, MOST)])
+            found.append(positions(s, elements, size, stride, *edges, base, apart))
+        return [found] * self.count
+
+    def _differs(self, operand: int) -> RuleBroken:
+        return RuleBroken(f"the arrays of '{self.opcode}' differ in shape", operand=operand)
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        self.shapes(ValueSizing(self, operands))
         data = operands[: 2 * self.count]
         lists = {
-            name: tuple(int(number) for number in array.reshape(-1))
+            name: tuple(array.reshape(-1).tolist())
             for name, array in zip(self.WINDOW, operands[2 * self.count :], strict=True)
         }
-        try:
-            if any(abs(number) > MOST for numbers in lists.values() for number in numbers):
-                raise ValueError(f"the numbers of a window are at most {MOST}")
-            window = Window.of_lists(dict(lists))
-        except ValueError as error:
-            raise fault(self, str(error)) from None
-        properties = {**self.properties, "window": WindowAttr(window)}
+        properties = {**self.properties, "window": WindowAttr(Window.of_lists(dict(lists)))}
         return with_operands(self, data, ReduceWindowOp, properties).evaluate(data, call)
 
 
@@ -504,18 +572,17 @@ class DynamicTopKOp(SizeOp):
         self.verify_operand_count()
         if dims_of(self.operands[1]) or not element_of(self.operands[1]).is_integer:
             raise RuleBroken("the number of 'dynamic-top-k' is an integer scalar", operand=1)
-        *rest, _ = dims_of(self.operands[0]) or (UNBOUNDED,)
-        types = tuple_types(self.result.type)
-        last = [dims_of(part)[-1] if dims_of(part) else UNBOUNDED for part in types]
+        if not dims_of(self.operands[0]):
+            raise RuleBroken("'dynamic-top-k' takes an array with a last dimension", operand=0)
         operand = as_array(self.operands[0].type).element_type
-        wanted = [array_type(element, (*rest, last[0])) for element in (operand, S32.ir_type)]
+        wanted = [array_type(element, self.inferred_dims()) for element in (operand, S32.ir_type)]
         self.expect_type(tuple_type(wanted), "the largest values and their places have")
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return routines.top_k_shapes(s, s.held(1), lambda: RuleBroken("too few elements", operand=0))
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        k = int(operands[1])
-        if not operands[0].ndim or not 0 <= k <= operands[0].shape[-1]:
-            raise self.fault(f"no {k} largest of {list(operands[0].shape)}")
-        sizes = (*operands[0].shape[:-1], k)
+        sizes, k = self.sizes_from(operands), int(operands[1])
         element = as_array(self.operands[0].type).element_type
         result = tuple_type([array_type(part, sizes) for part in (element, S32.ir_type)])
         properties = {"name": self.instruction_name, "k": IntegerAttr(k, i64), "largest": IntegerAttr(1, i1)}
@@ -537,12 +604,12 @@ class DynamicRngBitGeneratorOp(SizeOp):
             raise RuleBroken(f"'{self.opcode}' gives its new state and an array")
         self.expect_numbers(1, len(dims_of(types[1])), "the sizes")
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [s.axes(0), listed(s, 1, len(dims_of(tuple_types(self.result.type)[1])))]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         state, bits = tuple_types(self.result.type)
-        sizes = [int(size) for size in operands[1]]
-        if any(size < 0 for size in sizes) or not same_dims(sizes, dims_of(bits)):
-            raise self.fault(f"the sizes {sizes} do not fit {type_text(bits)}")
-        result = tuple_type([state, array_type(as_array(bits).element_type, sizes)])
+        result = tuple_type([state, array_type(as_array(bits).element_type, self.sizes_from(operands))])
         generator = with_operands(self, operands[:1], _opcode("rng-bit-generator"), self.properties, result)
         return generator.evaluate(operands[:1], call)
 
@@ -562,11 +629,11 @@ class DynamicRngOp(SizeOp):
                 raise RuleBroken("the first operands of 'dynamic-rng' are scalars of the result's type", operand=number)
         self.expect_numbers(2, len(dims_of(self.result)), "the sizes")
 
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [listed(s, 2, len(dims_of(self.result)))]
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        sizes = [int(size) for size in operands[2]]
-        if any(size < 0 for size in sizes) or not same_dims(sizes, dims_of(self.result)):
-            raise self.fault(f"the sizes {sizes} do not fit {type_text(self.result.type)}")
-        result = array_type(as_array(self.result.type).element_type, sizes)
+        result = array_type(as_array(self.result.type).element_type, self.sizes_from(operands))
         return self.as_rng(result).evaluate(operands[:2], call)
 
     def as_rng(self, result: Attribute) -> HloOp:

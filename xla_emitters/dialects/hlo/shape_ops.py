@@ -22,8 +22,8 @@ from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index, constraints_check, value_is_in
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
+from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Number, Shape, Sizing, fits_inside, padded, said
 from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
     array_type,
     as_array,
     dims_of,
@@ -97,7 +97,7 @@ class BroadcastOp(MoveOp):
                 details=(f"dimensions={{...}} has a number for each of the operand's {len(operand)}",),
             )
         self.verify_dimensions(dimensions, len(result))
-        if not same_dims(operand, [result[dim] for dim in dimensions]):
+        if not same_dims(result, self.inferred_dims()):
             raise RuleBroken(
                 "broadcast changes a size",
                 operand=0,
@@ -106,6 +106,12 @@ class BroadcastOp(MoveOp):
                     f"{','.join(map(str, dimensions))} are [{','.join(str(result[dim]) for dim in dimensions)}]",
                 ),
             )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = said(dims_of(self.result))
+        for axis, dim in enumerate(integers(self.dimensions)):
+            found[dim] = s.axis(0, axis)
+        return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         result, dimensions, x = dims_of(self.result), integers(self.dimensions), operands[0]
@@ -125,7 +131,19 @@ class ReshapeOp(MoveOp):
     inferred_dimension = opt_prop_def(IntegerAttr)
 
     def verify_shape(self) -> None:
-        verify_same_size(self, prod(dims_of(self.operands[0])), prod(dims_of(self.result)), "elements")
+        self.inferred_dims()
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        """The sizes in the type; a single unknown one is what the known sizes leave of the number of elements."""
+        own, found = s.axes(0), said(dims_of(self.result))
+        known = [size for size in found if size is not UNKNOWN]
+        if len(known) == len(found) - 1 and 0 not in known:
+            found[found.index(UNKNOWN)] = s.product(own) // s.product(known)
+        s.same_product(own, found, lambda: _changes_size(self, *map(prod, self._dims()), "elements"))
+        return [found]
+
+    def _dims(self) -> tuple[Sequence[int], Sequence[int]]:
+        return dims_of(self.operands[0]), dims_of(self.result)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return operands[0].reshape(dims_of(self.result))
@@ -137,11 +155,9 @@ class ReshapeOp(MoveOp):
         return (reshape_map(dims_of(self.operands[0]), dims_of(self.result)),)
 
 
-def verify_same_size(op: HloOp, operand: int, result: int, what: str) -> None:
-    """raises RuleBroken unless `operand` and `result`, numbers of `what`, are equal; dynamic sizes are not compared."""
-    if operand == result or any(has_dynamic_dims(value.type) for value in (op.operands[0], op.result)):
-        return
-    raise RuleBroken(
+def _changes_size(op: HloOp, operand: int, result: int, what: str) -> RuleBroken:
+    """The message for different numbers of `what` in the operand and in the result."""
+    return RuleBroken(
         f"'{op.opcode}' changes the number of {what}",
         operand=0,
         details=(
@@ -162,7 +178,8 @@ class BitcastOp(MoveOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         operand, result = (prod(dims_of(value)) * element_of(value).bits for value in (self.operands[0], self.result))
-        verify_same_size(self, operand, result, "bits")
+        if operand != result and not any(has_dynamic_dims(value.type) for value in (self.operands[0], self.result)):
+            raise _changes_size(self, operand, result, "bits")
 
     @property
     def is_of_scalars(self) -> bool:
@@ -233,7 +250,10 @@ class TransposeOp(MoveOp):
                 operand=0,
                 details=(f"dimensions={{...}} is a permutation of 0 to {len(operand) - 1}",),
             )
-        self.expect_dims([operand[dim] for dim in permutation], "its operand, transposed, has")
+        self.expect_dims(self.inferred_dims(), "its operand, transposed, has")
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [[s.axis(0, dim) for dim in integers(self.dimensions)]]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return np.asarray(operands[0].transpose(integers(self.dimensions)), order="C")
@@ -258,13 +278,25 @@ class SliceOp(MoveOp):
                 details=(f"slice={{[start:limit:stride], ...}} has a range for each of the operand's {len(operand)}",),
             )
         for dim, (start, limit, stride) in enumerate(ranges):
-            if not (0 <= start <= limit and stride > 0) or UNBOUNDED != operand[dim] < limit:
-                raise RuleBroken(
-                    f"slice range [{start}:{limit}:{stride}] is not within dimension {dim}",
-                    operand=0,
-                    details=(f"the operand is {type_text(self.operands[0].type)}",),
-                )
-        self.expect_dims([-(-(limit - start) // stride) for start, limit, stride in ranges], "its ranges give")
+            if not (0 <= start <= limit and stride > 0):
+                raise self._outside(dim)
+        self.expect_dims(self.inferred_dims(), "its ranges give")
+
+    def _outside(self, dim: int) -> RuleBroken:
+        start, limit, stride = rows(self.ranges)[dim]
+        return RuleBroken(
+            f"slice range [{start}:{limit}:{stride}] is not within dimension {dim}",
+            operand=0,
+            details=(f"the operand is {type_text(self.operands[0].type)}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = list[Number]()
+        for dim, (start, limit, stride) in enumerate(rows(self.ranges)):
+            said = f"the range [{start}:{{1}}] is not inside axis {dim} of the operand, whose size is {{0}}"
+            s.fits(limit, s.axis(0, dim), lambda dim=dim: self._outside(dim), said)
+            found.append(s.ceildiv(limit - start, stride))
+        return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return operands[0][tuple(slice(*triple) for triple in rows(self.ranges))].copy()
@@ -286,7 +318,10 @@ class ReverseOp(MoveOp):
 
     def verify_shape(self) -> None:
         self.verify_dimensions(integers(self.dimensions), len(dims_of(self.operands[0])))
-        self.expect_dims(dims_of(self.operands[0]), "its operand has")
+        self.expect_dims(self.inferred_dims(), "its operand has")
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [s.axes(0)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return np.flip(operands[0], integers(self.dimensions)).copy()
@@ -316,28 +351,36 @@ class ConcatenateOp(HloOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         first = as_array(self.operands[0].type)
-        sizes = list(first.get_shape())
+        sizes = first.get_shape()
         dimensions = integers(self.dimensions)
         if len(dimensions) != 1 or not 0 <= dimensions[0] < len(sizes):
             raise RuleBroken(
                 f"'concatenate' is along one dimension of an array of rank {len(sizes)}",
                 details=(f"it has dimensions={{{','.join(map(str, dimensions))}}}",),
             )
-        lengths = [sizes[self.dimension]]
         for i, operand in enumerate(self.operands[1:], 1):
             other = as_array(operand.type)
-            dims = other.get_shape()
-            along = dims[self.dimension : self.dimension + 1]
-            wanted = (*sizes[: self.dimension], *along, *sizes[self.dimension + 1 :])
-            if not along or not same_dims(dims, wanted) or other.element_type != first.element_type:
-                raise RuleBroken(
-                    "concatenated operands differ in more than the size along one dimension",
-                    operand=i,
-                    details=(f"operand {i} is {type_text(other)}; operand 0 is {type_text(first)}",),
-                )
-            lengths.append(dims[self.dimension])
-        sizes[self.dimension] = UNBOUNDED if UNBOUNDED in lengths else sum(lengths)
-        self.expect_type(array_type(first.element_type, sizes), "its operands give")
+            if other.get_num_dims() != len(sizes) or other.element_type != first.element_type:
+                raise self._differs(i)
+        self.expect_type(array_type(first.element_type, self.inferred_dims()), "its operands give")
+
+    def _differs(self, operand: int) -> RuleBroken:
+        first, other = (type_text(self.operands[i].type) for i in (0, operand))
+        return RuleBroken(
+            "concatenated operands differ in more than the size along one dimension",
+            operand=operand,
+            details=(f"operand {operand} is {other}; operand 0 is {first}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = s.axes(0)
+        for i in range(1, len(self.operands)):
+            for dim, size in enumerate(s.axes(i)):
+                if dim == self.dimension:
+                    found[dim] = found[dim] + size
+                else:
+                    found[dim] = s.same(found[dim], size, lambda i=i: self._differs(i))
+        return [found]
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -414,26 +457,23 @@ class PadOp(HloOp):
                     "padding= has low_high_interior for each dimension, with x between; interior is not negative",
                 ),
             )
-        self.expect_type(array_type(operand.element_type, self.result_sizes()), "its padding gives")
+        self.expect_type(array_type(operand.element_type, self.inferred_dims()), "its padding gives")
 
-    def result_sizes(self) -> list[int]:
-        return [
-            UNBOUNDED if size == UNBOUNDED else low + high + size + max(size - 1, 0) * interior
-            for size, (low, high, interior) in zip(dims_of(self.operands[0]), rows(self.edges), strict=True)
-        ]
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [[padded(s, s.axis(0, dim), *edges) for dim, edges in enumerate(rows(self.edges))]]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        return self.padded(operands[0], operands[1], dims_of(self.result), rows(self.edges))
+        return self.filled(operands[0], operands[1], dims_of(self.result), rows(self.edges))
 
     @staticmethod
-    def padded(x: Array, filler: Array, sizes: Sequence[int], edges: Sequence[tuple[int, ...]]) -> Array:
+    def filled(x: Array, filler: Array, sizes: Sequence[int], edges: Sequence[tuple[int, ...]]) -> Array:
         """`x` in an array of `sizes` filled with `filler`, by the (low, high, interior) of each dimension."""
         result = np.full(sizes, filler, x.dtype)
         into, out_of = list[slice](), list[slice]()
-        for size, padded, (low, _, interior) in zip(x.shape, result.shape, edges, strict=True):
+        for size, whole, (low, _, interior) in zip(x.shape, result.shape, edges, strict=True):
             step = interior + 1
             first = max(0, -(low // step)) if low < 0 else 0
-            kept = [i for i in range(first, size) if low + i * step < padded]
+            kept = [i for i in range(first, size) if low + i * step < whole]
             out_of.append(slice(kept[0], kept[-1] + 1) if kept else slice(0, 0))
             into.append(slice(low + kept[0] * step, low + kept[-1] * step + 1, step) if kept else slice(0, 0))
         result[tuple(into)] = x[tuple(out_of)]
@@ -556,15 +596,22 @@ class DynamicSliceOp(DynamicOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.verify_starts()
-        operand, sizes = as_array(self.operands[0].type), integers(self.dynamic_slice_sizes)
-        dims = operand.get_shape()
-        if len(sizes) != len(dims) or any(UNBOUNDED != whole < size for whole, size in zip(dims, sizes, strict=True)):
-            raise RuleBroken(
-                f"no window of sizes {{{','.join(map(str, sizes))}}} fits inside the operand",
-                operand=0,
-                details=(f"it is {type_text(operand)}",),
-            )
-        self.expect_type(array_type(operand.element_type, sizes), "dynamic_slice_sizes give")
+        operand = as_array(self.operands[0].type)
+        if len(integers(self.dynamic_slice_sizes)) != operand.get_num_dims():
+            raise self._outside()
+        self.expect_type(array_type(operand.element_type, self.inferred_dims()), "dynamic_slice_sizes give")
+
+    def _outside(self) -> RuleBroken:
+        return RuleBroken(
+            f"no window of sizes {{{','.join(map(str, integers(self.dynamic_slice_sizes)))}}} fits inside the operand",
+            operand=0,
+            details=(f"it is {type_text(self.operands[0].type)}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        sizes = integers(self.dynamic_slice_sizes)
+        fits_inside(s, sizes, s.axes(0), self._outside)
+        return [sizes]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return operands[0][self.window(operands, integers(self.dynamic_slice_sizes))].copy()
@@ -593,17 +640,21 @@ class DynamicUpdateSliceOp(DynamicOp):
         self.verify_operand_count()
         self.verify_starts()
         operand, update = as_array(self.operands[0].type), as_array(self.operands[1].type)
-        sizes, window = operand.get_shape(), update.get_shape()
-        fits = len(window) == len(sizes) and all(
-            UNBOUNDED in (size, whole) or size <= whole for size, whole in zip(window, sizes, strict=True)
+        if update.get_num_dims() != operand.get_num_dims() or update.element_type != operand.element_type:
+            raise self._misfit()
+        self.expect_type(array_type(operand.element_type, self.inferred_dims()), "its operand is")
+
+    def _misfit(self) -> RuleBroken:
+        operand, update = (type_text(value.type) for value in self.operands[:2])
+        return RuleBroken(
+            "the update does not fit the operand",
+            operand=1,
+            details=(f"the update is {update}, the operand {operand}",),
         )
-        if not fits or update.element_type != operand.element_type:
-            raise RuleBroken(
-                "the update does not fit the operand",
-                operand=1,
-                details=(f"the update is {type_text(update)}, the operand {type_text(operand)}",),
-            )
-        self.expect_type(operand, "its operand is")
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        fits_inside(s, s.axes(1), s.axes(0), self._misfit)
+        return [s.axes(0)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         result = operands[0].copy()
