@@ -70,7 +70,9 @@ class Promises(Arithmetic):
         if isinstance(a, Unknown) or isinstance(b, Unknown):
             return shape_rule.UNKNOWN
         if isinstance(a, int) and isinstance(b, int):
-            return shape_rule.as_int(operation(self.code, a, b))
+            folded = operation(self.code, a, b)
+            assert isinstance(folded, int)
+            return folded
         return Promise(self, lambda: operation(self.code, self.kept(a), self.kept(b)))
 
     def kept(self, number: Number) -> Coded:

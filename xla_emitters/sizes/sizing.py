@@ -165,7 +165,7 @@ class SizeSizing(Sizing):
         return b if isinstance(a, Unknown) else a
 
     def same_product(self, a: Sequence[Number], b: Sequence[Number], broken: Broken) -> None:
-        self.walk.equal_products(*([self._entry(number) for number in side] for side in (a, b)), self.op)
+        self.walk.equal_products([self._entry(number) for number in a], [self._entry(number) for number in b], self.op)
 
     def fits(self, window: Number, size: Number, broken: Broken, said: str) -> None:
         inner, outer = self.size_of(window), self.size_of(size)

@@ -29,13 +29,17 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.hlo.base import HloOp, integer, integers, written_at
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, ParameterOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp, ShapeAssertionOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import (
+    DynamicBroadcastInDimOp,
+    DynamicReshapeOp,
+    GetDimensionSizeOp,
+    ShapeAssertionOp,
+)
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.errors import Place, VerifyError
+from xla_emitters.errors import DataError, Place, VerifyError
 from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.shapes.facts import Source
 from xla_emitters.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
@@ -44,7 +48,6 @@ from xla_emitters.sizes.sizing import Entry, SizeSizing
 
 MOST_ELEMENTS = 64  # largest tracked array: shape operands have one element per dimension
 _SAME = frozenset({"opt-barrier", "copy", "all-reduce", "collective-permute", "add-dependency", "domain"})
-_MOVES = frozenset({"reshape", "dynamic-reshape", "broadcast", "concatenate", "slice", "reverse", "iota"})
 _Key: TypeAlias = tuple[HloOp | int, ...]
 """An op, and the numbers of the arrays that it is given."""
 
@@ -306,12 +309,9 @@ class Walk:
             if any(len(row) != count for row in wide):
                 return None
             return tuple(self._arithmetic.elementwise(op, numbers, self.facts) for numbers in zip(*wide, strict=True))
-        if op.opcode in _MOVES or isinstance(op, DynamicSliceOp):
-            return self._moved(op, operands)
-        if op.opcode == "dynamic-broadcast-in-dim":
-            (row, _) = (leaf.elements or () for leaf in operands)
-            return row * count if len(row) == 1 else None
-        return None
+        if isinstance(op, DynamicBroadcastInDimOp) and len(operands[0].elements or ()) == 1:
+            return (operands[0].elements or ()) * count
+        return self._moved(op, operands) if op.moved_operands else None
 
     def _moved(self, op: HloOp, operands: Sequence[Leaf]) -> tuple[Number, ...] | None:
         """An op that only moves elements also moves their numbers: it is evaluated on positions to find where each element comes from."""
@@ -320,21 +320,24 @@ class Walk:
             return tuple(
                 in_range(Size.constant(i[along]), element_of(op.result), self.facts) for i in np.ndindex(*dims)
             )
-        if op.opcode == "dynamic-reshape":
+        if isinstance(op, DynamicReshapeOp):
             return operands[0].elements
-        numbers = [number for leaf in operands for number in leaf.elements or ()]
-        ends = np.cumsum([0, *(len(leaf.elements or ()) for leaf in operands)])
-        places: Array = np.arange(int(ends[-1]), dtype=np.int64)
-        data: list[Array] = [
-            places[ends[i] : ends[i + 1]].reshape(dims_of(operand)) for i, operand in enumerate(op.operands)
-        ]
-        if isinstance(op, DynamicSliceOp):
-            for i, leaf in enumerate(operands[1:], 1):
-                (start,) = leaf.sizes_in(1)
-                if start is None or start.value is None:
+        numbers, data = list[Number](), list[Array]()
+        for i, (leaf, operand) in enumerate(zip(operands, op.operands, strict=True)):
+            elements = leaf.elements or ()
+            if i in op.moved_operands:
+                places: Array = np.arange(len(numbers), len(numbers) + len(elements), dtype=np.int64)
+                numbers += elements
+            else:
+                known = [size.value if size is not None else None for size in leaf.sizes_in(len(elements))]
+                if None in known:
                     return None
-                data[i] = np.asarray(start.value)
-        moved: Array = np.asarray(op.evaluate(data, _no_call))
+                places = np.asarray(known, np.int64)
+            data.append(places.reshape(dims_of(operand)))
+        try:
+            moved: Array = np.asarray(op.evaluate(data, _no_call))
+        except DataError:  # numbers that the op forbids: it says so when it runs
+            return None
         return tuple(numbers[int(place)] for place in moved.reshape(-1))
 
     # ------------------------------------------------------------------------------------------------------------- sizes
@@ -481,7 +484,7 @@ class Walk:
 
 def _is_function(op: HloOp) -> bool:
     """Whether an op has the same sizes whenever it has the same operands. Calls of libraries need not."""
-    return (op.has_shape_rule and op.opcode != "custom-call") or isinstance(
+    return (op.has_shape_rule() and op.opcode != "custom-call") or isinstance(
         op, ConstantOp | IotaOp | GetDimensionSizeOp
     )
 

@@ -220,10 +220,10 @@ class HloOp(QuickOp):
         """
         return None
 
-    @property
-    def has_shape_rule(self) -> bool:
+    @classmethod
+    def has_shape_rule(cls) -> bool:
         """Whether `shapes` is defined."""
-        return type(self).shapes is not HloOp.shapes
+        return cls.shapes is not HloOp.shapes
 
     def inferred_shapes(self) -> list[list[int]]:
         """The sizes of each array of the result from the operands' types; UNBOUNDED: not known. raises RuleBroken by the rule"""
@@ -235,6 +235,22 @@ class HloOp(QuickOp):
     def inferred_dims(self) -> list[int]:
         """`inferred_shapes` of a result whose arrays have one shape."""
         return self.inferred_shapes()[0]
+
+    NUMBERS: ClassVar[slice] = slice(0, 0)
+    """The operands that hold numbers from which the sizes of the result follow: sizes, places, steps or paddings."""
+
+    @property
+    def number_operands(self) -> Sequence[int]:
+        """The numbers of the operands in `NUMBERS`."""
+        return range(len(self.operands))[self.NUMBERS]
+
+    MOVED: ClassVar[slice] = slice(0, 0)
+    """Of an op that only moves elements: the operands of whose elements the result is made. The others say which, and where."""
+
+    @property
+    def moved_operands(self) -> Sequence[int]:
+        """The numbers of the operands in `MOVED`."""
+        return range(len(self.operands))[self.MOVED]
 
     DEPENDS_ON_SIZES: ClassVar[bool] = False
     """Whether `evaluate` reads sizes from the types, not from the operands: then the op has a shape rule (see `sized`)."""

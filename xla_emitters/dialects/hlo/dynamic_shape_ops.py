@@ -177,6 +177,8 @@ class SetDimensionSizeOp(SizeOp):
 
     name = "hlo.set_dimension_size"
     OPERANDS: ClassVar = range(2, 3)
+    MOVED: ClassVar = slice(0, 1)
+    NUMBERS: ClassVar = slice(1, 2)
     dimensions = prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
@@ -215,6 +217,8 @@ class DynamicReshapeOp(SizeOp):
 
     name = "hlo.dynamic_reshape"
     OPERANDS: ClassVar = at_least(1)
+    MOVED: ClassVar = slice(0, 1)
+    NUMBERS: ClassVar = slice(1, None)
 
     @property
     def takes_list(self) -> bool:
@@ -262,6 +266,8 @@ class DynamicBroadcastInDimOp(SizeOp):
 
     name = "hlo.dynamic_broadcast_in_dim"
     OPERANDS: ClassVar = range(2, 3)
+    MOVED: ClassVar = slice(0, 1)
+    NUMBERS: ClassVar = slice(1, 2)
     dimensions = prop_def(DenseArrayBase)
     known_expanding = opt_prop_def(DenseArrayBase)
     known_nonexpanding = opt_prop_def(DenseArrayBase)
@@ -296,7 +302,7 @@ class DynamicBroadcastInDimOp(SizeOp):
             # Where the list is not known, the type may say the size.
             wanted = static[dim] if wanted is UNKNOWN and static[dim] != UNBOUNDED else wanted
             if axis in (*one, *equal):
-                s.same_product([own], [1 if axis in one else wanted], self._changes_size)
+                s.same(own, 1 if axis in one else wanted, self._changes_size)
             said = f"axis {axis} of the operand, of size {{0}}, is no axis of size {{1}}, and is not repeated"
             found[dim] = s.repeats(own, wanted, self._changes_size, said)
         return [found]
@@ -320,6 +326,7 @@ class DynamicIotaOp(SizeOp):
 
     name = "hlo.dynamic_iota"
     OPERANDS: ClassVar = range(1, 2)
+    NUMBERS: ClassVar = slice(0, 1)
     iota_dimension = prop_def(IntegerAttr)
 
     def verify_(self) -> None:
@@ -342,6 +349,8 @@ class DynamicPadOp(SizeOp):
 
     name = "hlo.dynamic_pad"
     OPERANDS: ClassVar = range(5, 6)
+    MOVED: ClassVar = slice(0, 2)
+    NUMBERS: ClassVar = slice(2, 5)
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -380,6 +389,8 @@ class RealDynamicSliceOp(SizeOp):
 
     name = "hlo.real_dynamic_slice"
     OPERANDS: ClassVar = range(4, 5)
+    MOVED: ClassVar = slice(0, 1)
+    NUMBERS: ClassVar = slice(1, 4)
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -411,6 +422,8 @@ class DynamicGatherOp(SizeOp):
 
     name = "hlo.dynamic_gather"
     OPERANDS: ClassVar = range(3, 4)
+    MOVED: ClassVar = slice(0, 1)
+    NUMBERS: ClassVar = slice(2, 3)
 
     offset_dims = prop_def(DenseArrayBase)
     collapsed_slice_dims = prop_def(DenseArrayBase)
@@ -446,6 +459,7 @@ class DynamicConvOp(SizeOp):
 
     name = "hlo.dynamic_conv"
     OPERANDS: ClassVar = range(3, 4)
+    NUMBERS: ClassVar = slice(2, 3)
 
     dim_labels = prop_def(StringAttr)
     window = prop_def(WindowAttr)
@@ -500,6 +514,7 @@ class DynamicReduceWindowOp(CallingOp):
 
     name = "hlo.dynamic_reduce_window"
     OPERANDS: ClassVar = at_least(7)
+    NUMBERS: ClassVar = slice(-5, None)
     WINDOW: ClassVar = ("size", "stride", "lhs_dilate", "rhs_dilate", "pad")
     NAMES: ClassVar = ("size", "stride", "dilation of the operand", "dilation of the window")
 
@@ -541,10 +556,10 @@ class DynamicReduceWindowOp(CallingOp):
                 said = f"the window's {name} is {{0}} along axis {axis}, not between 1 and {MOST}"
                 s.require(said, [number], [(1, number), (number, MOST)])
             size, stride, base, apart = numbers
-            edges = [s.held(first + 4, axis, side) for side in (0, 1)]
-            for edge in edges:
+            low, high = (s.held(first + 4, axis, side) for side in (0, 1))
+            for edge in (low, high):
                 s.require(f"the padding {{0}} is not between {-MOST} and {MOST}", [edge], [(-MOST, edge), (edge, MOST)])
-            found.append(positions(s, elements, size, stride, *edges, base, apart))
+            found.append(positions(s, elements, size, stride, low, high, base, apart))
         return [found] * self.count
 
     def _differs(self, operand: int) -> RuleBroken:
@@ -567,6 +582,7 @@ class DynamicTopKOp(SizeOp):
 
     name = "hlo.dynamic_top_k"
     OPERANDS: ClassVar = range(2, 3)
+    NUMBERS: ClassVar = slice(1, 2)
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -595,6 +611,7 @@ class DynamicRngBitGeneratorOp(SizeOp):
 
     name = "hlo.dynamic_rng_bit_generator"
     OPERANDS: ClassVar = range(2, 3)
+    NUMBERS: ClassVar = slice(1, 2)
     algorithm = prop_def(StringAttr)
 
     def verify_(self) -> None:
@@ -620,6 +637,7 @@ class DynamicRngOp(SizeOp):
 
     name = "hlo.dynamic_rng"
     OPERANDS: ClassVar = range(3, 4)
+    NUMBERS: ClassVar = slice(2, 3)
     distribution = prop_def(StringAttr)
 
     def verify_(self) -> None:

@@ -331,7 +331,7 @@ class ElementwiseOp(HloOp):
             help="" if axes is None else f"{needed} broadcast(%{_name(self.operands[i])}), dimensions={{{axes}}}",
         )
 
-    def shapes(self, s: Sizing) -> Sequence[Shape]:
+    def shapes(self, s: Sizing) -> Sequence[Shape] | None:
         if BROADCAST in self.attributes and DONE not in self.attributes:
             return [implicit_shape(self, s)]
         return [same_axes(s, self._arrays(), lambda i: self._differ())]

@@ -161,6 +161,7 @@ class GatherOp(HloOp):
 
     name = "hlo.gather"
     OPERANDS: ClassVar = range(2, 3)
+    MOVED: ClassVar = slice(0, 1)
     DEPENDS_ON_SIZES: ClassVar = True
 
     offset_dims = prop_def(DenseArrayBase)

@@ -29,6 +29,7 @@ class TransferOp(HloOp):
     """The base of the two copies."""
 
     OPERANDS: ClassVar = range(1, 2)
+    MOVED: ClassVar = slice(0, 1)
 
     def verify_(self) -> None:
         self.verify_operand_count()

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, TupleTyp
 from xdsl.ir import Attribute
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, RuleBroken, integer, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
@@ -83,12 +84,16 @@ class RuleOp(CallingOp):
     def infer_type(self) -> Attribute | None:
         return self.ROW.result(self) if self.ROW.infers else None
 
-    @property
-    def has_shape_rule(self) -> bool:
-        return self.ROW.shapes is not None
+    @classmethod
+    def has_shape_rule(cls) -> bool:
+        return cls.ROW.shapes is not None
 
     def shapes(self, s: Sizing) -> Sequence[Shape] | None:
         return None if self.ROW.shapes is None else self.ROW.shapes(self, s)
+
+    @property
+    def number_operands(self) -> Sequence[int]:
+        return shape_operands(self)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         if self.ROW.meaning is None:

@@ -50,6 +50,7 @@ class MoveOp(HloOp):
     """Each element of the result is one element of the operand, given by `output_to_input`."""
 
     OPERANDS: ClassVar = range(1, 2)
+    MOVED: ClassVar = slice(0, 1)
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -139,11 +140,12 @@ class ReshapeOp(MoveOp):
         known = [size for size in found if size is not UNKNOWN]
         if len(known) == len(found) - 1 and 0 not in known:
             found[found.index(UNKNOWN)] = s.product(own) // s.product(known)
-        s.same_product(own, found, lambda: _changes_size(self, *map(prod, self._dims()), "elements"))
+        s.same_product(own, found, self._changes_elements)
         return [found]
 
-    def _dims(self) -> tuple[Sequence[int], Sequence[int]]:
-        return dims_of(self.operands[0]), dims_of(self.result)
+    def _changes_elements(self) -> RuleBroken:
+        operand, result = (prod(dims_of(value)) for value in (self.operands[0], self.result))
+        return _changes_size(self, operand, result, "elements")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return operands[0].reshape(dims_of(self.result))
@@ -180,6 +182,10 @@ class BitcastOp(MoveOp):
         operand, result = (prod(dims_of(value)) * element_of(value).bits for value in (self.operands[0], self.result))
         if operand != result and not any(has_dynamic_dims(value.type) for value in (self.operands[0], self.result)):
             raise _changes_size(self, operand, result, "bits")
+
+    @property
+    def moved_operands(self) -> Sequence[int]:
+        return super().moved_operands if element_of(self.operands[0]) == element_of(self.result) else ()
 
     @property
     def is_of_scalars(self) -> bool:
@@ -342,6 +348,7 @@ class ConcatenateOp(HloOp):
 
     name = "hlo.concatenate"
     OPERANDS: ClassVar = at_least(1)
+    MOVED: ClassVar = slice(0, None)
     dimensions = prop_def(DenseArrayBase)
 
     @property
@@ -436,6 +443,7 @@ class PadOp(HloOp):
 
     name = "hlo.pad"
     OPERANDS: ClassVar = range(2, 3)
+    MOVED: ClassVar = slice(0, 2)
     DEPENDS_ON_SIZES: ClassVar = True
     edges = prop_def(ArrayAttr[DenseArrayBase], prop_name="padding")
 
@@ -590,6 +598,7 @@ class DynamicSliceOp(DynamicOp):
 
     name = "hlo.dynamic_slice"
     OPERANDS: ClassVar = at_least(1)
+    MOVED: ClassVar = slice(0, 1)
     STARTS: ClassVar = 1
     dynamic_slice_sizes = prop_def(DenseArrayBase)
 
@@ -634,6 +643,7 @@ class DynamicUpdateSliceOp(DynamicOp):
 
     name = "hlo.dynamic_update_slice"
     OPERANDS: ClassVar = at_least(2)
+    MOVED: ClassVar = slice(0, 2)
     STARTS: ClassVar = 2
 
     def verify_(self) -> None:
