@@ -93,11 +93,12 @@ class CodeSizing(Promises, Sizing):
 
     def __init__(self, op: HloOp, buffers: Sequence[SSAValue], code: IndexCode) -> None:
         Promises.__init__(self, code)
-        self.op, self.buffers = op, buffers
+        Sizing.__init__(self, op.operands)
+        self.buffers = buffers
 
     def axis(self, operand: int, dim: int) -> Number:
         buffer = self.buffers[operand]
-        size = as_array(self.op.operands[operand].type).get_shape()[dim]
+        size = as_array(self.operands[operand].type).get_shape()[dim]
         return size if size != UNBOUNDED else Promise(self, partial(self.code.dim, buffer, dim))
 
     def held(self, operand: int, *indices: int) -> Number:

@@ -217,8 +217,8 @@ class CheckSizing(Sizing):
     """The numbers that `op` takes, and what it requires of those that data decide."""
 
     def __init__(self, op: HloOp, sizes: Sizes) -> None:
-        super().__init__(op)
-        self.sizes = sizes
+        super().__init__(op.operands)
+        self.op, self.sizes = op, sizes
         self._lists = dict[SSAValue, list[HostNumber]]()
         self._found = list[Check]()
 

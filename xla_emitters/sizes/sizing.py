@@ -97,8 +97,8 @@ class SizeSizing(Sizing):
     """The sizes of the operands `leaves` of `op`, known to `walk`."""
 
     def __init__(self, op: HloOp, leaves: Sequence[Leaf], walk: Known) -> None:
-        super().__init__(op)
-        self.leaves, self.walk = leaves, walk
+        super().__init__(op.operands)
+        self.op, self.leaves, self.walk = op, leaves, walk
 
     def shapes(self) -> list[list[Entry]] | None:
         """The shape of each array of the op's result; None: its type says it."""

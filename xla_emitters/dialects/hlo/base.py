@@ -227,7 +227,7 @@ class HloOp(QuickOp):
 
     def inferred_shapes(self) -> list[list[int]]:
         """The sizes of each array of the result from the operands' types; UNBOUNDED: not known. raises RuleBroken by the rule"""
-        found = self.shapes(TypeSizing(self))
+        found = self.shapes(TypeSizing(self.operands))
         if found is None:
             raise self.unsupported("no sizes of the result")
         return [spelled(shape) for shape in found]
@@ -243,6 +243,13 @@ class HloOp(QuickOp):
     def number_operands(self) -> Sequence[int]:
         """The numbers of the operands in `NUMBERS`."""
         return range(len(self.operands))[self.NUMBERS]
+
+    IN_STABLEHLO: ClassVar[bool] = False
+    """Whether StableHLO has the op under the same name, with the same operands and no attributes: its text then needs no row."""
+
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        """The least and the greatest integer to draw for an operand in `NUMBERS`, so that the op has a value; None for other operands."""
+        return None
 
     MOVED: ClassVar[slice] = slice(0, 0)
     """Of an op that only moves elements: the operands of whose elements the result is made. The others say which, and where."""

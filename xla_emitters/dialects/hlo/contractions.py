@@ -74,11 +74,11 @@ class DotDimensions:
             details=(f"lhs is {lhs}, rhs {rhs}",),
         )
 
-    def shape(self, s: Sizing, skip: Sequence[int] = ()) -> list[Number]:
+    def shape(self, op: HloOp, s: Sizing, skip: Sequence[int] = ()) -> list[Number]:
         """Batch dimensions, then free ones of lhs, then of rhs but for `skip`."""
         lhs, rhs = s.axes(self.lhs), s.axes(self.rhs)
         for a, b in ((a, b) for pair in self._pairs for a, b in zip(*pair, strict=True)):
-            lhs[a] = s.same(lhs[a], rhs[b], lambda: self._differ(s.op))
+            lhs[a] = s.same(lhs[a], rhs[b], lambda: self._differ(op))
         left = self.lhs_batch + self.lhs_contracting
         right = (*self.rhs_batch, *self.rhs_contracting, *skip)
         return [
@@ -255,7 +255,7 @@ class DotOp(ContractingOp):
         self.expect_dims(self.inferred_dims(), "its operands give")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
-        return [self.pairing.shape(s)]
+        return [self.pairing.shape(self, s)]
 
     def summed(self, *factors: Array) -> Array:
         """A row of lhs times a column of rhs at once, term by term, in the order of the maps."""

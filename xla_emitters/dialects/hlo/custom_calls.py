@@ -155,7 +155,7 @@ def _gemm(op: RuleOp) -> Config:
     dimensions = DotDimensions(lhs_batch, rhs_batch, lhs_contracting, rhs_contracting)
     try:
         dimensions.verify(op)
-        dims = spelled(dimensions.shape(TypeSizing(op)))
+        dims = spelled(dimensions.shape(op, TypeSizing(op.operands)))
     except VerifyException as error:
         raise broken(op, "does not fit the operands", str(error)) from None
     for number, name in enumerate(outputs):

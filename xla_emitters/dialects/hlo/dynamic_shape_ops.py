@@ -74,6 +74,8 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
 
 S32 = dtype("s32")
+LARGEST_DRAWN = 64
+"""The largest size that is drawn for an array."""
 
 
 class SizeOp(HloOp):
@@ -98,6 +100,15 @@ class SizeOp(HloOp):
                 operand=operand,
                 details=(f"operand {operand} is {type_text(ir_type)}",),
             )
+
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        """The operand holds sizes."""
+        return (0, LARGEST_DRAWN) if operand in self.number_operands else None
+
+    @property
+    def smallest_drawn(self) -> int:
+        """The smallest known size of operand 0, of which numbers select a part."""
+        return min((size for size in dims_of(self.operands[0]) if size >= 0), default=LARGEST_DRAWN)
 
     def expect_shape_operand(self, operand: int) -> None:
         self.expect_numbers(operand, len(dims_of(self.result)), "the sizes")
@@ -197,6 +208,9 @@ class SetDimensionSizeOp(SizeOp):
         limits = [bound if size == UNBOUNDED else UNBOUNDED for size, bound in zip(sizes, bounds, strict=True)]
         self.expect_type(array_type(operand.element_type, sizes, bounds=limits), "operands and attributes give")
 
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        return (0, max(0, dims_of(self.operands[0])[integers(self.dimensions)[0]])) if operand == 1 else None
+
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         found, (dimension,), number = s.axes(0), integers(self.dimensions), s.held(1)
         whole = found[dimension]
@@ -216,6 +230,7 @@ class DynamicReshapeOp(SizeOp):
     """The same elements in row-major order, in the shape that the operands after the first hold: one list, or a scalar per dimension."""
 
     name = "hlo.dynamic_reshape"
+    IN_STABLEHLO: ClassVar = True
     OPERANDS: ClassVar = at_least(1)
     MOVED: ClassVar = slice(0, 1)
     NUMBERS: ClassVar = slice(1, None)
@@ -348,6 +363,7 @@ class DynamicPadOp(SizeOp):
     """As `pad`, with the numbers before, after and between the elements in operands 2, 3 and 4."""
 
     name = "hlo.dynamic_pad"
+    IN_STABLEHLO: ClassVar = True
     OPERANDS: ClassVar = range(5, 6)
     MOVED: ClassVar = slice(0, 2)
     NUMBERS: ClassVar = slice(2, 5)
@@ -367,6 +383,9 @@ class DynamicPadOp(SizeOp):
             self.expect_numbers(i, rank, "the paddings")
         if len(dims_of(self.result)) != rank:
             raise RuleBroken("'dynamic-pad' keeps the rank", operand=0)
+
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        return (0, 8) if operand in self.number_operands else None
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         found = list[Number]()
@@ -388,6 +407,7 @@ class RealDynamicSliceOp(SizeOp):
     """As `slice`, with the starts, limits and strides in operands 1, 2 and 3."""
 
     name = "hlo.real_dynamic_slice"
+    IN_STABLEHLO: ClassVar = True
     OPERANDS: ClassVar = range(4, 5)
     MOVED: ClassVar = slice(0, 1)
     NUMBERS: ClassVar = slice(1, 4)
@@ -400,6 +420,10 @@ class RealDynamicSliceOp(SizeOp):
             self.expect_numbers(i, rank, "the ranges")
         if len(dims_of(self.result)) != rank:
             raise RuleBroken("'real-dynamic-slice' keeps the rank", operand=0)
+
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        smallest = self.smallest_drawn
+        return {1: (0, smallest // 2), 2: (smallest // 2, smallest), 3: (1, 3)}.get(operand)
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         found = list[Number]()
@@ -438,11 +462,12 @@ class DynamicGatherOp(SizeOp):
         self.expect_element()
         self.expect_numbers(2, len(dims_of(self.operands[0])), "the sizes of a slice")
 
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        return (min(1, self.smallest_drawn), self.smallest_drawn) if operand == 2 else None
+
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         sizes = [s.held(2, axis) for axis in range(len(dims_of(self.operands[0])))]
-        return [
-            gathered(s, self.properties, sizes, lambda: RuleBroken("no such slice fits inside the operand", operand=0))
-        ]
+        return [gathered(self, s, sizes, lambda: RuleBroken("no such slice fits inside the operand", operand=0))]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         self.sizes_from(operands)
@@ -482,6 +507,9 @@ class DynamicConvOp(SizeOp):
     def labels(self) -> list[str]:
         """As those of `ConvolutionOp`."""
         return labels_of(self.dim_labels)
+
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        return (0, 3) if operand == 2 else None
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         for axis in range(len(self.labels[0]) - 2):
@@ -548,6 +576,10 @@ class DynamicReduceWindowOp(CallingOp):
                     details=(f"operand {i} is {type_text(ir_type)}",),
                 )
 
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        padding = len(self.operands) - 1
+        return None if operand not in self.number_operands else (0, 2) if operand == padding else (1, 2)
+
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         first, found = 2 * self.count, list[Number]()
         for axis, elements in enumerate(same_axes(s, range(self.count), self._differs)):
@@ -593,6 +625,9 @@ class DynamicTopKOp(SizeOp):
         operand = as_array(self.operands[0].type).element_type
         wanted = [array_type(element, self.inferred_dims()) for element in (operand, S32.ir_type)]
         self.expect_type(tuple_type(wanted), "the largest values and their places have")
+
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        return (0, max(0, dims_of(self.operands[0])[-1])) if operand == 1 else None
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         return routines.top_k_shapes(s, s.held(1), lambda: RuleBroken("too few elements", operand=0))

@@ -73,6 +73,7 @@ from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.mlir.math import CountLeadingZerosOp, CtPopOp
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
+from xla_emitters.errors import UsageError
 from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
@@ -151,14 +152,24 @@ def _function(
     codes       code of kinds other than floats and complex numbers, or of a function without an op
     float_code  makes the code of a float from the class of the function's op
     """
-    row = BY_OPCODE[opcode]
+    if (row := BY_OPCODE.get(opcode)) is None:
+        raise UsageError(
+            f"HLO op '{opcode}' has a row in ROWS of dialects/hlo/elementwise.py, but no real function has this opcode",
+            stage="hlo",
+            help=f'add RealFunction("{opcode}", ...) to FUNCTIONS of xla_emitters/functions.py',
+        )
     found = dict(codes or {})
     if row.op:
         found[FLOAT] = float_code(op_named(row.op))
     if row.complex_op:
         found[COMPLEX] = op(op_named(row.complex_op))
     if means is None:
-        assert row.numpy, f"{opcode}: NumPy has no such function"
+        if not row.numpy:
+            raise UsageError(
+                f"NumPy has no function for HLO op '{opcode}', and its row in ROWS of dialects/hlo/elementwise.py has no formula",
+                stage="hlo",
+                help=f'_function("{opcode}", formula), with the formula in dialects/hlo/elementwise_meaning.py',
+            )
         means = numpy(getattr(np, row.numpy))
     kinds = {FLOAT, *found, *([COMPLEX] if row.takes_complex else [])}
     takes = tuple(kind for kind in NUMBERS if kind in kinds)

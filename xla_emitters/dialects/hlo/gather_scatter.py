@@ -17,14 +17,14 @@ Source: docs/reference/1 3.2, 5.5, 6.8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
@@ -132,21 +132,22 @@ def _unpaired(
 
 
 def same_batches(
-    s: Sizing, indices: int, of_array: tuple[int, ...], of_indices: tuple[int, ...], names: tuple[str, str]
+    op: HloOp, s: Sizing, indices: int, of_array: tuple[int, ...], of_indices: tuple[int, ...], names: tuple[str, str]
 ) -> None:
     """The batching dimensions of operand 0 and of the indices are of the same sizes; arguments as for `verify_batching`."""
     for dim, other in zip(of_array, of_indices, strict=True):
-        s.same(s.axis(0, dim), s.axis(indices, other), lambda: _unpaired(s.op, indices, (of_array, of_indices), names))
+        s.same(s.axis(0, dim), s.axis(indices, other), lambda: _unpaired(op, indices, (of_array, of_indices), names))
 
 
 GATHER_BATCHES = ("operand_batching_dims", "start_indices_batching_dims")
 
 
-def gathered(s: Sizing, properties: Mapping[str, Attribute], slice_sizes: Shape, outside: Broken) -> Shape:
+def gathered(op: HloOp, s: Sizing, slice_sizes: Shape, outside: Broken) -> Shape:
     """The sizes of a gather's result: those of a slice at offset_dims, those of the indices at the others, in order."""
     fits_inside(s, slice_sizes, s.axes(0), outside)
+    properties = op.properties
     batching, of_indices = (integers(properties.get(name)) for name in GATHER_BATCHES)
-    same_batches(s, 1, batching, of_indices, GATHER_BATCHES)
+    same_batches(op, s, 1, batching, of_indices, GATHER_BATCHES)
     dropped = {*integers(properties["collapsed_slice_dims"]), *batching}
     along, offsets = integer(properties["index_vector_dim"]), integers(properties["offset_dims"])
     window = [size for dim, size in enumerate(slice_sizes) if dim not in dropped]
@@ -226,7 +227,7 @@ class GatherOp(HloOp):
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
-        return [gathered(s, self.properties, integers(self.slice_sizes), self._outside)]
+        return [gathered(self, s, integers(self.slice_sizes), self._outside)]
 
     @property
     def mapped(self) -> list[int]:
@@ -417,7 +418,7 @@ class ScatterOp(CallingOp):
         count = len(self.operands) // 2
         found = same_axes(s, range(count), self._arrays_differ)
         batching, of_indices = integers(self.input_batching_dims), integers(self.scatter_indices_batching_dims)
-        same_batches(s, count, batching, of_indices, SCATTER_BATCHES)
+        same_batches(self, s, count, batching, of_indices, SCATTER_BATCHES)
         dropped = {*integers(self.inserted_window_dims), *batching}
         limits = [size for dim, size in enumerate(found) if dim not in dropped]
         along, windows = self.index_vector_dim.value.data, integers(self.update_window_dims)

@@ -311,7 +311,7 @@ def _scaled_dot(op: RuleOp) -> Attribute:
 
 
 def _scaled_dot_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
-    return [_dot_dimensions(op).shape(s)]
+    return [_dot_dimensions(op).shape(op, s)]
 
 
 def _ragged_dot(op: RuleOp) -> Attribute:
@@ -332,7 +332,7 @@ def _ragged_dot(op: RuleOp) -> Attribute:
 def _ragged_dot_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
     """As a dot, without the groups of rhs; with a dimension for the groups first, if they are of what is summed."""
     dimensions = _dot_dimensions(op)
-    found = dimensions.shape(s, skip=op.numbers("rhs_group_dims"))
+    found = dimensions.shape(op, s, skip=op.numbers("rhs_group_dims"))
     is_summed = op.numbers("lhs_ragged_dims")[0] in dimensions.lhs_contracting
     return [[s.axes(2)[-1], *found] if is_summed else found]
 

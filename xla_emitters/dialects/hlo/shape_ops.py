@@ -642,6 +642,7 @@ class DynamicUpdateSliceOp(DynamicOp):
     """The operand with a window, from the start indices on, taken from the update."""
 
     name = "hlo.dynamic_update_slice"
+    IN_STABLEHLO: ClassVar = True
     OPERANDS: ClassVar = at_least(2)
     MOVED: ClassVar = slice(0, 2)
     STARTS: ClassVar = 2

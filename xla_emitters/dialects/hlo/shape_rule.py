@@ -22,12 +22,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of
-
-if TYPE_CHECKING:
-    from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
 
 
 class Number(Protocol):
@@ -71,7 +71,7 @@ Shape: TypeAlias = Sequence[Number]
 Condition: TypeAlias = tuple[Number, Number]
 """(a, b): a <= b."""
 
-Broken: TypeAlias = "Callable[[], RuleBroken]"
+Broken: TypeAlias = Callable[[], VerifyException]
 """Makes the verifier's message for a requirement that does not hold."""
 
 
@@ -113,10 +113,10 @@ INTS = Ints()
 
 
 class Sizing(Arithmetic):
-    """What a rule asks about the operands of `op`, and what it states about them."""
+    """What a rule asks about an op's operands, and what it states about them."""
 
-    def __init__(self, op: HloOp) -> None:
-        self.op = op
+    def __init__(self, operands: Sequence[SSAValue]) -> None:
+        self.operands = operands
 
     @abstractmethod
     def axis(self, operand: int, dim: int) -> Number:
@@ -128,7 +128,7 @@ class Sizing(Arithmetic):
 
     def axes(self, operand: int) -> list[Number]:
         """All sizes of an operand."""
-        return [self.axis(operand, dim) for dim in range(len(dims_of(self.op.operands[operand])))]
+        return [self.axis(operand, dim) for dim in range(len(dims_of(self.operands[operand])))]
 
     # ------------------------------------------------------------------------------------------ what the op requires
 
@@ -193,7 +193,7 @@ def spelled(shape: Shape) -> list[int]:
     return [size if isinstance(size, int) else UNBOUNDED for size in shape]
 
 
-def same_axes(s: Sizing, operands: Sequence[int], differs: Callable[[int], RuleBroken]) -> list[Number]:
+def same_axes(s: Sizing, operands: Sequence[int], differs: Callable[[int], VerifyException]) -> list[Number]:
     """The sizes that operands of one rank must have in common; `differs` makes the message for one of them."""
     found = s.axes(operands[0])
     for i in operands[1:]:
@@ -239,11 +239,11 @@ class TypeSizing(Ints, Sizing):
     """The sizes in the operands' types. A requirement that known sizes break is a RuleBroken."""
 
     def axis(self, operand: int, dim: int) -> Number:
-        size = dims_of(self.op.operands[operand])[dim]
+        size = dims_of(self.operands[operand])[dim]
         return UNKNOWN if size == UNBOUNDED else size
 
     def axes(self, operand: int) -> list[Number]:
-        return said(dims_of(self.op.operands[operand]))
+        return said(dims_of(self.operands[operand]))
 
     def held(self, operand: int, *indices: int) -> Number:
         return UNKNOWN

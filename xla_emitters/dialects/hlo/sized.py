@@ -25,8 +25,8 @@ class ValueSizing(TypeSizing):
     """The sizes of arrays, and the elements that they hold. A requirement that does not hold is a DataError."""
 
     def __init__(self, op: HloOp, arrays: Sequence[Any]) -> None:
-        super().__init__(op)
-        self.arrays = arrays
+        super().__init__(op.operands)
+        self.op, self.arrays = op, arrays
 
     def axis(self, operand: int, dim: int) -> Number:
         return int(self.arrays[operand].shape[dim])

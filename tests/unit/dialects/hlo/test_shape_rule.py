@@ -18,17 +18,19 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     UnknownLoc,
+    f32,
     i1,
     i64,
 )
 from xdsl.ir import Attribute, Block, SSAValue
 
 from xla_emitters.buffers.index_code import IndexCode
-from xla_emitters.buffers.result_sizes import result_sizes
+from xla_emitters.buffers.result_sizes import CodeSizing, result_sizes
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, integer_array
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.shape_rule import INTS, UNKNOWN
 from xla_emitters.dialects.hlo.sized import ValueSizing
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, leaf_types, tuple_type
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
@@ -682,3 +684,46 @@ def test_numbers_that_an_op_forbids_are_refused_with_its_words() -> None:
         DataError, match=r"the padding -4 before, 0 after and 0 between .* axis 0, of size 3, leaves no"
     ):
         op.shapes(ValueSizing(op, case.arrays))
+
+
+FORMULAS: Sequence[Callable[[Any, Any, Any], Any]] = (
+    lambda s, a, b: a + 2,
+    lambda s, a, b: 2 + a,
+    lambda s, a, b: a + b,
+    lambda s, a, b: a - 2,
+    lambda s, a, b: 2 - a,
+    lambda s, a, b: a - b,
+    lambda s, a, b: 3 * a * b * 2,
+    lambda s, a, b: (a - b) // 2,
+    lambda s, a, b: s.maximum(a, b),
+    lambda s, a, b: s.minimum(3, a - b),
+    lambda s, a, b: s.product([a, b, a, 2]),
+    lambda s, a, b: s.ceildiv(a + b, 3),
+)
+
+
+@pytest.mark.parametrize("number", range(len(FORMULAS)))
+def test_every_kind_computes_as_ints_do(number: int) -> None:
+    formula = FORMULAS[number]
+    for a, b in ((0, 0), (1, 5), (5, 1), (7, 7)):
+        x = ("f32", (a, b))
+        op = Case("copy", [x], [x[1]]).op(is_open=True)
+        wanted = formula(INTS, a, b)
+        walk = Walk(Axes(Facts.of_symbols(["a", "b"], 0, "a size")))
+        leaf = walk.made(op.operands[0].type, [[Size.symbol("a"), Size.symbol("b")]], "here")
+        assert isinstance(leaf, Leaf)
+        sizing = SizeSizing(op, [leaf], walk)
+        size = sizing.size_of(formula(sizing, *sizing.axes(0)))
+        assert size is not None
+        assert size.evaluate({"a": a, "b": b}) == wanted
+        block = Block(arg_types=[memref.MemRefType(f32, [UNBOUNDED, UNBOUNDED])])
+        code = CodeSizing(op, block.args, IndexCode(Builder(InsertPoint.at_end(block)), UnknownLoc()))
+        kept = code.kept(formula(code, *code.axes(0)))
+        assert isinstance(kept, SSAValue)
+        assert executed(kept, {block.args[0]: np.zeros(x[1])}) == wanted
+
+
+def test_what_is_computed_from_an_unknown_size_is_unknown() -> None:
+    for formula in FORMULAS:
+        assert formula(INTS, UNKNOWN, 3) is UNKNOWN
+        assert formula(INTS, 3, UNKNOWN) is UNKNOWN or formula(INTS, 3, 5) == formula(INTS, 3, 4)
