@@ -84,6 +84,8 @@ class HostNumber:
 
     def __floordiv__(self, other: Number) -> HostNumber:
         """HLO's division rounds toward zero: a // b is max(a, 0) / b - max(b - 1 - a, 0) / b."""
+        if other == 1:
+            return self
 
         def made(code: ShapeCode) -> Coded:
             a, b = self.made(code), host(other).made(code)

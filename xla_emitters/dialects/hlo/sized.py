@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute, Block
 
 from xla_emitters.dialects.hlo.base import HloOp, fault
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.shape_rule import Broken, Condition, Number, Sizing, TypeSizing, as_int, spelled
 from xla_emitters.dialects.hlo.types import array_type, as_array, has_dynamic_dims, tuple_type, tuple_types
 
@@ -55,8 +56,9 @@ class ValueSizing(TypeSizing):
         return a
 
     def same_product(self, a: Sequence[Number], b: Sequence[Number], broken: Broken) -> None:
-        if as_int(self.product(a)) != as_int(self.product(b)):
-            raise fault(self.op, f"{a} has {self.product(a)} elements, {b} {self.product(b)}")
+        left, right = self.product(a), self.product(b)
+        if isinstance(left, int) and isinstance(right, int) and left != right:
+            raise fault(self.op, f"{a} has {left} elements, {b} {right}")
 
     def fits(self, window: Number, size: Number, broken: Broken, said: str) -> None:
         Sizing.fits(self, window, size, broken, said)
@@ -68,10 +70,17 @@ class ValueSizing(TypeSizing):
 
 
 def at_sizes(op: HloOp, operands: Sequence[Any]) -> HloOp:
-    """`op` itself, or a copy at the sizes of these arrays if its types have unknown ones and its value depends on them."""
-    if not op.DEPENDS_ON_SIZES or not any(has_dynamic_dims(value.type) for value in (*op.operands, op.result)):
+    """`op` itself, or a copy at the sizes of these arrays if its types have unknown ones and its value depends on them.
+
+    raises DataError if the shape rule of an op with unknown sizes does not take these arrays
+    """
+    if not any(has_dynamic_dims(value.type) for value in (*op.operands, op.result)):
         return op
-    return with_operands(op, operands, type(op), op.properties)
+    if op.DEPENDS_ON_SIZES:
+        return with_operands(op, operands, type(op), op.properties)
+    if not isinstance(op, ElementwiseOp) and not op.number_operands:  # these check by themselves
+        op.shapes(ValueSizing(op, operands))
+    return op
 
 
 def with_operands(
