@@ -40,7 +40,8 @@ from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.called import MapOp, has_scalar_code, needed_by
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.constant import IotaOp, is_dense, undense
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp, DynamicReduceWindowOp, SetDimensionSizeOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicReduceWindowOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp, SetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, CopyOp, is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp

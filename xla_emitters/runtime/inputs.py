@@ -27,8 +27,8 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
 )
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicOp
 from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.program import ArraySpec

@@ -29,20 +29,15 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import (
-    DynamicConvOp,
-    GetDimensionSizeOp,
-)
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.library_calls import is_collective, is_library_call
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp, ReducingOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.shape_ops import (
-    BitcastOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-)
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError

@@ -259,6 +259,9 @@ class HloOp(QuickOp):
         """The numbers of the operands in `MOVED`."""
         return range(len(self.operands))[self.MOVED]
 
+    READS_ONCE: ClassVar[bool] = False
+    """Whether it reads each element of its operands at most once, at places that are known."""
+
     DEPENDS_ON_SIZES: ClassVar[bool] = False
     """Whether `evaluate` reads sizes from the types, not from the operands: then the op has a shape rule (see `sized`)."""
 

@@ -453,6 +453,7 @@ class CopyOp(ElementwiseOp):
     """The same array, perhaps in another layout; or the same tuple of them."""
 
     name = "hlo.copy"
+    READS_ONCE: ClassVar = True
     ROW: ClassVar[ElementwiseRow] = _row("copy", X, EVERY)
     OPERANDS: ClassVar[range | None] = range(1, 2)
 

@@ -140,6 +140,7 @@ class ReduceOp(ReducingOp):
     """Combines all elements along some dimensions."""
 
     name = "hlo.reduce"
+    READS_ONCE: ClassVar = True
     dimensions = prop_def(DenseArrayBase)
 
     def verify_attributes(self, rank: int) -> None:
