@@ -11,6 +11,7 @@ Source: docs/reference/1 3.2, 5.5, 6.8.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any, ClassVar
 
@@ -111,8 +112,8 @@ class BroadcastOp(MoveOp):
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         found = said(dims_of(self.result))
-        for axis, dim in enumerate(integers(self.dimensions)):
-            found[dim] = s.axis(0, axis)
+        for size, dim in zip(s.axes(0), integers(self.dimensions), strict=True):
+            found[dim] = size
         return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
@@ -260,7 +261,8 @@ class TransposeOp(MoveOp):
         self.expect_dims(self.inferred_dims(), "its operand, transposed, has")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
-        return [[s.axis(0, dim) for dim in integers(self.dimensions)]]
+        sizes = s.axes(0)
+        return [[sizes[dim] for dim in integers(self.dimensions)]]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return np.asarray(operands[0].transpose(integers(self.dimensions)), order="C")
@@ -299,9 +301,9 @@ class SliceOp(MoveOp):
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         found = list[Number]()
-        for dim, (start, limit, stride) in enumerate(rows(self.ranges)):
+        for dim, (size, (start, limit, stride)) in enumerate(zip(s.axes(0), rows(self.ranges), strict=True)):
             said = f"the range [{start}:{{1}}] is not inside axis {dim} of the operand, whose size is {{0}}"
-            s.fits(limit, s.axis(0, dim), lambda dim=dim: self._outside(dim), said)
+            s.fits(limit, size, partial(self._outside, dim), said)
             found.append(s.ceildiv(limit - start, stride))
         return [found]
 
@@ -471,7 +473,7 @@ class PadOp(HloOp):
         self.expect_type(array_type(operand.element_type, self.inferred_dims()), "its padding gives")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
-        return [[padded(s, s.axis(0, dim), *edges) for dim, edges in enumerate(rows(self.edges))]]
+        return [[padded(s, size, *edges) for size, edges in zip(s.axes(0), rows(self.edges), strict=True)]]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return self.filled(operands[0], operands[1], dims_of(self.result), rows(self.edges))
