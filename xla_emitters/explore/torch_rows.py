@@ -1,0 +1,242 @@
+"""What an ATen op is in JAX, row by row: torchax's table, some rows of our own, and PyTorch's integers of sizes.
+
+    rows.of(torch.ops.aten.linear.default)      torchax's function of JAX's arrays
+    rows.of(torch.ops.aten.lstm.input)          ours: a loop over the steps, of which there may be any number
+
+torchax is a backend of PyTorch that computes with JAX; what is used is its table alone (`torchax.ops.jaten`). The package itself is not
+imported: that renames a device of PyTorch, turns off a fast path of its attention and changes JAX's options, for everybody in the process,
+and with PyTorch 2.13 it fails, because a list of ops in it has names that PyTorch dropped. The modules with the table are loaded under a
+package of the same name that is empty, and forgotten by `sys.modules` again: a later `import torchax` is not affected.
+Rows of our own replace torchax's where those need known sizes, or where one op says more than its decomposition.
+Source: torchax 0.0.13, torchax/ops (ops_registry, jaten, mappings).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from xla_emitters.errors import ToolError
+from xla_emitters.extras import install_command
+
+Row = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows for the ops of one PyTorch.
+
+    own   op, or integer function of Python -> its row; before torchax's
+    table, mappings  torchax's: `ops_registry.all_aten_ops`, and the module of types
+    """
+
+    torch: ModuleType
+    jax: ModuleType
+    own: Mapping[Any, Row]
+    table: Mapping[Any, Any]
+    mappings: ModuleType
+
+    def of(self, target: Any) -> Row | None:
+        """The function of JAX's arrays for an op; None where there is none, or where it would need a state: random numbers."""
+        packet = getattr(target, "overloadpacket", target)
+        if (own := self.own.get(target) or self.own.get(packet)) is not None:
+            return own
+        found = self.table.get(target) or self.table.get(packet)
+        return found.func if found is not None and found.is_jax_function and not found.needs_env else None
+
+    def dtype(self, element: Any) -> Any:
+        """NumPy's type for PyTorch's."""
+        return self.mappings.t2j_dtype(element)
+
+    def with_scalars(self, node: Any, arguments: Any, keywords: Any, element: Any) -> tuple[Any, Any]:
+        """The arguments of a row with numbers that were made of sizes in the type that they are computed with, that of the result.
+
+        PyTorch computes such a number in float64 and then with the tensor in the tensor's type. As an array of float64 JAX would have it
+        make everything float64.
+        """
+        if not (element.is_floating_point or element.is_complex):
+            return arguments, keywords
+        made = [value for value in node.all_input_nodes if isinstance(value.meta.get("val"), self.torch.SymFloat)]
+        if not made:
+            return arguments, keywords
+        wanted = self.dtype(element)
+
+        def typed(value: Any) -> Any:
+            is_scalar = isinstance(value, self.jax.Array) and value.ndim == 0 and value.dtype == "float64"
+            return value.astype(wanted) if is_scalar else value
+
+        return self.torch.fx.node.map_aggregate((arguments, keywords), typed)
+
+
+def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
+    """raises ToolError where torchax is not installed"""
+    with _table_alone():
+        import_module("torchax.ops.jaten")
+        registry, mappings = import_module("torchax.ops.ops_registry"), import_module("torchax.ops.mappings")
+    own = {**_of_sizes(torch, jax), **_of_assertions(torch), **_of_networks(torch, jax)}
+    return Rows(torch, jax, own, registry.all_aten_ops, mappings)
+
+
+@contextmanager
+def _table_alone() -> Generator[None]:
+    """Inside it `torchax` is a package of the files that torchax has, whose own first module has not run; afterwards all is as before."""
+    found = find_spec("torchax")
+    if found is None or not found.submodule_search_locations:
+        raise ToolError("torchax is not installed", stage="torch", help=install_command(extras="torch"))
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "torchax"}
+    package = ModuleType("torchax")
+    package.__path__ = list(found.submodule_search_locations)
+    # Its policy for mixed precision is of names that PyTorch dropped, and the table does not need it.
+    sys.modules |= {"torchax": package, "torchax.amp": ModuleType("torchax.amp")}
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchax"]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+# ------------------------------------------------------------------------------------------------------------------ sizes
+
+
+def _of_sizes(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
+    """Integers that are made of sizes: JAX's sizes, which know Python's arithmetic on integers."""
+    jnp, aten = jax.numpy, torch.ops.aten
+
+    def real(value: Any) -> Any:
+        return float(value) if isinstance(value, int | float) else jnp.asarray(value).astype("float64")
+
+    def divided(x: Any, y: Any) -> Any:
+        return real(x) / real(y)
+
+    same = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, operator.getitem)
+    compared = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+    return {
+        **{function: function for function in same},
+        **{function: _undecided(function) for function in compared},
+        operator.pow: lambda x, y: math.prod([x] * y) if isinstance(y, int) and y >= 0 else real(x) ** real(y),
+        operator.truediv: divided,
+        torch.sym_float: real,
+        torch.sym_int: lambda x: x if not hasattr(x, "astype") else x.astype("int64"),
+        torch.sym_max: jax.core.max_dim if hasattr(jax.core, "max_dim") else max,
+        torch.sym_min: jax.core.min_dim if hasattr(jax.core, "min_dim") else min,
+        torch.sym_not: lambda x: None if x is None else not x,
+        aten.sym_size: lambda x, axis: x.shape[axis],
+        aten.sym_numel: lambda x: math.prod(x.shape),
+    }
+
+
+def _undecided(function: Callable[[Any, Any], Any]) -> Row:
+    """A comparison of sizes; None where JAX cannot decide it for all of them."""
+
+    def compared(x: Any, y: Any) -> Any:
+        try:
+            return function(x, y)
+        except Exception:
+            return None
+
+    return compared
+
+
+def _of_assertions(torch: ModuleType) -> dict[Any, Row]:
+    """What was true when the module was exported: types and layouts of tensors are as they were, so their assertions are left out."""
+    aten = torch.ops.aten
+
+    def asserted(condition: Any, message: str = "") -> None:
+        if condition is False:
+            raise ValueError(f"this is never true: {message}")
+
+    return {
+        aten._assert_tensor_metadata: lambda *_, **__: None,
+        aten._assert_scalar: asserted,
+        aten.sym_constrain_range_for_size: lambda *_, **__: None,
+        aten.sym_constrain_range: lambda *_, **__: None,
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------- networks
+
+
+def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
+    jnp, lax, nn, aten = jax.numpy, jax.lax, jax.nn, torch.ops.aten
+
+    def attention(
+        q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0.0, causal: bool = False, scale: Any = None, enable_gqa: bool = False
+    ) -> Any:
+        """The decomposition computes the scores twice as large arrays as needed: it scales both factors, and masks rows afterwards."""
+        if dropout:
+            raise NotImplementedError("dropout needs random numbers: module.eval() leaves it out")
+        if enable_gqa:
+            k, v = (jnp.repeat(each, q.shape[-3] // each.shape[-3], axis=-3) for each in (k, v))
+        wide = jnp.promote_types(q.dtype, "float32")
+        scores = jnp.einsum("...sd,...td->...st", q, k, preferred_element_type=wide)
+        scores = scores * jnp.asarray(1 / math.sqrt(q.shape[-1]) if scale is None else scale, wide)
+        if causal:
+            scores = jnp.where(jnp.arange(q.shape[-2])[:, None] >= jnp.arange(k.shape[-2])[None, :], scores, -jnp.inf)
+        if mask is not None:
+            scores = jnp.where(mask, scores, -jnp.inf) if mask.dtype == "bool" else scores + mask.astype(wide)
+        weights = nn.softmax(scores, axis=-1)
+        if mask is not None:  # a row of which nothing is allowed is zero, not NaN
+            allowed = mask if mask.dtype == "bool" else scores > -jnp.inf
+            weights = jnp.where(jnp.any(allowed, axis=-1, keepdims=True), weights, 0)
+        return jnp.einsum("...st,...td->...sd", weights.astype(q.dtype), v)
+
+    def stepped(cell: Callable[..., Any], gates: int) -> Row:
+        """A recurrent network: `cell(x of one step, state, weights) -> state`, in layers and directions, each a loop over the steps."""
+
+        def network(
+            x: Any, first: Any, weights: Sequence[Any], biases: bool, layers: int, dropout: float, train: bool, both: bool, batch_first: bool
+        ) -> Any:
+            if dropout and train and layers > 1:
+                raise NotImplementedError("dropout needs random numbers: module.eval() leaves it out")
+            first = first if isinstance(first, list | tuple) else [first]
+            x = jnp.swapaxes(x, 0, 1) if batch_first else x
+            each, last = (4 if biases else 2), list[Any]()
+            has_projection = len(weights) != layers * (2 if both else 1) * each
+            if has_projection:
+                raise NotImplementedError("a recurrent network with a projection")
+            for layer in range(layers):
+                outputs = list[Any]()
+                for direction in range(2 if both else 1):
+                    number = layer * (2 if both else 1) + direction
+                    w_x, w_h, *b = weights[number * each : (number + 1) * each]
+                    b_x, b_h = b if biases else (None, None)
+                    of_x = x @ w_x.T + (0 if b_x is None else b_x)
+
+                    def step(state: Any, given: Any, w_h: Any = w_h, b_h: Any = b_h) -> Any:
+                        state = cell(given, state, state[0] @ w_h.T + (0 if b_h is None else b_h))
+                        return state, state[0]
+
+                    state, found = lax.scan(step, tuple(part[number] for part in first), of_x, reverse=bool(direction))
+                    outputs.append(found)
+                    last.append(state)
+                x = jnp.concatenate(outputs, axis=-1) if both else outputs[0]
+            return (jnp.swapaxes(x, 0, 1) if batch_first else x, *(jnp.stack(parts) for parts in zip(*last, strict=True)))
+
+        return network
+
+    def lstm(of_x: Any, state: Any, of_h: Any) -> Any:
+        i, f, g, o = jnp.split(of_x + of_h, 4, axis=-1)
+        cell = nn.sigmoid(f) * state[1] + nn.sigmoid(i) * jnp.tanh(g)
+        return nn.sigmoid(o) * jnp.tanh(cell), cell
+
+    def gru(of_x: Any, state: Any, of_h: Any) -> Any:
+        (r_x, z_x, n_x), (r_h, z_h, n_h) = (jnp.split(each, 3, axis=-1) for each in (of_x, of_h))
+        z, new = nn.sigmoid(z_x + z_h), jnp.tanh(n_x + nn.sigmoid(r_x + r_h) * n_h)
+        return (new + z * (state[0] - new),)
+
+    return {
+        aten.scaled_dot_product_attention.default: attention,
+        aten.lstm.input: stepped(lstm, 4),
+        aten.gru.input: stepped(gru, 3),
+        aten.rnn_tanh.input: stepped(lambda of_x, state, of_h: (jnp.tanh(of_x + of_h),), 1),
+        aten.rnn_relu.input: stepped(lambda of_x, state, of_h: (nn.relu(of_x + of_h),), 1),
+    }
