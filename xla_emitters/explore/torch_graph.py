@@ -201,7 +201,7 @@ class _Interpreter:
         """The value with the types that PyTorch says. raises Unsupported where a row gives another shape"""
         if isinstance(wanted, tuple | list) and isinstance(found, tuple | list):
             return [self._typed(node, *pair) for pair in zip(found, wanted, strict=False)]
-        if not isinstance(wanted, self.graph.torch.Tensor):
+        if found is None or not isinstance(wanted, self.graph.torch.Tensor):
             return found
         array = self.graph.jax.numpy.asarray(found)
         static = [(a, b) for a, b in zip(array.shape, wanted.shape, strict=False) if isinstance(b, int)]

@@ -33,6 +33,7 @@ from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError, X
 from xla_emitters.explore.jax_program import jax_module
 from xla_emitters.explore.torch_graph import STAGE, Placeholder, TorchGraph, graph_of
 from xla_emitters.explore.torch_rows import rows_of
+from xla_emitters.explore.torch_transforms import without_transforms
 from xla_emitters.extras import install_command
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.library.arguments import element_name
@@ -185,8 +186,8 @@ def from_torch(
     name = type(module).__name__ if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "exported")
     exported, dims = module, list[Sequence[Any]]()
     if not isinstance(module, torch.export.ExportedProgram):
-        exported = _exported(torch, module, name, arguments, keywords or {}, dynamic_shapes)
         dims = _dims(torch, module, arguments, keywords or {}, dynamic_shapes)
+        exported = _exported(torch, module, name, arguments, keywords or {}, dynamic_shapes, dims)
     elif arguments or keywords or dynamic_shapes is not None:
         raise UsageError("an ExportedProgram has its arguments and sizes", stage=STAGE, help="from_torch(exported)")
     graph = graph_of(torch, jax_module(), rows, exported)
@@ -215,19 +216,34 @@ def _exported(
     arguments: tuple[Any, ...],
     keywords: Mapping[str, Any],
     dynamic_shapes: Any,
+    dims: Sequence[Sequence[Any]],
 ) -> Any:
-    """The ExportedProgram. raises Unsupported in torch.export's words"""
+    """The ExportedProgram. raises Unsupported in torch.export's words
+
+    dims  for each leaf of the arguments a Dim or None for each axis
+    """
     if not isinstance(module, torch.nn.Module):
         if not callable(module):
             raise UsageError(f"from_torch takes a module or a function, not {module!r}", stage=STAGE)
         module = _as_module(torch, module)
-    try:
+
+    def exported(module: Any) -> Any:
         return torch.export.export(module, arguments, dict(keywords), dynamic_shapes=dynamic_shapes, strict=False)
+
+    try:
+        try:
+            return exported(module)
+        except Exception as error:
+            if "functorch" not in str(error):
+                raise
+            return exported(without_transforms(torch, module, arguments, keywords, dims))
     except XlaEmittersError:
         raise
     except Exception as error:
         first, *rest = [line.rstrip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        raise Unsupported(f"torch.export refuses {name}: {first}", stage=STAGE, details=tuple(rest[:_MOST_LINES])) from error
+        raise Unsupported(
+            f"torch.export refuses {name}: {first}", stage=STAGE, details=tuple(rest[:_MOST_LINES])
+        ) from error
 
 
 def _as_module(torch: ModuleType, function: Callable[..., Any]) -> Any:

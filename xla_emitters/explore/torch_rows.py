@@ -19,8 +19,10 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -50,7 +52,9 @@ class Rows:
         if (own := self.own.get(target) or self.own.get(packet)) is not None:
             return own
         found = self.table.get(target) or self.table.get(packet)
-        return found.func if found is not None and found.is_jax_function and not found.needs_env else None
+        if found is None or not found.is_jax_function or found.needs_env:
+            return None
+        return partial(_with_defaults, target, found.func) if hasattr(target, "_schema") else found.func
 
     def dtype(self, element: Any) -> Any:
         """NumPy's type for PyTorch's."""
@@ -74,6 +78,17 @@ class Rows:
             return value.astype(wanted) if is_scalar else value
 
         return self.torch.fx.node.map_aggregate((arguments, keywords), typed)
+
+
+def _with_defaults(op: Any, function: Row, *arguments: Any, **keywords: Any) -> Any:
+    """Calls torchax's function with the arguments that PyTorch leaves out as they have their default, where it needs them."""
+    named = [each for each in signature(function).parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    given = list(arguments)
+    for parameter, said in list(zip(named, op._schema.arguments, strict=False))[len(given) :]:
+        if parameter.default is not parameter.empty or parameter.name in keywords or said.kwarg_only:
+            break
+        given.append(keywords.pop(said.name) if said.name in keywords else said.default_value)
+    return function(*given, **keywords)
 
 
 def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
@@ -233,7 +248,52 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         z, new = nn.sigmoid(z_x + z_h), jnp.tanh(n_x + nn.sigmoid(r_x + r_h) * n_h)
         return (new + z * (state[0] - new),)
 
+    def steps(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **_: Any) -> Any:
+        """From `start` up to `end`: any of them may be a size. The type is what PyTorch says of the result."""
+        if all(isinstance(each, int | float) for each in (start, end, step)):
+            return jnp.arange(start, end, step)
+        return start + step * jnp.arange(-((start - end) // step))
+
+    def largest(x: Any, k: int, dim: int = -1, is_largest: bool = True, is_sorted: bool = True) -> Any:
+        """One sort of each line, of which the first `k` are taken."""
+        x = jnp.moveaxis(x, dim, -1)
+        values, places = lax.top_k(x if is_largest else -x if jnp.issubdtype(x.dtype, jnp.floating) else ~x, k)
+        values = values if is_largest else jnp.take_along_axis(x, places, axis=-1)
+        return jnp.moveaxis(values, -1, dim), jnp.moveaxis(places, -1, dim)
+
+    def bag(
+        weight: Any,
+        indices: Any,
+        offsets: Any,
+        scaled: bool = False,
+        mode: int = 0,
+        sparse: bool = False,
+        scales: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int = -1,
+    ) -> Any:
+        """Sums, means or maxima of a table's rows, of bags that begin at `offsets`; a bag of nothing gives zeros."""
+        starts = offsets[:-1] if include_last_offset else offsets
+        of = jnp.cumsum(jnp.zeros(indices.shape[0], "int64").at[starts].add(1)) - 1
+        is_taken = indices != padding_idx
+        rows = weight[indices] if scales is None else weight[indices] * scales[:, None]
+        counts = jnp.zeros(starts.shape[0], "int64").at[of].add(is_taken.astype("int64"))
+        shape = (starts.shape[0], weight.shape[1])
+        if mode == 2:
+            found = jnp.full(shape, -jnp.inf, weight.dtype).at[of].max(jnp.where(is_taken[:, None], rows, -jnp.inf))
+            found = jnp.where(counts[:, None] > 0, found, 0)
+        else:
+            found = jnp.zeros(shape, weight.dtype).at[of].add(jnp.where(is_taken[:, None], rows, 0))
+            found = found / jnp.maximum(counts, 1)[:, None].astype(weight.dtype) if mode == 1 else found
+        return found, of, counts, None  # which rows were largest is for the gradient
+
     return {
+        aten._embedding_bag.default: bag,
+        aten._embedding_bag_forward_only.default: bag,
+        aten.arange.start_step: steps,
+        aten.arange.start: steps,
+        aten.arange.default: lambda end, **_: steps(0, end),
+        aten.topk.default: largest,
         aten.scaled_dot_product_attention.default: attention,
         aten.lstm.input: stepped(lstm, 4),
         aten.gru.input: stepped(gru, 3),
