@@ -259,6 +259,7 @@ class Model:
 
 
 B, S, T, H, W = Dim("b"), Dim("s"), Dim("t"), Dim("h"), Dim("w")
+TALL, WIDE = Dim("h", min=33), Dim("w", min=33)  # a ResNet halves an image five times
 _PAIRS = ((2, 5), (3, 16), (1, 9), (7, 31))
 _PAIRS_OF_TWO = ((2, 5), (3, 16), (4, 9), (7, 31))
 
@@ -303,7 +304,7 @@ MODELS = {
     "resnet18": Model(
         ResNet18,
         lambda b, h, w: (torch.randn(b, 3, h, w),),
-        ({0: B, 2: H, 3: W},),
+        ({0: B, 2: TALL, 3: WIDE},),
         ((2, 64, 64), (1, 96, 64), (3, 33, 47), (2, 128, 80)),
         lambda b, h, w: 147 + 9 * (4 * 64 + 64 + 3 * 128 + 128 + 3 * 256 + 256 + 3 * 512) + 512 + h * w // 1024 + 200,
     ),
@@ -317,8 +318,8 @@ MODELS = {
     "lstm": Model(
         Lstm,
         lambda b, s: (torch.randn(b, s, 16),),
-        ({0: B},),
-        ((2, 12), (1, 12), (5, 12), (16, 12)),
+        ({0: B, 1: S},),
+        ((2, 12), (1, 5), (5, 31), (16, 3)),
         lambda b, s: (s + 1) * (16 + 32 + 32 + 20) + 32,
     ),
     "mixture": Model(
@@ -331,9 +332,7 @@ MODELS = {
         ((2, 6, 7), (1, 12, 5), (3, 9, 9), (2, 16, 24)),
         lambda b, h, w: (72 + 10) * max(h, w) + 32 + 40,
     ),
-    "casts": Model(
-        Casts, lambda b: (torch.randn(b, 64),), ({0: B},), ((3,), (1,), (16,), (50,)), lambda b: 64 + 10
-    ),
+    "casts": Model(Casts, lambda b: (torch.randn(b, 64),), ({0: B},), ((3,), (1,), (16,), (50,)), lambda b: 64 + 10),
     "bag": Model(Bag, lambda b, s: (_tokens(b, s, 50),), ({0: B, 1: S},), _PAIRS, lambda b, s: s + 16 + 20),
     "attention": Model(
         Attention,
@@ -350,3 +349,76 @@ MODELS = {
         lambda b: 20 + 32 + 5 + 5 + 32 + b + 60,
     ),
 }
+
+
+@dataclass(frozen=True)
+class Row:
+    """sizes -> (largest difference in units of the largest magnitude, what is allowed), of all results; seconds of one compilation"""
+
+    compile_s: float
+    kernels: int
+    found: Sequence[tuple[Sizes, float, float]]
+
+    @property
+    def is_right(self) -> bool:
+        return all(worst <= bound for _, worst, bound in self.found)
+
+
+def measured(name: str) -> Row:
+    """Compiles a model once and runs it at its four sizes."""
+    model = MODELS[name]
+    torch.manual_seed(0)
+    module = model.make().eval()
+    started = time.perf_counter()
+    program = xe.from_torch(module, *model.arguments(*model.sizes[0]), dynamic_shapes=model.dynamic, record="none")
+    seconds = time.perf_counter() - started
+    exact = module if name in SAME_TYPES else copy.deepcopy(module).double()
+    rows = list[tuple[Sizes, float, float]]()
+    for sizes in model.sizes:
+        arguments = model.arguments(*sizes)
+        found = torch.utils._pytree.tree_leaves(program(*arguments))
+        wanted = torch.utils._pytree.tree_leaves(exact(*(arguments if name in SAME_TYPES else _wide(arguments))))
+        worst = max(_difference(one, other) for one, other in zip(found, wanted, strict=True))
+        rows.append((sizes, worst, model.depth(*sizes) * (2**-9 if name in SAME_TYPES else 2**-24)))
+    return Row(seconds, len(program.kernels), rows)
+
+
+SAME_TYPES = ("casts",)
+"""Models that are compared with eager PyTorch in their own types, because rounding is what they do; their products are of bf16."""
+
+
+def _wide(arguments: Any) -> Any:
+    return torch.utils._pytree.tree_map(
+        lambda value: value.double() if isinstance(value, Tensor) and value.is_floating_point() else value, arguments
+    )
+
+
+def _difference(one: Tensor, other: Tensor) -> float:
+    assert one.shape == other.shape, (one.shape, other.shape)
+    if one.itemsize == 1 or not one.is_floating_point():  # eight bits and integers: equal
+        return 0.0 if torch.equal(one.float(), other.float()) else math.inf
+    a, b = one.double(), other.detach().double()
+    return float((a - b).abs().max() / b.abs().max().clamp(min=1e-30))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="lab.torch_models", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="*", help=f"of {', '.join(MODELS)}")
+    names = parser.parse_args().models or list(MODELS)
+    print(f"torch {torch.__version__}; differences from eager PyTorch in float64, in units of the largest magnitude")
+    print(f"{'model':<12}{'compile':>9}{'kernels':>9}   differences at four sizes (allowed)")
+    wrong = list[str]()
+    for name in names:
+        row = measured(name)
+        wrong += [] if row.is_right else [name]
+        said = "  ".join(f"{'x'.join(map(str, sizes))}: {worst:.1e} ({bound:.0e})" for sizes, worst, bound in row.found)
+        print(
+            f"{name:<12}{row.compile_s:>7.1f} s{row.kernels:>9}   {said}{'' if row.is_right else '   WRONG'}",
+            flush=True,
+        )
+    print(f"{len(names) - len(wrong)} of {len(names)} right at all sizes, one compilation each")
+    sys.exit(3 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,17 +13,22 @@ all have one; what is left is refused by its name, with the layer and the line t
 Source: PyTorch's documentation of torch.export (ExportedProgram, graph signature); JAX's of jax.export.symbolic_shape.
 """
 
+# Graphs are PyTorch's and values JAX's, neither of which has types here.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import linecache
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from inspect import getfile
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from xla_emitters.errors import Place, Unsupported, XlaEmittersError
+from xla_emitters.explore.jax_program import jax_export
 from xla_emitters.explore.torch_rows import Rows
 
 STAGE = "torch"
@@ -106,7 +111,7 @@ class TorchGraph:
                 return self._traced(arrays)
 
             function.__name__ = function_name
-            return import_module("jax.export").export(jax.jit(function), platforms=[PLATFORM])(*shapes)
+            return jax_export().export(jax.jit(function), platforms=[PLATFORM])(*shapes)
 
     def _inputs(self) -> Iterable[tuple[Any, Placeholder]]:
         nodes = [node for node in self.exported.graph.nodes if node.op == "placeholder"]
@@ -132,7 +137,7 @@ class TorchGraph:
                 constraints.append(f"{name} >= {lowest}")
             if highest.isdigit():
                 constraints.append(f"{name} <= {highest}")
-        found = import_module("jax.export").symbolic_shape(", ".join(sizes.values()), constraints=constraints)
+        found = jax_export().symbolic_shape(", ".join(sizes.values()), constraints=constraints)
         return dict(zip(sizes, found, strict=True))
 
     def _traced(self, arrays: Sequence[Any]) -> list[Any]:
@@ -183,6 +188,9 @@ class _Interpreter:
     def _called(self, node: Any) -> Any:
         graph, wanted = self.graph, node.meta.get("val")
         row = graph.rows.of(node.target)
+        if row is None and graph.rows.is_random(node.target):
+            why = f"{_op(node)} draws random numbers, which no program draws as PyTorch does"
+            raise refused(node, why, "module.eval() leaves dropout out; or make the numbers an argument")
         if row is None:
             raise refused(node, f"torchax has no row for {_op(node)}, and PyTorch no decomposition")
         arguments, keywords = self._map((node.args, node.kwargs))
@@ -206,7 +214,9 @@ class _Interpreter:
         array = self.graph.jax.numpy.asarray(found)
         static = [(a, b) for a, b in zip(array.shape, wanted.shape, strict=False) if isinstance(b, int)]
         if array.ndim != wanted.ndim or any(isinstance(a, int) and a != b for a, b in static):
-            raise refused(node, f"torchax makes {_op(node)} an array of shape {array.shape}, PyTorch {tuple(wanted.shape)}")
+            raise refused(
+                node, f"torchax makes {_op(node)} an array of shape {array.shape}, PyTorch {tuple(wanted.shape)}"
+            )
         return array.astype(self.graph.rows.dtype(wanted.dtype))
 
 
@@ -289,7 +299,7 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
 # ------------------------------------------------------------------------------------------------------------------ words
 
 
-def refused(node: Any, why: str) -> Unsupported:
+def refused(node: Any, why: str, help: str = "") -> Unsupported:
     """The error for a node, with its layer and the line of the caller's code."""
     path, kind = _layer(node)
     return Unsupported(
@@ -297,6 +307,7 @@ def refused(node: Any, why: str) -> Unsupported:
         stage=STAGE,
         place=_place(node),
         details=(f"in the layer '{path}' ({kind})" if path else f"in {kind or 'the module'} itself",),
+        help=help,
     )
 
 
@@ -322,9 +333,9 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
 
 def _place(node: Any) -> Place | None:
     """The innermost line of the caller's code that made a node: outside PyTorch where there is one."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    frames, pytorch = _FRAME.findall(node.meta.get("stack_trace") or ""), Path(getfile(type(node))).parents[1]
     for file, line in reversed(frames):
-        if "/torch/" not in file:
+        if not Path(file).is_relative_to(pytorch):
             text = linecache.getline(file, int(line)).rstrip()
             return Place(file, int(line), len(text) - len(text.lstrip()) + 1, len(text) + 1, text)
     return None

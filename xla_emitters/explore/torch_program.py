@@ -17,21 +17,22 @@ Source: PyTorch's documentation of torch.export, torch.func and torch.utils.dlpa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from importlib import import_module
+from inspect import Parameter, Signature, signature
 from types import ModuleType
 from typing import Any, Unpack, cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError, XlaEmittersError
-from xla_emitters.explore.jax_program import jax_module
-from xla_emitters.explore.torch_graph import STAGE, Placeholder, TorchGraph, graph_of
+from xla_emitters.explore.jax_program import jax_package
+from xla_emitters.explore.torch_graph import STAGE, Placeholder, graph_of
 from xla_emitters.explore.torch_rows import rows_of
 from xla_emitters.explore.torch_transforms import without_transforms
 from xla_emitters.extras import install_command
@@ -92,7 +93,9 @@ class TorchProgram(Program):
         tree, given, state = _torch().utils._pytree, list(arguments), list[Any]()
         if self.state:
             if not given or not isinstance(given[0], Mapping):
-                raise DataError(f"{self.name} takes its parameters first", stage=STAGE, help="p(module.state_dict(), ...)")
+                raise DataError(
+                    f"{self.name} takes its parameters first", stage=STAGE, help="p(module.state_dict(), ...)"
+                )
             held = cast("Mapping[str, Any]", given.pop(0))
             if missing := [name for name in self.state if name not in held]:
                 raise DataError(f"{self.name}: the state has no '{missing[0]}'", stage=STAGE)
@@ -146,7 +149,9 @@ class OnModules(OnPlatform):
         """The module's result: of tensors if an argument is one, where this runs; else as `Program.on` returns it."""
         flat = self.program.flat(inputs, keywords)
         is_on_host = self.platform == "cpu"
-        arrays = [_host_array(each) if is_on_host or not is_on_gpu(_detached(each)) else _detached(each) for each in flat]
+        arrays = [
+            _host_array(each) if is_on_host or not is_on_gpu(_detached(each)) else _detached(each) for each in flat
+        ]
         return self.program.tree(self.run(arrays), is_of_torch=any(map(_is_tensor, flat)))
 
 
@@ -182,15 +187,19 @@ def from_torch(
             f"from_torch has no option '{unknown[0]}'", stage=STAGE, help="the module's own: keywords={...}"
         )
     torch = _torch()
-    rows = rows_of(torch, jax_module())
+    rows = rows_of(torch, jax_package())
     name = type(module).__name__ if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "exported")
     exported, dims = module, list[Sequence[Any]]()
     if not isinstance(module, torch.export.ExportedProgram):
+        if not callable(module):
+            raise UsageError(f"from_torch takes a module or a function, not {module!r}", stage=STAGE)
+        if not isinstance(module, torch.nn.Module):
+            module = _as_module(torch, module, len(arguments))
         dims = _dims(torch, module, arguments, keywords or {}, dynamic_shapes)
         exported = _exported(torch, module, name, arguments, keywords or {}, dynamic_shapes, dims)
     elif arguments or keywords or dynamic_shapes is not None:
         raise UsageError("an ExportedProgram has its arguments and sizes", stage=STAGE, help="from_torch(exported)")
-    graph = graph_of(torch, jax_module(), rows, exported)
+    graph = graph_of(torch, jax_package(), rows, exported)
     lowered = graph.lowered(graph.names_of(dims), name)
     stablehlo = parse_stablehlo(lowered.mlir_module(), f"<{name}>")
     kept = [each for each in graph.placeholders if each.is_tensor]
@@ -222,10 +231,6 @@ def _exported(
 
     dims  for each leaf of the arguments a Dim or None for each axis
     """
-    if not isinstance(module, torch.nn.Module):
-        if not callable(module):
-            raise UsageError(f"from_torch takes a module or a function, not {module!r}", stage=STAGE)
-        module = _as_module(torch, module)
 
     def exported(module: Any) -> Any:
         return torch.export.export(module, arguments, dict(keywords), dynamic_shapes=dynamic_shapes, strict=False)
@@ -246,10 +251,20 @@ def _exported(
         ) from error
 
 
-def _as_module(torch: ModuleType, function: Callable[..., Any]) -> Any:
-    """A module whose forward is the function, with its signature."""
+def _as_module(torch: ModuleType, function: Callable[..., Any], count: int) -> Any:
+    """A module whose forward is the function, with its signature; for one of C, of which Python knows none, with `count` arguments."""
     made = torch.nn.Module()
-    made.forward = function
+
+    def forward(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    try:
+        signature(function)
+        made.forward = function
+    except ValueError:
+        names = [Parameter(f"x{number}", Parameter.POSITIONAL_OR_KEYWORD) for number in range(count)]
+        forward.__signature__ = Signature(names)  # pyright: ignore[reportFunctionMemberAccess]
+        made.forward = forward
     return made
 
 
@@ -259,7 +274,7 @@ def _dims(
     """For each leaf of the arguments what `dynamic_shapes` says of its axes; () for nothing."""
     found, tree = list[Sequence[Any]](), torch.utils._pytree
     by_name = isinstance(dynamic_shapes, Mapping)
-    named = import_module("torch.export.dynamic_shapes")._combine_args(module, arguments, dict(keywords))
+    named = torch.export.dynamic_shapes._combine_args(module, arguments, dict(keywords))
 
     def visit(value: Any, said: Any) -> None:
         if isinstance(value, torch.Tensor) and said:

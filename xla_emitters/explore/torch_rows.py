@@ -11,6 +11,9 @@ Rows of our own replace torchax's where those need known sizes, or where one op 
 Source: torchax 0.0.13, torchax/ops (ops_registry, jaten, mappings).
 """
 
+# The rows are functions of JAX's arrays, which have no types here.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import math
@@ -30,6 +33,8 @@ from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
 
 Row = Callable[..., Any]
+_END = 2**63 - 1
+"""The end of a slice that PyTorch writes for none."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,18 @@ class Rows:
             return None
         return partial(_with_defaults, target, found.func) if hasattr(target, "_schema") else found.func
 
+    def is_random(self, target: Any) -> bool:
+        """Whether torchax computes an op with a state of its own, of which it has one: that of random numbers."""
+        found = self.table.get(target) or self.table.get(getattr(target, "overloadpacket", target))
+        return found is not None and found.needs_env
+
     def dtype(self, element: Any) -> Any:
         """NumPy's type for PyTorch's."""
         return self.mappings.t2j_dtype(element)
+
+    def array(self, tensor: Any) -> Any:
+        """JAX's array of a tensor's elements."""
+        return self.mappings.t2j(tensor.detach())
 
     def with_scalars(self, node: Any, arguments: Any, keywords: Any, element: Any) -> tuple[Any, Any]:
         """The arguments of a row with numbers that were made of sizes in the type that they are computed with, that of the result.
@@ -96,7 +110,13 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
     with _table_alone():
         import_module("torchax.ops.jaten")
         registry, mappings = import_module("torchax.ops.ops_registry"), import_module("torchax.ops.mappings")
-    own = {**_of_sizes(torch, jax), **_of_assertions(torch), **_of_networks(torch, jax)}
+    own = {
+        **_of_sizes(torch, jax),
+        **_of_assertions(torch),
+        **_of_control(torch, jax),
+        **_of_lines(torch, jax, mappings.t2j_dtype),
+        **_of_networks(torch, jax),
+    }
     return Rows(torch, jax, own, registry.all_aten_ops, mappings)
 
 
@@ -172,8 +192,137 @@ def _of_assertions(torch: ModuleType) -> dict[Any, Row]:
     return {
         aten._assert_tensor_metadata: lambda *_, **__: None,
         aten._assert_scalar: asserted,
+        aten._assert_async: lambda *_: None,  # of data, which a program does not look at
         aten.sym_constrain_range_for_size: lambda *_, **__: None,
         aten.sym_constrain_range: lambda *_, **__: None,
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------- control
+
+
+def _of_control(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
+    """Conditions and loops; a body is a graph with `run`."""
+    lax, higher = jax.lax, torch.ops.higher_order
+
+    def scan(body: Any, first: Sequence[Any], given: Sequence[Any], more: Sequence[Any] = ()) -> list[Any]:
+        count = len(first)
+
+        def step(carried: Any, each: Any) -> Any:
+            found = body.run([*carried, *each, *more])
+            return tuple(found[:count]), tuple(found[count:])
+
+        carried, made = lax.scan(step, tuple(first), tuple(given))
+        return [*carried, *made]
+
+    def loop(condition: Any, body: Any, first: Sequence[Any], more: Sequence[Any] = ()) -> Any:
+        def goes_on(carried: Any) -> Any:
+            found = condition.run([*carried, *more])
+            return found[0] if isinstance(found, list | tuple) else found
+
+        return lax.while_loop(goes_on, lambda carried: tuple(body.run([*carried, *more])), tuple(first))
+
+    return {
+        higher.cond: lambda which, then, otherwise, given=(): lax.cond(
+            which, lambda *each: tuple(then.run(each)), lambda *each: tuple(otherwise.run(each)), *given
+        ),
+        higher.while_loop: loop,
+        higher.scan: scan,
+        higher.map_impl: lambda body, given, more: lax.map(lambda each: tuple(body.run([*each, *more])), tuple(given)),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------------ lines
+
+
+def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -> dict[Any, Row]:
+    """Arrays made of sizes, and what is computed along one axis."""
+    jnp, lax, aten = jax.numpy, jax.lax, torch.ops.aten
+
+    def steps(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **_: Any) -> Any:
+        """From `start` up to `end`: any of them may be a size. The type is what PyTorch says of the result."""
+        if all(isinstance(each, int | float) for each in (start, end, step)):
+            return jnp.arange(start, end, step)
+        return start + step * jnp.arange(-((start - end) // step))
+
+    def largest(x: Any, k: int, dim: int = -1, is_largest: bool = True, is_sorted: bool = True) -> Any:
+        """One sort of each line, of which the first `k` are taken."""
+        x = jnp.moveaxis(x, dim, -1)
+        values, places = lax.top_k(x if is_largest else -x if jnp.issubdtype(x.dtype, jnp.floating) else ~x, k)
+        values = values if is_largest else jnp.take_along_axis(x, places, axis=-1)
+        return jnp.moveaxis(values, -1, dim), jnp.moveaxis(places, -1, dim)
+
+    def so_far(best: Row) -> Row:
+        """The best of the elements so far, and the last place that has it."""
+
+        def line(x: Any, dim: int) -> Any:
+            axis = dim % max(x.ndim, 1)
+            values = best(x, axis=axis)
+            places = lax.broadcasted_iota("int64", x.shape, axis)
+            return values, lax.cummax(jnp.where((x == values) | (x != x), places, 0), axis=axis)
+
+        return line
+
+    def padded(x: Any, widths: Sequence[int], mode: str = "constant", value: Any = None) -> Any:
+        """Elements before and after each of the last axes; negative widths take some away."""
+        if mode == "constant":
+            pairs = [(0, 0, 0)] * (x.ndim - len(widths) // 2)
+            pairs += [(widths[i], widths[i + 1], 0) for i in range(len(widths) - 2, -1, -2)]
+            return lax.pad(x, jnp.asarray(value or 0, x.dtype), pairs)
+        for number in range(len(widths) // 2):
+            axis, (before, after) = x.ndim - 1 - number, widths[2 * number : 2 * number + 2]
+            size = x.shape[axis]
+            at = jnp.arange(size + before + after) - before
+            if mode == "reflect":
+                at = (size - 1) - jnp.abs((size - 1) - jnp.abs(at))
+            at = at % size if mode == "circular" else jnp.clip(at, 0, size - 1)
+            x = jnp.take(x, at, axis=axis)
+        return x
+
+    def selected(x: Any, dim: int, index: Any) -> Any:
+        """One element of an axis, counted from its end where it is negative."""
+        axis = dim % x.ndim
+        if isinstance(index, int) and isinstance(x.shape[axis], int):
+            return lax.index_in_dim(x, index, axis, keepdims=False)
+        is_last = isinstance(index, int) and index < 0
+        return lax.dynamic_index_in_dim(x, jnp.asarray(x.shape[axis] + index if is_last else index), axis, False)
+
+    def with_slice(x: Any, new: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+        axis = dim % x.ndim
+        end = None if end == _END else end
+        return x.at[(slice(None),) * axis + (slice(start, end, step),)].set(new)
+
+    def of_bits(x: Any, element: Any) -> Any:
+        """The same bits as elements of another type: of another size, in the last axis."""
+        wanted = jnp.dtype(types(element))
+        ratio = wanted.itemsize // x.dtype.itemsize
+        if ratio > 1:
+            x = x.reshape((*x.shape[:-1], x.shape[-1] // ratio, ratio))
+        found = lax.bitcast_convert_type(x, wanted)
+        return found.reshape((*found.shape[:-2], -1)) if found.ndim > x.ndim else found
+
+    def repeated(x: Any, count: Any, dim: int | None = None, **_: Any) -> Any:
+        """Each element `count` times, next to itself."""
+        x, axis = (x.reshape(-1), 0) if dim is None else (x, dim % x.ndim)
+        spread = jnp.broadcast_to(
+            jnp.expand_dims(x, axis + 1), (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
+        )
+        return spread.reshape((*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
+
+    return {
+        aten.pad.default: padded,
+        aten.select.int: selected,
+        aten.slice_scatter.default: with_slice,
+        aten.view.dtype: of_bits,
+        aten.repeat_interleave.self_int: repeated,
+        aten.arange.start_step: steps,
+        aten.arange.start: steps,
+        aten.arange.default: lambda end, **_: steps(0, end),
+        aten.topk.default: largest,
+        aten.cummax.default: so_far(lax.cummax),
+        aten.cummin.default: so_far(lax.cummin),
+        aten.logcumsumexp.default: lambda x, dim: lax.cumlogsumexp(x, axis=dim % max(x.ndim, 1)),
+        aten.broadcast_tensors.default: lambda tensors: list(jnp.broadcast_arrays(*tensors)),
     }
 
 
@@ -184,7 +333,14 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
     jnp, lax, nn, aten = jax.numpy, jax.lax, jax.nn, torch.ops.aten
 
     def attention(
-        q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0.0, causal: bool = False, scale: Any = None, enable_gqa: bool = False
+        q: Any,
+        k: Any,
+        v: Any,
+        mask: Any = None,
+        dropout: float = 0.0,
+        causal: bool = False,
+        scale: Any = None,
+        enable_gqa: bool = False,
     ) -> Any:
         """The decomposition computes the scores twice as large arrays as needed: it scales both factors, and masks rows afterwards."""
         if dropout:
@@ -208,7 +364,15 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         """A recurrent network: `cell(x of one step, state, weights) -> state`, in layers and directions, each a loop over the steps."""
 
         def network(
-            x: Any, first: Any, weights: Sequence[Any], biases: bool, layers: int, dropout: float, train: bool, both: bool, batch_first: bool
+            x: Any,
+            first: Any,
+            weights: Sequence[Any],
+            biases: bool,
+            layers: int,
+            dropout: float,
+            train: bool,
+            both: bool,
+            batch_first: bool,
         ) -> Any:
             if dropout and train and layers > 1:
                 raise NotImplementedError("dropout needs random numbers: module.eval() leaves it out")
@@ -234,7 +398,10 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
                     outputs.append(found)
                     last.append(state)
                 x = jnp.concatenate(outputs, axis=-1) if both else outputs[0]
-            return (jnp.swapaxes(x, 0, 1) if batch_first else x, *(jnp.stack(parts) for parts in zip(*last, strict=True)))
+            return (
+                jnp.swapaxes(x, 0, 1) if batch_first else x,
+                *(jnp.stack(parts) for parts in zip(*last, strict=True)),
+            )
 
         return network
 
@@ -247,19 +414,6 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         (r_x, z_x, n_x), (r_h, z_h, n_h) = (jnp.split(each, 3, axis=-1) for each in (of_x, of_h))
         z, new = nn.sigmoid(z_x + z_h), jnp.tanh(n_x + nn.sigmoid(r_x + r_h) * n_h)
         return (new + z * (state[0] - new),)
-
-    def steps(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **_: Any) -> Any:
-        """From `start` up to `end`: any of them may be a size. The type is what PyTorch says of the result."""
-        if all(isinstance(each, int | float) for each in (start, end, step)):
-            return jnp.arange(start, end, step)
-        return start + step * jnp.arange(-((start - end) // step))
-
-    def largest(x: Any, k: int, dim: int = -1, is_largest: bool = True, is_sorted: bool = True) -> Any:
-        """One sort of each line, of which the first `k` are taken."""
-        x = jnp.moveaxis(x, dim, -1)
-        values, places = lax.top_k(x if is_largest else -x if jnp.issubdtype(x.dtype, jnp.floating) else ~x, k)
-        values = values if is_largest else jnp.take_along_axis(x, places, axis=-1)
-        return jnp.moveaxis(values, -1, dim), jnp.moveaxis(places, -1, dim)
 
     def bag(
         weight: Any,
@@ -290,10 +444,6 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
     return {
         aten._embedding_bag.default: bag,
         aten._embedding_bag_forward_only.default: bag,
-        aten.arange.start_step: steps,
-        aten.arange.start: steps,
-        aten.arange.default: lambda end, **_: steps(0, end),
-        aten.topk.default: largest,
         aten.scaled_dot_product_attention.default: attention,
         aten.lstm.input: stepped(lstm, 4),
         aten.gru.input: stepped(gru, 3),

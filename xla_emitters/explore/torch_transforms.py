@@ -2,8 +2,8 @@
 
     grad(loss)(parameters)     ->     the ops of the loss, then those of its gradient
 
-torch.export does not trace through grad, vmap and jvp: it meets tensors of theirs where it wants its own. `make_fx` traces what they execute.
-It does so with the unknown sizes as symbols, each axis its own, and all other sizes as they are. What is traced is exported afterwards, where
+torch.export does not trace through grad, vmap and jvp: it meets tensors of theirs where it wants its own. `make_fx` traces what they
+execute: with the unknown sizes as symbols, each axis its own, and all other sizes as they are. What is traced is exported afterwards, where
 sizes are checked as for any module; what a condition in Python asked about them would be lost, and is refused.
 Source: PyTorch's documentation of make_fx; torch/fx/experimental/symbolic_shapes.py.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import wraps
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -32,9 +31,9 @@ def without_transforms(
     dims    for each leaf of the arguments a Dim or None for each axis
     raises  Unsupported where the module's Python asks about an unknown size
     """
-    symbolic = import_module("torch.fx.experimental.symbolic_shapes")
+    symbolic = torch.fx.experimental.symbolic_shapes
     tree, env = torch.utils._pytree, symbolic.ShapeEnv(duck_shape=False)
-    mode = import_module("torch._subclasses.fake_tensor").FakeTensorMode(shape_env=env)
+    mode = torch._subclasses.fake_tensor.FakeTensorMode(shape_env=env)
     names = dict[str, Any]()
 
     def fake(value: Any, of_axes: Sequence[Any] = ()) -> Any:
@@ -43,9 +42,7 @@ def without_transforms(
         of_axes = [*of_axes, *[None] * (value.ndim - len(of_axes))]
         kinds = symbolic.DimDynamic
         sizes = [kinds.STATIC if dim is None or isinstance(dim, int) else kinds.DYNAMIC for dim in of_axes]
-        made = mode.from_tensor(
-            value.detach(), symbolic_context=symbolic.StatelessSymbolicContext(dynamic_sizes=sizes)
-        )
+        made = mode.from_tensor(value.detach(), symbolic_context=symbolic.StatelessSymbolicContext(dynamic_sizes=sizes))
         for extent, dim in zip(made.shape, of_axes, strict=True):
             if not isinstance(extent, int):
                 names[str(extent)] = getattr(dim, "__name__", dim)
@@ -60,7 +57,7 @@ def without_transforms(
         return torch.func.functional_call(module, state, inside, by_name)
 
     with mode:
-        traced = import_module("torch.fx.experimental.proxy_tensor").make_fx(function)(state, given)
+        traced = torch.fx.experimental.proxy_tensor.make_fx(function)(state, given)
     for guard in env.guards:
         if not _is_known(guard.expr, names):
             raise Unsupported(
