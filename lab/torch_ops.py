@@ -51,7 +51,8 @@ def of(module: nn.Module) -> Callable[..., Any]:
     return module.eval()
 
 
-UNARY = """abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad erf erfc erfinv exp exp2 expm1 floor frac isfinite isinf isnan lgamma log log10
+UNARY = """abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad erf erfc erfinv exp exp2 expm1 floor frac isfinite isinf isnan
+lgamma log log10
 log1p log2 logical_not logit neg positive rad2deg reciprocal relu round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc digamma
 i0 nan_to_num"""
 BINARY = """add sub mul div atan2 maximum minimum fmax fmin fmod remainder pow hypot copysign logaddexp logaddexp2 eq ne lt le gt ge true_divide
@@ -259,6 +260,34 @@ OPS: dict[str, tuple[Callable[..., Any], Callable[[int, int], tuple[Any, ...]]]]
     "int_topk": (lambda a, b: a.topk(2, -1, largest=False)[0], integers),
     "gcd": (torch.gcd, integers),
     "cumsum_int": (lambda a, b: a.cumsum(1), integers),
+    "int_pow_large": (lambda a, b: (a + 10**6) ** 3, integers),
+    "int_pow_tensor": (lambda a, b: a**b, integers),
+    "int_neg_unsigned": (lambda a, b: -(b.to(torch.uint8)), integers),
+    "int32_sum": (lambda a, b: (a.int() * 10**8).sum(1), integers),
+    "int8_cumsum": (lambda a, b: (a.to(torch.int8)).cumsum(1), integers),
+    "int32_prod": (lambda a, b: b.int().prod(1), integers),
+    "int_mul_float": (lambda a, b: a * 0.5, integers),
+    "int_add_float": (lambda a, b: a + b.float() * 0.3, integers),
+    "int_where": (lambda a, b: torch.where(a > 0, a, 0), integers),
+    "int_sqrt": (lambda a, b: b.sqrt(), integers),
+    "int_abs_sign": (lambda a, b: a.abs() + a.sign(), integers),
+    "int_clamp": (lambda a, b: a.clamp(-3, 5), integers),
+    "bool_sum": (lambda a, b: (a > 0).sum(-1), integers),
+    "bool_arithmetic": (lambda a, b: (a > 0) + (b > 4), integers),
+    "bool_logic": (lambda a, b: (a > 0) & (b > 4) | ~(a < b) ^ (a == b), integers),
+    "bool_mean": (lambda a, b: (a > 0).float().mean(1), integers),
+    "half_sum_wide": (lambda a: (a.half() * 300).sum(1, dtype=torch.float32), x(40)),
+    "half_mean": (lambda a: (a.half() * 300).mean(-1), x(400)),
+    "bf16_softmax": (lambda a: a.bfloat16().softmax(-1), x(40)),
+    "bf16_layer_norm": (lambda a: F.layer_norm(a.bfloat16(), (40,)), x(40)),
+    "half_matmul": (lambda a: a.half() @ a.half().mT, x(40)),
+    "fmod_large": (lambda a, b: torch.fmod(a * 1e6, b), two(4)),
+    "remainder_large": (lambda a, b: torch.remainder(a * 1e6, b), two(4)),
+    "pow_scalar": (lambda a: a**3 + a**2 + a.abs() ** 2.5 + (a.abs() + 1) ** -2, x(4)),
+    "scalar_pow": (lambda a: 2.0**a, x(4)),
+    "rsub": (lambda a: 1 - a, x(4)),
+    "double": (lambda a: (a.double() * 1e-9 + 1).log(), x(4)),
+    "alpha": (lambda a, b: torch.add(a, b, alpha=2) - torch.sub(a, b, alpha=3), two(4)),
     # layers
     "conv1d": (of(nn.Conv1d(4, 6, 3, padding=1)), lambda b, s: (torch.randn(b, 4, s + 4),)),
     "conv1d_same": (of(nn.Conv1d(4, 6, 4, padding="same")), lambda b, s: (torch.randn(b, 4, s + 4),)),

@@ -114,6 +114,7 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
         **_of_sizes(torch, jax),
         **_of_assertions(torch),
         **_of_control(torch, jax),
+        **_of_numbers(torch, jax, mappings.t2j_dtype),
         **_of_lines(torch, jax, mappings.t2j_dtype),
         **_of_networks(torch, jax),
     }
@@ -229,6 +230,60 @@ def _of_control(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         higher.while_loop: loop,
         higher.scan: scan,
         higher.map_impl: lambda body, given, more: lax.map(lambda each: tuple(body.run([*each, *more])), tuple(given)),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------- numbers
+
+
+def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -> dict[Any, Row]:
+    """Arithmetic in which torchax rounds where PyTorch does not, or takes numbers for truth values."""
+    jnp, lax, aten = jax.numpy, jax.lax, torch.ops.aten
+
+    def to_sum(x: Any, element: Any) -> Any:
+        """The summands in the type of the sum."""
+        return x.astype("int64" if not jnp.issubdtype(x.dtype, jnp.inexact) else x.dtype) if element is None else x.astype(types(element))
+
+    def total(function: Row) -> Row:
+        def reduced(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+            axes = tuple(dim) if isinstance(dim, list | tuple) else dim
+            is_all = axes in (None, ()) or x.ndim == 0
+            return function(to_sum(x, dtype), axis=None if is_all else axes, keepdims=keepdim)
+
+        return reduced
+
+    def running(function: Row) -> Row:
+        return lambda x, dim, *, dtype=None: function(to_sum(x, dtype), axis=dim if x.ndim else None).reshape(x.shape)
+
+    def power(x: Any, y: Any) -> Any:
+        """Products where the exponent is a small number; of integers there is no way by floats."""
+        if isinstance(y, float) and y.is_integer() and abs(y) <= 3 and not jnp.issubdtype(x.dtype, jnp.integer):
+            y = int(y)
+        if isinstance(y, int) and hasattr(x, "dtype") and (0 <= y <= 3 or jnp.issubdtype(x.dtype, jnp.integer)) and y >= 0:
+            return lax.integer_pow(x, y)
+        return jnp.power(x, y)
+
+    def remainder(x: Any, y: Any) -> Any:
+        """Of the quotient rounded towards zero; exact for floats."""
+        wanted = jnp.result_type(x, y)
+        return lax.rem(*jnp.broadcast_arrays(jnp.asarray(x, wanted), jnp.asarray(y, wanted)))
+
+    return {
+        # torchax has truth values for these.
+        aten.__and__: operator.and_,
+        aten.__or__: operator.or_,
+        aten.__xor__: operator.xor,
+        aten.neg.default: operator.neg,
+        aten.sum.default: total(jnp.sum),
+        aten.sum.dim_IntList: total(jnp.sum),
+        aten.prod.default: lambda x, *, dtype=None: jnp.prod(to_sum(x, dtype)),
+        aten.prod.dim_int: total(jnp.prod),
+        aten.cumsum.default: running(jnp.cumsum),
+        aten.cumprod.default: running(jnp.cumprod),
+        aten.fmod.Tensor: remainder,
+        aten.fmod.Scalar: remainder,
+        aten.pow.Tensor_Scalar: power,
+        aten.pow.Tensor_Tensor: jnp.power,
     }
 
 
