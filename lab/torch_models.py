@@ -318,8 +318,8 @@ MODELS = {
     "lstm": Model(
         Lstm,
         lambda b, s: (torch.randn(b, s, 16),),
-        ({0: B, 1: S},),
-        ((2, 12), (1, 5), (5, 31), (16, 3)),
+        ({0: B},),  # torch.export wants the number of steps
+        ((2, 12), (1, 12), (5, 12), (16, 12)),
         lambda b, s: (s + 1) * (16 + 32 + 32 + 20) + 32,
     ),
     "mixture": Model(

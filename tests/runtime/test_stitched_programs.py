@@ -179,4 +179,3 @@ def test_a_value_that_a_row_keeps_and_that_is_read_at_other_columns(move: str, c
             found = program.run([x], stage=stage)
             for one, other in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
-

@@ -43,7 +43,8 @@ _LOWEST = 2
 class Placeholder:
     """One input of the exported graph, in order.
 
-    kind   "state" for a parameter or buffer, "constant" for a tensor in the module's code, "argument" for a leaf of the arguments
+    kind   "state" for a parameter or buffer, "constant" for a tensor in the module's code, "argument" for a leaf of the arguments, "token"
+           for the order of effects
     name   of the state in the module, `layers.0.weight`; of the argument as the module's forward calls it
     value  the tensor of a state or constant; of an argument that is not a tensor its value, for which the program is
     is_tensor
@@ -59,7 +60,8 @@ class Placeholder:
 class TorchGraph:
     """A graph whose ops all have a row, and what its inputs and outputs are.
 
-    outputs   for each leaf of the module's result: ("array", None), ("size", None) for an integer made of sizes, or ("value", it)
+    outputs   for each leaf of the module's result: ("array", None), ("size", None) for an integer made of sizes, or ("value", it); before
+              them ("token", None)
     """
 
     torch: ModuleType
@@ -148,7 +150,7 @@ class TorchGraph:
         return [
             self.jax.numpy.asarray(value, "int64") if kind == "size" else value
             for (kind, _), value in zip(self.outputs, results, strict=True)
-            if kind != "value"
+            if kind in ("array", "size")
         ]
 
 
@@ -241,6 +243,8 @@ def graph_of(torch: ModuleType, jax: ModuleType, rows: Rows, exported: Any) -> T
                 holder = exported.state_dict if spec.persistent is not False else exported.constants
                 kind = "state" if spec.persistent is not False else "constant"
                 placeholders.append(Placeholder(kind, spec.target, holder[spec.target], True))
+            case kinds.InputKind.TOKEN:
+                placeholders.append(Placeholder("token", node.name, None, False))
             case kinds.InputKind.CONSTANT_TENSOR:
                 placeholders.append(Placeholder("constant", spec.target, exported.constants[spec.target], True))
             case kinds.InputKind.USER_INPUT:
@@ -261,6 +265,8 @@ def graph_of(torch: ModuleType, jax: ModuleType, rows: Rows, exported: Any) -> T
 
 def _output(torch: ModuleType, argument: Any) -> tuple[str, Any]:
     match type(argument).__name__:
+        case "TokenArgument":
+            return "token", None
         case "TensorArgument":
             return "array", None
         case "SymIntArgument":
@@ -335,7 +341,7 @@ def _place(node: Any) -> Place | None:
     """The innermost line of the caller's code that made a node: outside PyTorch where there is one."""
     frames, pytorch = _FRAME.findall(node.meta.get("stack_trace") or ""), Path(getfile(type(node))).parents[1]
     for file, line in reversed(frames):
-        if not Path(file).is_relative_to(pytorch):
+        if not (file.startswith("<") or Path(file).is_relative_to(pytorch)):
             text = linecache.getline(file, int(line)).rstrip()
             return Place(file, int(line), len(text) - len(text.lstrip()) + 1, len(text) + 1, text)
     return None

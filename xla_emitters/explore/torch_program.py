@@ -214,7 +214,7 @@ def from_torch(
         state=tuple(each.name for each in kept if each.kind == "state" and parameters == "arguments"),
         taken=tuple(number for number, each in enumerate(of_arguments) if any(each is other for other in kept)),
         fixed={number: each.value for number, each in enumerate(of_arguments) if not each.is_tensor},
-        leaves=graph.outputs,
+        leaves=tuple(each for each in graph.outputs if each[0] != "token"),
     )
 
 
@@ -237,11 +237,16 @@ def _exported(
 
     try:
         try:
-            return exported(module)
+            found = exported(module)
         except Exception as error:
             if "functorch" not in str(error):
                 raise
-            return exported(without_transforms(torch, module, arguments, keywords, dims))
+            found = None
+        # It may also end with tensors of a transform as constants, which have no elements.
+        is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+        if found is None or any(map(is_wrapped, filter(_is_tensor, found.constants.values()))):
+            found = exported(without_transforms(torch, module, arguments, keywords, dims))
+        return found
     except XlaEmittersError:
         raise
     except Exception as error:

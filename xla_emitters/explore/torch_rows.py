@@ -57,9 +57,13 @@ class Rows:
         if (own := self.own.get(target) or self.own.get(packet)) is not None:
             return own
         found = self.table.get(target) or self.table.get(packet)
-        if found is None or not found.is_jax_function or found.needs_env:
+        if found is None or not found.is_jax_function or found.needs_env or self.is_decomposed(target):
             return None
         return partial(_with_defaults, target, found.func) if hasattr(target, "_schema") else found.func
+
+    def is_decomposed(self, target: Any) -> bool:
+        """Whether PyTorch's decomposition is taken in place of torchax's row, which has other arguments than the op."""
+        return getattr(target, "overloadpacket", target) is self.torch.ops.aten.native_layer_norm_backward
 
     def is_random(self, target: Any) -> bool:
         """Whether torchax computes an op with a state of its own, of which it has one: that of random numbers."""
@@ -224,6 +228,7 @@ def _of_control(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         return lax.while_loop(goes_on, lambda carried: tuple(body.run([*carried, *more])), tuple(first))
 
     return {
+        higher.with_effects: lambda token, op, *_, **__: (token, None),  # of assertions: see `_of_assertions`
         higher.cond: lambda which, then, otherwise, given=(): lax.cond(
             which, lambda *each: tuple(then.run(each)), lambda *each: tuple(otherwise.run(each)), *given
         ),
@@ -242,7 +247,11 @@ def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any])
 
     def to_sum(x: Any, element: Any) -> Any:
         """The summands in the type of the sum."""
-        return x.astype("int64" if not jnp.issubdtype(x.dtype, jnp.inexact) else x.dtype) if element is None else x.astype(types(element))
+        return (
+            x.astype("int64" if not jnp.issubdtype(x.dtype, jnp.inexact) else x.dtype)
+            if element is None
+            else x.astype(types(element))
+        )
 
     def total(function: Row) -> Row:
         def reduced(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -259,7 +268,12 @@ def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any])
         """Products where the exponent is a small number; of integers there is no way by floats."""
         if isinstance(y, float) and y.is_integer() and abs(y) <= 3 and not jnp.issubdtype(x.dtype, jnp.integer):
             y = int(y)
-        if isinstance(y, int) and hasattr(x, "dtype") and (0 <= y <= 3 or jnp.issubdtype(x.dtype, jnp.integer)) and y >= 0:
+        if (
+            isinstance(y, int)
+            and hasattr(x, "dtype")
+            and (0 <= y <= 3 or jnp.issubdtype(x.dtype, jnp.integer))
+            and y >= 0
+        ):
             return lax.integer_pow(x, y)
         return jnp.power(x, y)
 
@@ -359,9 +373,7 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
     def repeated(x: Any, count: Any, dim: int | None = None, **_: Any) -> Any:
         """Each element `count` times, next to itself."""
         x, axis = (x.reshape(-1), 0) if dim is None else (x, dim % x.ndim)
-        spread = jnp.broadcast_to(
-            jnp.expand_dims(x, axis + 1), (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
-        )
+        spread = jnp.broadcast_to(jnp.expand_dims(x, axis + 1), (*x.shape[: axis + 1], count, *x.shape[axis + 1 :]))
         return spread.reshape((*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
 
     return {

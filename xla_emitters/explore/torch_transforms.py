@@ -34,7 +34,7 @@ def without_transforms(
     symbolic = torch.fx.experimental.symbolic_shapes
     tree, env = torch.utils._pytree, symbolic.ShapeEnv(duck_shape=False)
     mode = torch._subclasses.fake_tensor.FakeTensorMode(shape_env=env)
-    names = dict[str, Any]()
+    of_symbol = dict[str, Any]()
 
     def fake(value: Any, of_axes: Sequence[Any] = ()) -> Any:
         if not isinstance(value, torch.Tensor):
@@ -45,7 +45,7 @@ def without_transforms(
         made = mode.from_tensor(value.detach(), symbolic_context=symbolic.StatelessSymbolicContext(dynamic_sizes=sizes))
         for extent, dim in zip(made.shape, of_axes, strict=True):
             if not isinstance(extent, int):
-                names[str(extent)] = getattr(dim, "__name__", dim)
+                of_symbol[str(extent)] = dim
         return made
 
     leaves, spec = tree.tree_flatten((arguments, dict(keywords)))
@@ -59,7 +59,7 @@ def without_transforms(
     with mode:
         traced = torch.fx.experimental.proxy_tensor.make_fx(function)(state, given)
     for guard in env.guards:
-        if not _is_known(guard.expr, names):
+        if not _is_known(guard.expr, of_symbol):
             raise Unsupported(
                 f"{type(module).__name__} asks whether {guard.expr} for unknown sizes, beside a transform of torch.func",
                 stage="torch",
@@ -79,8 +79,18 @@ def _state(module: Any) -> dict[str, Any]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def _is_known(condition: Any, names: Mapping[str, Any]) -> bool:
-    """Whether a condition says that two sizes of one Dim are equal."""
-    sides = [str(side) for side in condition.args]
-    is_equality = type(condition).__name__ == "Equality"
-    return is_equality and all(side in names for side in sides) and len({names[side] for side in sides}) == 1
+def _is_known(condition: Any, dims: Mapping[str, Any]) -> bool:
+    """Whether a condition follows from the Dims: two sizes of one are equal, and each is at least its `min`."""
+    one, other = condition.args
+    if type(condition).__name__ == "Equality":
+        return str(one) in dims and str(other) in dims and _name(dims[str(one)]) == _name(dims[str(other)])
+    least = getattr(dims.get(str(one)), "min", 0)
+    return (
+        type(condition).__name__ in ("GreaterThan", "StrictGreaterThan")
+        and str(other).isdigit()
+        and least > int(other) - (type(condition).__name__ == "GreaterThan")
+    )
+
+
+def _name(dim: Any) -> Any:
+    return getattr(dim, "__name__", dim)

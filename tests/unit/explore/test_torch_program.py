@@ -68,7 +68,9 @@ def test_arrays_that_do_not_fit_are_named(torch: Any, pair: tuple[Any, TorchProg
         program(torch.ones(2, 4), torch.ones(2, 4))
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "bool", "int8", "int64", "float64"])
+@pytest.mark.parametrize(
+    "name", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "bool", "int8", "int64", "float64"]
+)
 def test_every_type_keeps_its_bits(torch: Any, name: str) -> None:
     element = getattr(torch, name)
     x = torch.arange(6).reshape(2, 3).to(element)
