@@ -51,14 +51,19 @@ def of(module: nn.Module) -> Callable[..., Any]:
     return module.eval()
 
 
-UNARY = """abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad erf erfc erfinv exp exp2 expm1 floor frac isfinite isinf isnan
-lgamma log log10
-log1p log2 logical_not logit neg positive rad2deg reciprocal relu round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc digamma
-i0 nan_to_num"""
-BINARY = """add sub mul div atan2 maximum minimum fmax fmin fmod remainder pow hypot copysign logaddexp logaddexp2 eq ne lt le gt ge true_divide
-floor_divide xlogy nextafter heaviside dist"""
-ACTIVATIONS = """relu relu6 gelu silu mish elu selu celu leaky_relu hardtanh hardswish hardsigmoid softplus softsign tanhshrink softshrink hardshrink
-logsigmoid threshold glu softmin"""
+UNARY = """
+abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad erf erfc erfinv exp exp2 expm1 floor frac isfinite
+isinf isnan lgamma log log10 log1p log2 logical_not logit neg positive rad2deg reciprocal relu round rsqrt sgn
+sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc digamma i0 nan_to_num
+"""
+BINARY = """
+add sub mul div atan2 maximum minimum fmax fmin fmod remainder pow hypot copysign logaddexp logaddexp2 eq ne
+lt le gt ge true_divide floor_divide xlogy nextafter heaviside dist
+"""
+ACTIVATIONS = """
+relu relu6 gelu silu mish elu selu celu leaky_relu hardtanh hardswish hardsigmoid softplus softsign tanhshrink
+softshrink hardshrink logsigmoid threshold glu softmin
+"""
 _LIMITED = {"acos", "asin", "atanh", "erfinv", "logit"}
 _POSITIVE = {"log", "log10", "log2", "log1p", "sqrt", "rsqrt", "acosh", "lgamma", "digamma", "reciprocal"}
 
@@ -70,17 +75,15 @@ def _unary(name: str) -> Callable[..., Any]:
     return (lambda v: function(v.abs() + 1.25)) if name in _POSITIVE else function
 
 
+def _binary(name: str) -> Callable[..., Any]:
+    function = getattr(torch, name)
+    return (lambda a, b: function(a.abs() + 0.1, b)) if name in ("pow", "xlogy") else function
+
+
+HEADS = of(nn.MultiheadAttention(8, 2, batch_first=True))
 OPS: dict[str, tuple[Callable[..., Any], Callable[[int, int], tuple[Any, ...]]]] = {
     **{name: (_unary(name), x(4)) for name in UNARY.split()},
-    **{
-        name: (
-            (lambda a, b, f=getattr(torch, name): f(a.abs() + 0.1, b))
-            if name in ("pow", "xlogy")
-            else getattr(torch, name),
-            two(4),
-        )
-        for name in BINARY.split()
-    },
+    **{name: (_binary(name), two(4)) for name in BINARY.split()},
     **{
         name: ((lambda a: F.threshold(a, 0.1, 2.0)) if name == "threshold" else getattr(F, name), x(4))
         for name in ACTIVATIONS.split()
@@ -330,7 +333,7 @@ OPS: dict[str, tuple[Callable[..., Any], Callable[[int, int], tuple[Any, ...]]]]
     "rnn": (of(nn.RNN(4, 5, bias=False)), x(4)),
     "lstm_cell": (of(nn.LSTMCell(4, 5)), lambda b, s: (torch.randn(b, 4),)),
     "gru_cell": (of(nn.GRUCell(4, 5)), lambda b, s: (torch.randn(b, 4),)),
-    "multihead_attention": (lambda a, m=of(nn.MultiheadAttention(8, 2, batch_first=True)): m(a, a, a), x(8)),
+    "multihead_attention": (lambda a: HEADS(a, a, a), x(8)),
     "transformer_layer": (of(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)), x(8)),
     "transformer_decoder": (of(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)), two(8)),
     "sdpa_causal": (lambda a: F.scaled_dot_product_attention(a, a, a, is_causal=True), x(8)),

@@ -22,7 +22,9 @@ import linecache
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import getfile
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +35,8 @@ from xla_emitters.explore.torch_rows import Rows
 
 STAGE = "torch"
 PLATFORM = "cuda"
+_NUMBER = "~node"
+"""Between the name of a layer and the number of a node, in names of scopes while JAX lowers."""
 _DECOMPOSITIONS = 12
 """Most rounds of decompositions; each decomposes what the round before left without a row."""
 _LOWEST = 2
@@ -91,8 +95,8 @@ class TorchGraph:
                         names.setdefault(symbol, name)
         return unnamed | names
 
-    def lowered(self, names: Mapping[str, str], function_name: str) -> Any:
-        """What `jax.export` makes of the graph: an `Exported` whose arguments are the placeholders that are tensors, in order.
+    def lowered(self, names: Mapping[str, str], function_name: str) -> tuple[str, tuple[int, ...]]:
+        """StableHLO, and the numbers of its arguments among the placeholders that are tensors: JAX drops those that no result needs.
 
         names   torch.export's symbol -> its name in the program
         raises  Unsupported for what a row, or JAX, refuses
@@ -113,7 +117,27 @@ class TorchGraph:
                 return self._traced(arrays)
 
             function.__name__ = function_name
-            return jax_export().export(jax.jit(function), platforms=[PLATFORM])(*shapes)
+            exported = jax_export().export(jax.jit(function), platforms=[PLATFORM])(*shapes)
+        return self._with_places(exported.mlir_module()), tuple(exported.module_kept_var_idx)
+
+    def _with_places(self, text: str) -> str:
+        """The text with the caller's lines in its locations, in place of the lines of rows."""
+        places = [_place_text(node) for module in self._modules() for node in module.graph.nodes]
+
+        def written(found: re.Match[str]) -> str:
+            place = places[int(found[2])]
+            return f'loc("{found[1]}{found[3]}"({place}))' if place else f'loc("{found[1]}{found[3]}"({found[4]}))'
+
+        return re.sub(rf'loc\("([^"]*?){_NUMBER}(\d+)([^"]*)"\((#\w+)\)\)', written, text)
+
+    def _modules(self) -> list[Any]:
+        """The graph, and those of conditions and loops in it."""
+        return [module for module in self.exported.graph_module.modules() if hasattr(module, "graph")]
+
+    @cached_property
+    def numbers(self) -> dict[Any, int]:
+        """The number of each node, by which the text's locations name it."""
+        return {node: number for number, node in enumerate(chain(*(module.graph.nodes for module in self._modules())))}
 
     def _inputs(self) -> Iterable[tuple[Any, Placeholder]]:
         nodes = [node for node in self.exported.graph.nodes if node.op == "placeholder"]
@@ -200,7 +224,7 @@ class _Interpreter:
             arguments, keywords = graph.rows.with_scalars(node, arguments, keywords, wanted.dtype)
         scope, _ = _layer(node)
         try:
-            with graph.jax.named_scope(scope.replace(".", "/") or "module"):
+            with graph.jax.named_scope(f"{scope.replace('.', '/') or 'module'}{_NUMBER}{graph.numbers[node]}"):
                 return self._typed(node, row(*arguments, **keywords), wanted)
         except XlaEmittersError:
             raise
@@ -334,14 +358,26 @@ def _layer(node: Any) -> tuple[str, str]:
     return str(path).replace("L['self'].", ""), str(getattr(kind, "__qualname__", kind)).rpartition(".")[2]
 
 
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+def _place_text(node: Any) -> str:
+    """The line that `_place` finds as a location of MLIR; "" without one."""
+    found = _frame(node)
+    return f'"{found[2]}"("{found[0]}":{found[1]}:1)' if found else ""
 
 
 def _place(node: Any) -> Place | None:
-    """The innermost line of the caller's code that made a node: outside PyTorch where there is one."""
+    if (found := _frame(node)) is None:
+        return None
+    text = linecache.getline(found[0], int(found[1])).rstrip()
+    return Place(found[0], int(found[1]), len(text) - len(text.lstrip()) + 1, len(text) + 1, text)
+
+
+def _frame(node: Any) -> tuple[str, str, str] | None:
+    """File, line and function of the innermost line of the caller's code that made a node, outside PyTorch."""
     frames, pytorch = _FRAME.findall(node.meta.get("stack_trace") or ""), Path(getfile(type(node))).parents[1]
-    for file, line in reversed(frames):
+    for file, line, function in reversed(frames):
         if not (file.startswith("<") or Path(file).is_relative_to(pytorch)):
-            text = linecache.getline(file, int(line)).rstrip()
-            return Place(file, int(line), len(text) - len(text.lstrip()) + 1, len(text) + 1, text)
+            return file, line, function
     return None

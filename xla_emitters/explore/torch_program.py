@@ -200,10 +200,10 @@ def from_torch(
     elif arguments or keywords or dynamic_shapes is not None:
         raise UsageError("an ExportedProgram has its arguments and sizes", stage=STAGE, help="from_torch(exported)")
     graph = graph_of(torch, jax_package(), rows, exported)
-    lowered = graph.lowered(graph.names_of(dims), name)
-    stablehlo = parse_stablehlo(lowered.mlir_module(), f"<{name}>")
-    kept = [each for each in graph.placeholders if each.is_tensor]
-    kept = [kept[number] for number in lowered.module_kept_var_idx]
+    text, numbers = graph.lowered(graph.names_of(dims), name)
+    stablehlo = parse_stablehlo(text, f"<{name}>")
+    tensors = [each for each in graph.placeholders if each.is_tensor]
+    kept = [tensors[number] for number in numbers]
     _describe(stablehlo, kept, as_constants=parameters == "constants")
     program = compile_program(stablehlo, CompileOptions(**given))
     of_arguments = [each for each in graph.placeholders if each.kind == "argument"]
