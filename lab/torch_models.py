@@ -169,7 +169,7 @@ class Mixture(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         scores, chosen = torch.topk(self.gate(x), 2, dim=-1)
-        weights = torch.zeros(x.shape[0], self.up.shape[0]).scatter(1, chosen, scores.softmax(-1))
+        weights = torch.zeros(x.shape[0], self.up.shape[0], dtype=x.dtype).scatter(1, chosen, scores.softmax(-1))
         each = torch.einsum("teh,ehd->ted", F.silu(torch.einsum("td,edh->teh", x, self.up)), self.down)
         return torch.einsum("te,ted->td", weights, each)
 

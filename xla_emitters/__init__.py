@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from xla_emitters.explore.cost import cost as cost
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
+    from xla_emitters.explore.optimize import optimize as optimize
     from xla_emitters.explore.torch_program import TorchProgram as TorchProgram
     from xla_emitters.explore.torch_program import from_torch as from_torch
-    from xla_emitters.explore.optimize import optimize as optimize
     from xla_emitters.functions import register_function as register_function
     from xla_emitters.indexing import IndexingMap as IndexingMap
     from xla_emitters.memory_limit import limited_memory as limited_memory

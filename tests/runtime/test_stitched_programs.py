@@ -152,7 +152,8 @@ module @moved {
 REVERSED = "%moved = stablehlo.reverse %kept, dims = [1] : tensor<?x{n}xf32>"
 SHIFTED = """%zero = stablehlo.constant dense<0.0> : tensor<f32>
     %wider = stablehlo.pad %kept, %zero, low = [0, 3], high = [0, 0], interior = [0, 0] : (tensor<?x8xf32>, tensor<f32>) -> tensor<?x11xf32>
-    %moved = "stablehlo.real_dynamic_slice"(%wider, %low, %high, %one) : (tensor<?x11xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x8xf32>"""
+    %moved = "stablehlo.real_dynamic_slice"(%wider, %low, %high, %one)
+      : (tensor<?x11xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x8xf32>"""
 LIMITS = """%b = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x8xf32>) -> tensor<i32>
     %b1 = stablehlo.reshape %b : (tensor<i32>) -> tensor<1xi32>
     %eight = stablehlo.constant dense<8> : tensor<1xi32>

@@ -2,8 +2,8 @@
 
     aten.linear(x, w, b)     a node in the layer `layers.0`       x @ w.T + b in JAX, in the name scope layers/0
 
-The rows that say what an ATen op is in JAX are torchax's (`torch_rows`). An op without a row is decomposed by PyTorch's own rules, again until
-all have one; what is left is refused by its name, with the layer and the line that called it. Nothing is executed: tensors are traced.
+The rows that say what an ATen op is in JAX are torchax's (`torch_rows`). An op without a row is decomposed by PyTorch's own rules, again
+until all have one; what is left is refused by its name, with the layer and the line that called it. Nothing is executed.
 
 - Sizes. A symbol of torch.export has the name of the caller's `Dim`, and is JAX's symbol of that name. All are in one scope, with the
   ranges of the Dims as constraints, which the program checks when it is called.

@@ -9,8 +9,8 @@
 What goes in decides what comes out: PyTorch's tensors if an argument is one, NumPy's arrays else. On the CPU nothing is copied on the way:
 arrays and tensors share memory, those of bf16 and of eight-bit floats by their bit patterns. On a GPU they are handed over by DLPack.
 `ExportedProgram`s, as `torch.export.load` returns them, are taken too. Only this file imports torch, on first use.
-Not covered: modules that change their buffers (batch norms while they train), random numbers (dropout while it trains), sizes that depend on
-data (nonzero). They are refused with the layer's path. There is no gradient through a program; one that a module computes is like any result.
+Not covered: modules that change their buffers (batch norms while they train), random numbers (dropout while it trains), sizes that depend
+on data (nonzero). They are refused with the layer's path. There is no gradient through a program; one that a module computes is a result.
 Source: PyTorch's documentation of torch.export, torch.func and torch.utils.dlpack.
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack, cast
 
@@ -30,9 +31,9 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError, XlaEmittersError
+from xla_emitters.errors import DataError, ParseError, ToolError, Unsupported, UsageError, XlaEmittersError
 from xla_emitters.explore.jax_program import jax_package
-from xla_emitters.explore.torch_graph import STAGE, Placeholder, graph_of
+from xla_emitters.explore.torch_graph import STAGE, Placeholder, TorchGraph, graph_of
 from xla_emitters.explore.torch_rows import rows_of
 from xla_emitters.explore.torch_transforms import without_transforms
 from xla_emitters.extras import install_command
@@ -43,6 +44,7 @@ from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
 from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.stablehlo_text.printer import print_stablehlo
 
 PARAMETERS = ("constants", "arguments")
 _MOST_LINES = 12
@@ -200,11 +202,7 @@ def from_torch(
     elif arguments or keywords or dynamic_shapes is not None:
         raise UsageError("an ExportedProgram has its arguments and sizes", stage=STAGE, help="from_torch(exported)")
     graph = graph_of(torch, jax_package(), rows, exported)
-    text, numbers = graph.lowered(graph.names_of(dims), name)
-    stablehlo = parse_stablehlo(text, f"<{name}>")
-    tensors = [each for each in graph.placeholders if each.is_tensor]
-    kept = [tensors[number] for number in numbers]
-    _describe(stablehlo, kept, as_constants=parameters == "constants")
+    stablehlo, kept = _lowered(graph, dims, name, as_constants=parameters == "constants")
     program = compile_program(stablehlo, CompileOptions(**given))
     of_arguments = [each for each in graph.placeholders if each.kind == "argument"]
     return TorchProgram(
@@ -216,6 +214,35 @@ def from_torch(
         fixed={number: each.value for number, each in enumerate(of_arguments) if not each.is_tensor},
         leaves=tuple(each for each in graph.outputs if each[0] != "token"),
     )
+
+
+def _lowered(
+    graph: TorchGraph, dims: Sequence[Sequence[Any]], name: str, *, as_constants: bool
+) -> tuple[ModuleOp, list[Placeholder]]:
+    """The program's module, and what its arguments were before some became constants."""
+    text, numbers = graph.lowered(graph.names_of(dims), name)
+    module = parse_stablehlo(text, f"<{name}>")
+    tensors = [each for each in graph.placeholders if each.is_tensor]
+    kept = [tensors[number] for number in numbers]
+    _describe(module, kept, as_constants=as_constants)
+    return module, kept
+
+
+def loaded(path: str | Path) -> Any:
+    """The `ExportedProgram` in a file. raises ToolError without the extra [torch], ParseError where PyTorch does not read it"""
+    torch = _torch()
+    rows_of(torch, jax_package())  # says what is missing before the file is read
+    try:
+        return torch.export.load(path)
+    except Exception as error:
+        raise ParseError(f"PyTorch does not read {path}: {str(error).splitlines()[0]}", stage=STAGE) from error
+
+
+def text_of_archive(path: str | Path) -> str:
+    """StableHLO of the program in a file, with its parameters as constants. raises like `loaded` and `from_torch`"""
+    torch, exported = _torch(), loaded(path)
+    graph = graph_of(torch, jax_package(), rows_of(torch, jax_package()), exported)
+    return print_stablehlo(_lowered(graph, [], Path(path).stem, as_constants=True)[0])
 
 
 def _exported(

@@ -190,7 +190,7 @@ class StitchGraph:
 
     @cached_property
     def moved(self) -> set[SSAValue]:
-        """The arrays of level 0 of which an element is computed from elements of other columns: of a `reverse`, a gather, a slice of a pad."""
+        """The arrays of level 0 of which an element is computed from elements of other columns, as of a `reverse` or a gather."""
         found, deep = set[SSAValue](), set[SSAValue]()
         for buffer, op in self.writer.items():
             if self.levels[op]:
