@@ -27,7 +27,7 @@ from inspect import getfile
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from xla_emitters.errors import Place, Unsupported, XlaEmittersError
 from xla_emitters.explore.jax_program import jax_export
@@ -85,7 +85,8 @@ class TorchGraph:
             if each.kind != "argument":
                 continue
             given = next(leaves, ())
-            for axis, extent in enumerate(node.meta["val"].shape if each.is_tensor else ()):
+            shape: Sequence[Any] = node.meta["val"].shape if each.is_tensor else ()
+            for axis, extent in enumerate(shape):
                 if isinstance(extent, int):
                     continue
                 for symbol in map(str, extent.node.expr.free_symbols):
@@ -237,7 +238,7 @@ class _Interpreter:
             return [self._typed(node, *pair) for pair in zip(found, wanted, strict=False)]
         if found is None or not isinstance(wanted, self.graph.torch.Tensor):
             return found
-        array = self.graph.jax.numpy.asarray(found)
+        array, wanted = self.graph.jax.numpy.asarray(found), cast("Any", wanted)
         static = [(a, b) for a, b in zip(array.shape, wanted.shape, strict=False) if isinstance(b, int)]
         if array.ndim != wanted.ndim or any(isinstance(a, int) and a != b for a, b in static):
             raise refused(

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, Signature, signature
+from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack, cast
@@ -305,7 +306,7 @@ def _dims(
 ) -> list[Sequence[Any]]:
     """For each leaf of the arguments what `dynamic_shapes` says of its axes; () for nothing."""
     found, tree = list[Sequence[Any]](), torch.utils._pytree
-    by_name = isinstance(dynamic_shapes, Mapping)
+    by_name = cast("Mapping[str, Any]", dynamic_shapes) if isinstance(dynamic_shapes, Mapping) else None
     named = torch.export.dynamic_shapes._combine_args(module, arguments, dict(keywords))
 
     def visit(value: Any, said: Any) -> None:
@@ -322,9 +323,9 @@ def _dims(
         else:
             found.extend([()] * len(tree.tree_leaves(value)))
 
-    said = list(dynamic_shapes or ()) if not by_name else []
-    for number, (name, value) in enumerate(named.items()):
-        visit(value, dynamic_shapes.get(name) if by_name else said[number] if number < len(said) else None)
+    in_order = list(cast("Sequence[Any]", dynamic_shapes or ())) if by_name is None else []
+    for (name, value), said in zip_longest(named.items(), in_order[: len(named)]):
+        visit(value, said if by_name is None else by_name.get(name))
     return found
 
 
