@@ -92,7 +92,7 @@ def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) 
     raises  what `read_text` raises; UsageError for an unknown target
     """
     text, name = read_text(source)
-    store = Cache.of(PROGRAMS) if cache and not options.verify and not is_disabled() else None
+    store = Cache.of(PROGRAMS) if cache and not (options.verify or options.replaced or is_disabled()) else None
     key = _key(text, name, options) if store is not None else None
     if store is None or key is None:
         return Lookup(text, name)

@@ -41,6 +41,21 @@ class CompileKeywords(TypedDict, total=False):
     pass_options: tuple[tuple[str, str, Any], ...]
     entry: str
     rng_seed: int
+    replaced: tuple[Replacement, ...]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """IR that somebody wrote in place of a kernel, the one with its entry's name.
+
+    stage  where it takes the kernel's place: "xla_gpu" to "llvm-dialect"
+    text   IR as that stage is printed
+    name   of the text in messages, such as its file
+    """
+
+    stage: str
+    text: str = field(repr=False)
+    name: str = "<edited>"
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,7 @@ class CompileOptions:
                 faster, else none
     cpu_features  for a program with unknown sizes: the CPU that machine code is made for, see `lowering/cpu_target`: "native", "x86-64-v3",
                 "znver4,-avx512bf16"; "": the value of XLA_EMITTERS_CPU_FEATURES, which is "native" by default
+    replaced    kernels of a module that are IR of somebody's from a stage on; such a program is not kept in the cache
     raises      UsageError for an unknown value of record, triton or tune; for tune="price" together with a pipeline
     """
 
@@ -95,6 +111,7 @@ class CompileOptions:
     pass_options: tuple[tuple[str, str, Any], ...] = ()
     entry: str = ""
     rng_seed: int = 0
+    replaced: tuple[Replacement, ...] = ()
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
