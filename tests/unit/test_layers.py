@@ -178,6 +178,8 @@ def test_no_pass_is_made_of_another() -> None:
         ("islpy", {"explore/prove.py"}),
         ("jax", {"explore/jax_program.py"}),
         ("jaxlib", {"explore/xla.py"}),
+        ("torch", {"explore/torch_program.py"}),
+        ("torchax", {"explore/torch_rows.py"}),
         ("llvmlite", {"lowering/cpu_probe.py", "lowering/cpu_target.py", "lowering/llvm_process.py"}),
         # LLVM's tools; the command that reduce asks
         ("subprocess", {"lowering/tools.py", "tools/reduce_verb.py"}),
