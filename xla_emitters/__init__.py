@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xla_emitters.explore.check import check as check
     from xla_emitters.explore.compile import compile as compile
     from xla_emitters.explore.cost import cost as cost
+    from xla_emitters.explore.jax_jit import jit as jit
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
     from xla_emitters.explore.optimize import optimize as optimize
@@ -51,6 +52,7 @@ _HOMES = {
     "cost": "explore.cost",
     "from_jax": "explore.jax_program",
     "from_torch": "explore.torch_program",
+    "jit": "explore.jax_jit",
     "limited_memory": "memory_limit",
     "optimize": "explore.optimize",
     "register_device": "device",
@@ -75,6 +77,7 @@ __all__ = [
     "cost",
     "from_jax",
     "from_torch",
+    "jit",
     "limited_memory",
     "optimize",
     "register_device",
