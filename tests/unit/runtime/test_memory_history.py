@@ -7,8 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import Settings
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 TEXT = """
@@ -38,9 +40,13 @@ STEPS = [
 ]
 
 
+# As many steps as the text has ops: machine code computes all of them in one.
+BY_NUMPY = CompileOptions(settings=Settings(cpu="numpy"))
+
+
 @pytest.fixture(scope="module")
 def program() -> Program:
-    return compile_program(parse_stablehlo(TEXT.lstrip()))
+    return compile_program(parse_stablehlo(TEXT.lstrip()), BY_NUMPY)
 
 
 def test_each_step_says_what_lives_after_it(program: Program) -> None:
