@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
-from xla_emitters.stablehlo_text import is_stablehlo
+from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -34,8 +34,8 @@ def compile(
 ) -> Program:
     """Compiles a module.
 
-    source   path of a file, text (anything with a newline) of HLO or StableHLO, or JAX's `Traced`, `Lowered`, `Exported`
-             or, for a GPU, `Compiled`
+    source   path of a file, text (anything with a newline) of HLO, StableHLO or a kernel's IR at some stage, or JAX's `Traced`,
+             `Lowered`, `Exported` or, for a GPU, `Compiled`
     cache    whether a cached program may be returned
     flags    XLA's DebugOptions, if XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
@@ -63,10 +63,14 @@ def compile(
 def compile_text(
     text: str, name: str, options: CompileOptions | None = None, observe: Observer | None = None
 ) -> Program:
-    """A program from StableHLO text. raises ParseError, VerifyError, Unsupported with the place in the text.
+    """A program from StableHLO text, or from a kernel's IR. raises ParseError, VerifyError, Unsupported with the place in the text.
 
-    observe  called after each pass up to the stage `fused`
+    observe  called after each pass up to the stage `fused`; of a program
     """
+    if is_kernel_ir(text):
+        from xla_emitters.pipelines.kernel_ir import compile_kernel_ir
+
+        return compile_kernel_ir(text, name, options or CompileOptions())
     from xla_emitters.pipelines.programs import compile_program
     from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -85,6 +89,12 @@ def examined(
 
     if isinstance(source, str | Path):
         text, name = read_text(source)
+        if is_kernel_ir(text):
+            raise Unsupported(
+                f"{name} is a kernel's IR: nothing says what it should compute",
+                stage="compile",
+                help=f"a module with it: MODULE.hlo --replace STAGE={name}",
+            )
         if is_stablehlo(text):
             return compile_text(text, name, replace(CompileOptions(**given), stage="stablehlo")), given
         return read_module(source), given

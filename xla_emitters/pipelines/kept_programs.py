@@ -93,7 +93,7 @@ def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) 
     raises  what `read_text` raises; UsageError for an unknown target
     """
     text, name = read_text(source)
-    store = _store_of(options.settings) if cache and not options.verify else None
+    store = _store_of(options.settings) if cache and not (options.verify or options.replaced) else None
     key = _key(text, name, options) if store is not None else None
     if store is None or key is None:
         return Lookup(text, name)

@@ -43,6 +43,21 @@ class CompileKeywords(TypedDict, total=False):
     entry: str
     rng_seed: int
     settings: Settings
+    replaced: tuple[Replacement, ...]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """IR that somebody wrote in place of a kernel, the one with its entry's name.
+
+    stage  where it takes the kernel's place: "xla_gpu" to "llvm-dialect"
+    text   IR as that stage is printed
+    name   of the text in messages, such as its file
+    """
+
+    stage: str
+    text: str = field(repr=False)
+    name: str = "<edited>"
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,7 @@ class CompileOptions:
     cpu_features  for a program with unknown sizes: the CPU that machine code is made for, see `lowering/cpu_target`: "native", "x86-64-v3",
                 "znver4,-avx512bf16"; "": that of the settings
     settings    the tools, how a program is computed on the CPU, and the cache; default: what the environment says
+    replaced    kernels of a module that are IR of somebody's from a stage on; such a program is not kept in the cache
     raises      UsageError for an unknown value of record, triton or tune; for tune="price" together with a pipeline
     """
 
@@ -99,6 +115,7 @@ class CompileOptions:
     entry: str = ""
     rng_seed: int = 0
     settings: Settings = field(default_factory=read_settings, repr=False)
+    replaced: tuple[Replacement, ...] = ()
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

@@ -51,6 +51,14 @@ VERBS = {
         "write one HTML file to look at: every pass, all stages side by side, which thread touches what",
         "xla-emitters show examples/gelu.hlo -o gelu.html",
     ),
+    "serve": (
+        "serve that page: recompiled while you type or save, priced and checked",
+        "xla-emitters serve examples/gelu.hlo",
+    ),
+    "lsp": (
+        "be an editor's server: diagnostics, hover, definitions (extra [lsp])",
+        "xla-emitters lsp",
+    ),
     "cost": (
         "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
         "xla-emitters cost examples/gelu.hlo --target h200,a6000",

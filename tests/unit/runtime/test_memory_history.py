@@ -93,7 +93,7 @@ module @loop {
 
 
 def test_a_loop_has_a_row_for_each_statement() -> None:
-    memory = compile_program(parse_stablehlo(LOOP.lstrip())).memory([np.zeros(3, np.float32), np.int32(4)])
+    memory = compile_program(parse_stablehlo(LOOP.lstrip()), BY_NUMPY).memory([np.zeros(3, np.float32), np.int32(4)])
     (row,) = (row for row in memory.rows() if row.name == "z")
     assert (row.times, row.bytes) == (4, 12)
     assert any(line.startswith(f"{row.name} x4 ") for line in memory.lines())
