@@ -91,8 +91,8 @@ class CompileOptions:
                 faster, else none
     cpu_features  for a program with unknown sizes: the CPU that machine code is made for, see `lowering/cpu_target`: "native", "x86-64-v3",
                 "znver4,-avx512bf16"; "": that of the settings
-    settings    the tools, how a program is computed on the CPU, and the cache; default: what the environment says
     replaced    kernels of a module that are IR of somebody's from a stage on; such a program is not kept in the cache
+    settings    the tools, how a program is computed on the CPU, and the cache; default: what the environment says
     raises      UsageError for an unknown value of record, triton or tune; for tune="price" together with a pipeline
     """
 
@@ -114,8 +114,8 @@ class CompileOptions:
     pass_options: tuple[tuple[str, str, Any], ...] = ()
     entry: str = ""
     rng_seed: int = 0
-    settings: Settings = field(default_factory=read_settings, repr=False)
     replaced: tuple[Replacement, ...] = ()
+    settings: Settings = field(default_factory=read_settings, repr=False)
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

@@ -113,8 +113,8 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
         rng_seed=options.rng_seed,
         tune=options.tune or "",
         mixed_precision=getattr(options, "mixed_precision", ""),
-        settings=options.settings,
         replaced=tuple(map(_replacement, options.replace or ())),
+        settings=options.settings,
     )
 
 
