@@ -70,7 +70,7 @@ from xla_emitters.runtime.simt.follow import LaneValues, Writer
 
 @collector_at_rest()
 def bisect(
-    source: str | Path | Program | ModuleOp,
+    source: str | Path | bytes | Program | ModuleOp,
     *,
     sizes: Mapping[str, int] | None = None,
     blocks: int = 0,
@@ -134,7 +134,7 @@ def search_module(
             search.compare_text()
             made = (
                 replace(options, stage="ptx")
-                if how.wants_ptx(search.is_alone and options.pipeline is None)
+                if how.wants_ptx(options.toolchain, search.is_alone and options.pipeline is None)
                 else options
             )
             program = compile_module(module, made, observers=search.observer, graph_observer=search.graph_observer)

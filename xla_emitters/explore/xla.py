@@ -26,10 +26,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from xla_emitters.binary.jaxlib_process import with_output_sharding
 from xla_emitters.device import Device, device, device_running
 from xla_emitters.errors import DataError, ToolError, UsageError, XlaEmittersError
 from xla_emitters.extras import install_command
 from xla_emitters.lowering.tools import find_tool
+from xla_emitters.settings import Toolchain, read_settings
+from xla_emitters.texts.decoding import modules_of
 
 Flag = bool | int | float | str
 """The type of a value of XLA's DebugOptions."""
@@ -74,8 +77,12 @@ class XlaGpu:
     raises ToolError if the extra is missing or the plugin does not load
     """
 
-    def __init__(self, chip: Device | None = None, partitions: int = 1, replicas: int = 1) -> None:
-        """partitions: how many of the chip a module is partitioned for; replicas: how many times"""
+    def __init__(
+        self, chip: Device | None = None, partitions: int = 1, replicas: int = 1, cuda: Path | None = None
+    ) -> None:
+        """partitions: how many of the chip a module is partitioned for; replicas: how many times; cuda: as `toolkit_of`, by default of the
+        ptxas that the environment says"""
+        self._cuda = cuda or toolkit_of(read_settings().toolchain)
         self.chip, self.partitions, self.replicas = chip or device("h200"), partitions, replicas
         self._parser: Any = _import("jaxlib._hlo")
         self._jax: Any = _import("jaxlib._jax")
@@ -145,9 +152,7 @@ class XlaGpu:
     def _compile(self, module: Any, flags: Mapping[str, Flag]) -> None:
         """Compiles jaxlib's module; raises DataError with XLA's message."""
         proto: bytes = module.as_serialized_hlo_module_proto()
-        # A CUDA toolkit and NVIDIA's wheels are laid out alike: TOOLKIT/bin/ptxas, TOOLKIT/nvvm/libdevice.
-        cuda = Path(find_tool("ptxas").path).resolve().parents[1]
-        flags = {"xla_gpu_cuda_data_dir": str(cuda), "xla_gpu_autotune_level": 0, **flags}
+        flags = {"xla_gpu_cuda_data_dir": str(self._cuda), "xla_gpu_autotune_level": 0, **flags}
         build: Any = self._jax.CompileOptions()
         build.executable_build_options.num_partitions = self.partitions
         build.executable_build_options.use_spmd_partitioning = self.partitions > 1
@@ -199,13 +204,6 @@ class XlaGpu:
         return address
 
 
-def whole_text(module: Any) -> str:
-    """jaxlib's module as text with all elements of constants, which its own printer leaves out. raises ToolError without jaxlib."""
-    options: Any = _import("jaxlib._hlo").HloPrintOptions()
-    options.print_large_constants = True
-    return with_output_sharding(module.to_string(options), module)
-
-
 def dumped(directory: Path) -> str | None:
     """The optimized module among XLA's dumps, or None if XLA did not get that far."""
     text = next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
@@ -213,32 +211,9 @@ def dumped(directory: Path) -> str | None:
     proto = next(directory.glob("*after_spmd_partitioner.hlo.pb"), None)
     if text is None or proto is None:
         return text
-    read: Any = _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto
-    return with_output_sharding(text, read(_first_field(proto.read_bytes())))
-
-
-def with_output_sharding(text: str, module: Any) -> str:
-    """HLO text with the sharding of the results on ENTRY's ROOT, if jaxlib's module, which the text is of, has one.
-
-    XLA's own text has shardings of parameters only.
-    """
-    if (proto := module.spmd_output_sharding) is None:
-        return text
-    sharding = _import("jaxlib._hlo").HloSharding.from_proto(proto)
-    return re.sub(
-        r"(^ENTRY [\s\S]*?^ +ROOT [^\n]*)", lambda found: f"{found[1]}, sharding={sharding}", text, count=1, flags=re.M
-    )
-
-
-def _first_field(message: bytes) -> bytes:
-    """The bytes of field 1, the first in the message: the module in an HloProto. Source: protobuf's wire format."""
-    size, shift, at = 0, 0, 1
-    while True:
-        byte, at = message[at], at + 1
-        size |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return message[at : at + size]
+    found = modules_of(proto.read_bytes())
+    assert found is not None
+    return with_output_sharding(text, _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto(found[1]))
 
 
 _MEMORY_BYTES = {
@@ -294,6 +269,12 @@ def description(chip: Device) -> str:
     )
 
 
+def toolkit_of(toolchain: Toolchain) -> Path:
+    """The directory of the CUDA toolkit that has the toolchain's ptxas. raises ToolError where there is none"""
+    # A CUDA toolkit and NVIDIA's wheels are laid out alike: TOOLKIT/bin/ptxas, TOOLKIT/nvvm/libdevice.
+    return Path(find_tool("ptxas", toolchain).path).resolve().parents[1]
+
+
 def _import(name: str) -> Any:
     try:
         return import_module(name)
@@ -340,10 +321,9 @@ def _watch_passes(directory: Path, end: Callable[[], None]) -> None:
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, str]:
-    # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it must find the ptxas that will assemble it.
     try:
-        os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).resolve().parents[1])
-        xla = XlaGpu(device(request["target"]), request.get("partitions", 1), request.get("replicas", 1))
+        partitions, replicas = request.get("partitions", 1), request.get("replicas", 1)
+        xla = XlaGpu(device(request["target"]), partitions, replicas, Path(request["cuda"]))
         text, directory = request["text"], Path(request["directory"])
         if request["work"] == "compile":
             xla.compile(text, directory)

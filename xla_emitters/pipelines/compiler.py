@@ -48,6 +48,7 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.rewrite.symbols import symbol_name
+from xla_emitters.settings import Toolchain
 from xla_emitters.trace import Decision, Remark, Step
 from xla_emitters.trace.python_source import source_decision
 
@@ -60,10 +61,10 @@ NO_KERNELS = "// no kernels\n"
 
 
 @collector_at_rest()
-def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKeywords]) -> Program:
+def compile(source: str | Path | bytes, *, cache: bool = True, **given: Unpack[CompileKeywords]) -> Program:
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
 
-    source   path of an `.hlo` file, or HLO text (anything with a newline)
+    source   path of an `.hlo` file, HLO text (anything with a newline), or the bytes of an HLO proto
     cache    whether a cached program may be returned; ignored where the verifier is to run
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton, line_info, tune
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
@@ -88,7 +89,7 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
     return program
 
 
-def read_module(source: str | Path) -> ModuleOp:
+def read_module(source: str | Path | bytes) -> ModuleOp:
     """The module at the stage `hlo`, from a file or HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
     return parse_module(*read_text(source))
 
@@ -159,7 +160,7 @@ def compile_module(
     else:
         # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
-        with start_tool(chip.architecture) if needs_tool else nullcontext() as pending:
+        with start_tool(chip.architecture, options.toolchain) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     devices = devices_of(module) if options.fusion is None else 1
     return Program(
@@ -199,11 +200,11 @@ def _refuse_unknown_kernels(options: CompileOptions, plan: ProgramPlan) -> None:
             )
 
 
-def start_tool(architecture: str) -> AbstractContextManager[PtxCompiler]:
+def start_tool(architecture: str, toolchain: Toolchain) -> AbstractContextManager[PtxCompiler]:
     """Starts what makes PTX, which takes longer to start than to work."""
     from xla_emitters.lowering.toolchain import start_compile
 
-    return start_compile(architecture)
+    return start_compile(architecture, toolchain)
 
 
 def _source_of(planned: PlannedKernel, lines: PythonLines) -> Iterator[Decision]:
@@ -238,7 +239,7 @@ def with_splits(module: ModuleOp, options: CompileOptions) -> tuple[CompileOptio
     if options.splits is not None or options.tune != "price":
         return options, ()
     # Imported here, so that compilations without prices do not load the cost model.
-    from xla_emitters.pipelines.split_candidates import with_cheapest_splits
+    from xla_emitters.pipelines.tuned import with_cheapest_splits
 
     return with_cheapest_splits(module, options, _after_graph)
 
@@ -314,14 +315,14 @@ def code_of(
             _record("ptx", listing, start, recorders, functions)
             if stage == "sass":
                 start = time.perf_counter()
-                listing = sass_listing(listing, options.device.architecture)
+                listing = sass_listing(listing, options.device.architecture, options.toolchain)
                 code = listing.text
                 _record("sass", listing, start, recorders, functions)
         case "llvm":
             start = time.perf_counter()
             from xla_emitters.lowering.toolchain import compile_to_llvm_ir
 
-            code = compile_to_llvm_ir(module, options.device.architecture)
+            code = compile_to_llvm_ir(module, options.device.architecture, options.toolchain)
             _record("llvm", ToolListing(code), start, recorders, functions)
         case _:
             recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
@@ -403,9 +404,9 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
 
         return emit_stitched(planned.view, options.device)
     if options.tune == "price":
-        from xla_emitters.pipelines.kernel_candidates import cheapest_candidate
+        from xla_emitters.pipelines.tuned import cheapest_emitter
 
-        choose = partial(cheapest_candidate, planned, options)
+        choose = partial(cheapest_emitter, planned, options)
     elif options.tune == "auto":
         from xla_emitters.pipelines.kernel_rules import emitter_by_rule
 
@@ -458,8 +459,8 @@ def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer
             observe(kernel_pass.name, row.stage, module)
 
 
-def keep_intermediates(program: Program, directory: Path) -> None:
-    """Compiles to PTX by mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
+def keep_intermediates(program: Program, directory: Path, toolchain: Toolchain) -> None:
+    """Compiles to PTX by llvmlite, or mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
 
     program   compiled with its IR recorded at "llvm-dialect"
     """
@@ -471,4 +472,4 @@ def keep_intermediates(program: Program, directory: Path) -> None:
             raise UsageError("the program was compiled without recording its IR", stage="toolchain")
         module = parse_ir(ir)
         lower_for_tools(module, CompileOptions(target=program.target))
-        compile_to_ptx_by_steps(module, kernel.architecture, directory / kernel.name)
+        compile_to_ptx_by_steps(module, kernel.architecture, toolchain, directory / kernel.name)

@@ -19,7 +19,8 @@ from xla_emitters import plugins
 from xla_emitters.errors import ToolError
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
-from xla_emitters.runtime.cache import PROGRAMS, Cache, is_disabled, key_of
+from xla_emitters.runtime.cache import PROGRAMS, Cache, key_of
+from xla_emitters.settings import Settings
 from xla_emitters.trace import Trace
 
 IN_MEMORY = 128
@@ -85,33 +86,41 @@ def _hold(store: Cache, key: str, program: Program) -> None:
             _HELD.popitem(last=False)
 
 
-def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) -> Lookup:
+def look_up(source: str | Path | bytes, options: CompileOptions, *, cache: bool = True) -> Lookup:
     """Reads `source` and looks for its program.
 
     cache   whether a cached program may be returned; false where the verifier is to run
     raises  what `read_text` raises; UsageError for an unknown target
     """
     text, name = read_text(source)
-    store = Cache.of(PROGRAMS) if cache and not (options.verify or options.replaced or is_disabled()) else None
+    store = _store_of(options.settings) if cache and not (options.verify or options.replaced) else None
     key = _key(text, name, options) if store is not None else None
     if store is None or key is None:
         return Lookup(text, name)
     return Lookup(text, name, get_program(store, key), store, key)
 
 
-def read_text(source: str | Path) -> tuple[str, str]:
-    """HLO text, and the name of its source for messages. raises ParseError for bytes that are not text, OSError."""
+def _store_of(settings: Settings) -> Cache | None:
+    return None if settings.no_cache else Cache.of(PROGRAMS, settings)
+
+
+def read_text(source: str | Path | bytes) -> tuple[str, str]:
+    """HLO or StableHLO text, also of a binary form, and the name of its source for messages.
+
+    source  a path, text (with a newline), or the bytes of a file
+    raises  ParseError for bytes that are neither text nor such a form, or damaged; ToolError without jaxlib; OSError
+    """
     if isinstance(source, str) and "\n" in source:
         return source, "<hlo>"
-    data = Path(source).read_bytes()
+    data, name = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
     try:
-        if "\0" not in (text := data.decode()):
-            return text, str(source)
+        if data[:1] != b"\n" and "\0" not in (text := data.decode()):
+            return text, name
     except UnicodeDecodeError:
         pass
-    from xla_emitters.texts.decoding import decoded
+    from xla_emitters.binary.reading import text_of  # imported here: most files are text
 
-    return decoded(data, str(source), "read"), str(source)
+    return text_of(data, name)
 
 
 def _key(text: str, name: str, options: CompileOptions) -> str | None:
@@ -126,7 +135,7 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
         if needs_tools:
             from xla_emitters.lowering.ways import tools_fingerprint
 
-            tools = tools_fingerprint(with_sass=prices or options.stage == "sass")
+            tools = tools_fingerprint(options.toolchain, with_sass=prices or options.stage == "sass")
     except ToolError:
         return None
     return key_of(text, name, repr(options), repr(options.device), tools, *added)

@@ -60,7 +60,7 @@ def compile_kernel_ir(text: str, name: str, options: CompileOptions) -> Program:
     recorder, context = Recorder(kernel, options.record, options.verify, None), context_of_thread()
     recorder.read(stage, module)
     rows, architecture = _rows_after(stage, options), options.device.architecture
-    with start_tool(architecture) if options.stage in ("ptx", "sass") else nullcontext() as pending:
+    with start_tool(architecture, options.toolchain) if options.stage in ("ptx", "sass") else nullcontext() as pending:
         for row in rows:
             recorder.run(row.make(options), row.stage, context, module)
         shared = shared_bytes(module)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
+from xla_emitters.settings import Toolchain
 from xla_emitters.tools.given import Given, read_given
 from xla_emitters.tools.input_output import print_dumps, print_left_out, print_warnings, write_file
 from xla_emitters.tools.kernel_files import file_stem, is_directory, make_directory, write_kernel_files, write_whole
@@ -58,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of a program stablehlo, hlo, graph, placed, lmhlo, fused, loops, kernels, host, llvm-dialect, ptx (default), sass",
     )
     parser.add_argument(
+        "--emit",
+        choices=("text", "bytecode"),
+        help="of a program with --stage stablehlo: print StableHLO's own text or a portable artifact, in place of the IR",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
     )
     parser.add_argument(
@@ -96,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
     if options.annotate:
         _refuse_other_than_code(options)
     given = read_given(options)
+    if options.emit:
+        return _emit(options, given)
     left_out: Sequence[LeftOut] = ()
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
@@ -110,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
         cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
         program = given.compiled(how, cache=cached)
     if options.keep_intermediates:
-        _keep_intermediates(program, Path(options.keep_intermediates))
+        _keep_intermediates(program, Path(options.keep_intermediates), options.settings.toolchain)
     kind, text = _printed(options, given, program)
     if folder is None:
         write(options.output, text, kind)
@@ -123,6 +131,19 @@ def run(options: argparse.Namespace) -> int:
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
+
+
+def _emit(options: argparse.Namespace, given: Given) -> int:
+    """Writes a program as StableHLO."""
+    if not given.is_program or options.stage != "stablehlo" or options.json or options.diff:
+        raise UsageError("--emit is for programs with --stage stablehlo, without --json or --diff", stage="compile")
+    from xla_emitters.binary.reading import written
+    from xla_emitters.pipelines.lowerings import lowerings_of
+    from xla_emitters.stablehlo_text import print_stablehlo
+
+    text = print_stablehlo(lowerings_of(given.compiled(_how(options, given, None))).source)
+    write_file(options.output, written(text, "bytecode", given.name) if options.emit == "bytecode" else text)
+    return 0
 
 
 def _how(options: argparse.Namespace, given: Given, folder: Path | None) -> CompileOptions:
@@ -151,10 +172,10 @@ def _what_can_be_compiled(given: Given, how: CompileOptions) -> tuple[Program, t
         return compile_module(module, how), left_out
 
 
-def _keep_intermediates(program: Any, folder: Path) -> None:
+def _keep_intermediates(program: Any, folder: Path, toolchain: Toolchain) -> None:
     from xla_emitters.pipelines.compiler import keep_intermediates
 
-    keep_intermediates(program, folder)
+    keep_intermediates(program, folder, toolchain)
 
 
 def _printed(options: argparse.Namespace, given: Given, program: Program) -> tuple[str, str]:
@@ -204,7 +225,7 @@ def _default_stage(options: argparse.Namespace) -> str:
     if is_ir_wanted and (options.diff or not is_code_wanted):
         from xla_emitters.lowering.ways import ptx_reason_missing
 
-        if missing := ptx_reason_missing():
+        if missing := ptx_reason_missing(options.settings.toolchain):
             print(f"note: PTX is left out: {missing}", file=sys.stderr)
             return "llvm-dialect"
     return "ptx"

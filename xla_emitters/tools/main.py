@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from xla_emitters.plugins import left_out
 from xla_emitters.tools.cold_start import begin
 from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import Parser, reported
@@ -148,7 +150,8 @@ def main(args: Sequence[str] | None = None) -> int:
     options, unknown = build_parser(*(word for word in words if word in VERBS)).parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return reported(lambda: options.run(options), partial(_reduced, options))
+    with left_out() if options.settings.no_plugins else nullcontext():
+        return reported(lambda: options.run(options), partial(_reduced, options), debug=options.settings.debug)
 
 
 def _reduced(options: argparse.Namespace, directory: Path) -> str:

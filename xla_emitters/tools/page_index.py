@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ToolError
+from xla_emitters.settings import Toolchain
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def program_index(
     program = compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
     if len(program.outline.fusions) <= most < sys.maxsize:
         program = compiled(replace(how, record="passes"))  # again: it is a small one
-    stage = last_stage()
+    stage = last_stage(how.toolchain)
     verdict = costs = None
     launches: list[LaunchAt] = []
     if checked:
@@ -124,19 +125,19 @@ def kernel_index(text: str, name: str, how: CompileOptions, chunks: Chunks, *, c
 
 def to_the_last_stage(how: CompileOptions) -> CompileOptions:
     """The options with the last stage that can be made, every pass recorded, and the lines that each line comes from."""
-    return replace(how, stage=last_stage(), record="passes", line_info=True)
+    return replace(how, stage=last_stage(how.toolchain), record="passes", line_info=True)
 
 
-def last_stage() -> str:
-    """The last stage that the installed tools can make. raises UsageError where an environment variable names a wrong tool."""
+def last_stage(toolchain: Toolchain) -> str:
+    """The last stage that the installed tools can make. raises UsageError where the toolchain names a wrong tool."""
     from xla_emitters.lowering.tools import find_tool
     from xla_emitters.lowering.ways import ptx_reason_missing
 
-    if ptx_reason_missing() is not None:
+    if ptx_reason_missing(toolchain) is not None:
         return "llvm-dialect"
     try:
         for name in ("ptxas", "nvdisasm"):
-            find_tool(name)
+            find_tool(name, toolchain)
     except ToolError:
         return "ptx"
     return "sass"
