@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus mpi modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench lab gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
+.PHONY: help run install tools test tiny long bounds corpus mpi modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench lab torch gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -164,6 +164,18 @@ NAME ?= prices
 
 lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one
 	@$(BIN)/python -m lab.$(NAME)
+
+# PyTorch is in a folder of its own: its packages are large, and only this target needs them. The build for CPUs has its own index.
+TORCH := build/torch
+TORCH_PACKAGES ?= torch==2.13.0+cpu torchax==0.0.13 sympy mpmath networkx filelock fsspec jinja2 markupsafe typing_extensions
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+torch: install $(TESTS_STAMP)  ## PyTorch modules: the tests that need PyTorch, and twelve models at four shapes each beside eager PyTorch (MODELS="lstm unet")
+	@[ -e $(TORCH)/.installed ] || { echo "installing PyTorch for CPUs into $(TORCH)"; \
+	  $(BIN)/pip install -q --disable-pip-version-check -e '.[jax]' && \
+	  $(BIN)/pip install -q --disable-pip-version-check --no-deps --target $(TORCH) --extra-index-url $(TORCH_INDEX) $(TORCH_PACKAGES) && touch $(TORCH)/.installed; }
+	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -m pytest -W ignore tests/unit/explore/test_torch_program.py
+	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -W ignore -m lab.torch_models $(MODELS)
 
 GPU_OUT ?= build/gpu-out
 

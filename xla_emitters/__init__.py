@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
     from xla_emitters.explore.optimize import optimize as optimize
+    from xla_emitters.explore.torch_program import TorchProgram as TorchProgram
+    from xla_emitters.explore.torch_program import from_torch as from_torch
     from xla_emitters.functions import register_function as register_function
     from xla_emitters.indexing import IndexingMap as IndexingMap
     from xla_emitters.memory_limit import limited_memory as limited_memory
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
+    from xla_emitters.settings import Settings as Settings
+    from xla_emitters.settings import Toolchain as Toolchain
     from xla_emitters.trace import Trace as Trace
 
     __version__: str
@@ -42,12 +46,16 @@ _HOMES = {
     "JaxProgram": "explore.jax_program",
     "Kernel": "runtime",
     "Program": "runtime",
+    "Settings": "settings",
+    "Toolchain": "settings",
+    "TorchProgram": "explore.torch_program",
     "Trace": "trace",
     "XlaEmittersError": "errors",
     "check": "explore.check",
     "compile": "explore.compile",
     "cost": "explore.cost",
     "from_jax": "explore.jax_program",
+    "from_torch": "explore.torch_program",
     "jit": "explore.jax_jit",
     "limited_memory": "memory_limit",
     "optimize": "explore.optimize",
@@ -64,6 +72,9 @@ __all__ = [
     "JaxProgram",
     "Kernel",
     "Program",
+    "Settings",
+    "Toolchain",
+    "TorchProgram",
     "Trace",
     "XlaEmittersError",
     "__version__",
@@ -71,6 +82,7 @@ __all__ = [
     "compile",
     "cost",
     "from_jax",
+    "from_torch",
     "jit",
     "limited_memory",
     "optimize",

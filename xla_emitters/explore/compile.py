@@ -17,6 +17,7 @@ from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
 from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+from xla_emitters.texts.torch_archive import is_torch_archive
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -35,14 +36,18 @@ def compile(
     """Compiles a module.
 
     source   path of a file, text (anything with a newline) of HLO, StableHLO or a kernel's IR at some stage, bytes of a binary form (a blob
-             of jax.export, a portable artifact or bytecode of StableHLO, an HLO proto), or JAX's `Traced`, `Lowered`, `Exported` or, for
-             a GPU, `Compiled`
+             of jax.export, a portable artifact or bytecode of StableHLO, an HLO proto), the path of a file of torch.export.save (extra
+             [torch]), or JAX's `Traced`, `Lowered`, `Exported` or, for a GPU, `Compiled`
     cache    whether a cached program may be returned
     flags    XLA's DebugOptions, if XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
-    returns  a `Program`; for a value of JAX a `JaxProgram`, a subclass
+    returns  a `Program`; for a value of JAX a `JaxProgram`, for PyTorch's file a `TorchProgram`: subclasses
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags if XLA is not used
     """
+    if isinstance(source, str | Path) and is_torch_archive(source):
+        from xla_emitters.explore.torch_program import from_torch, loaded
+
+        return from_torch(loaded(source), **given)
     # Imports that only JAX's values, only programs, or only a compilation need are in the branches.
     if not isinstance(source, str | Path | bytes):
         from xla_emitters.explore.jax_program import compile_stage, is_stage

@@ -198,7 +198,7 @@ def from_jax(
         specs = symbolic_specs(arguments, static, shapes, constraints)
         with _in_the_callers_words(name):
             refuse_callbacks(jitted.trace(*specs).jaxpr)
-            exported = import_module("jax.export").export(jitted, platforms=[PLATFORM])(*specs)
+            exported = jax_export().export(jitted, platforms=[PLATFORM])(*specs)
         return replace(_compile_dynamic(exported, **given), static=static)
     if shapes is not None or constraints:
         raise UsageError("shapes and constraints are for dynamic=True", stage=STAGE)
@@ -280,7 +280,7 @@ def symbolic_specs(
         if isinstance(shapes, tuple | list) and len(listed := cast("Sequence[Any]", shapes)) == len(arguments):
             shapes = tuple([text for position, text in enumerate(listed) if position not in static])
         try:
-            dynamic = import_module("jax.export").symbolic_args_specs(tuple(dynamic), shapes, constraints=constraints)
+            dynamic = jax_export().symbolic_args_specs(tuple(dynamic), shapes, constraints=constraints)
         except ValueError as error:
             raise shapes_error(error, shapes, len(dynamic)) from error
     elif not _has_symbols([leaf for leaf in jax.tree.leaves(dynamic) if hasattr(leaf, "shape")]):
@@ -412,9 +412,16 @@ def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
 
 
 def jax_package() -> ModuleType:
+    """JAX. raises ToolError where it is not installed"""
     try:
         return import_module("jax")
     except ImportError as error:
         raise ToolError(
             f"JAX is not installed ({error})", stage=STAGE, help=install_command(extras="jax,ptxas")
         ) from error
+
+
+def jax_export() -> ModuleType:
+    """JAX's module for exporting, which `import jax` leaves out. raises like `jax_package`"""
+    jax_package()
+    return import_module("jax.export")

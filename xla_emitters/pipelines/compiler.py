@@ -239,7 +239,7 @@ def with_splits(module: ModuleOp, options: CompileOptions) -> tuple[CompileOptio
     if options.splits is not None or options.tune != "price":
         return options, ()
     # Imported here, so that compilations without prices do not load the cost model.
-    from xla_emitters.pipelines.split_candidates import with_cheapest_splits
+    from xla_emitters.pipelines.tuned import with_cheapest_splits
 
     return with_cheapest_splits(module, options, _after_graph)
 
@@ -404,9 +404,9 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
 
         return emit_stitched(planned.view, options.device)
     if options.tune == "price":
-        from xla_emitters.pipelines.kernel_candidates import cheapest_candidate
+        from xla_emitters.pipelines.tuned import cheapest_emitter
 
-        choose = partial(cheapest_candidate, planned, options)
+        choose = partial(cheapest_emitter, planned, options)
     elif options.tune == "auto":
         from xla_emitters.pipelines.kernel_rules import emitter_by_rule
 

@@ -35,6 +35,8 @@ PACKAGES = {
     "islpy": ("prove", "proofs about indexing maps"),
     "marimo": ("notebook", "the notebooks"),
     "jax": ("jax", "JAX functions in"),
+    "torch": ("torch", "PyTorch modules in"),
+    "torchax": ("torch", "PyTorch modules in"),
     "jaxlib": ("xla", "the real XLA: optimize, and comparing with it"),
     "jax-cuda13-pjrt": ("xla", "the real XLA: optimize, and comparing with it"),
 }

@@ -134,11 +134,19 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     # Imported here: --help of a verb loads none of it.
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+    from xla_emitters.texts.torch_archive import is_torch_archive
 
     file = file or str(options.file)
     source = read_source(file)
-    text, name = read_text(source)
-    inputs = _inputs_of(source, name)
+    inputs = None
+    if is_torch_archive(source):
+        from xla_emitters.explore.torch_program import text_of_archive
+
+        with progress(f"exporting {file}"):
+            text, name = text_of_archive(file), file
+    else:
+        text, name = read_text(source)
+        inputs = _inputs_of(source, name)
     if not isinstance(source, Path):
         source, name = text, "<stdin>"
     given = Given(source, text, name.removesuffix(AS_TEXT), name, is_stablehlo(text), inputs)

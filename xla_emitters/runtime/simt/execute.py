@@ -47,7 +47,7 @@ RULES = RulesOfFiles(
         **dict.fromkeys(("builtin", "ub"), ("builtin",)),
         "llvm": ("llvm", "llvm_atomics", "llvm_intrinsics", "llvm_memory_intrinsics", "nvvm_intrinsics"),
         "xla": ("xla_gpu",),
-        "xla_gpu": ("xla_gpu", "xla_gpu_tensors", "xla_gpu_tiles", "atomics"),
+        "xla_gpu": ("xla_gpu", "xla_gpu_tensors", "atomics"),
     }
 )
 """The rules of all ops."""

@@ -43,7 +43,7 @@ SMALL = 16
 
 # ---------------------------------------------------------------------------------------------- which functions
 
-_CALLS = (func.CallOp, llvm.CallOp, xla_gpu.PureCallOp, xla_gpu.MaterializeOp)
+_CALLS = (func.CallOp, llvm.CallOp, xla_gpu.PureCallOp)
 _LOOPS = (scf.ForOp, scf.WhileOp, xla_gpu.LoopOp)
 _REGIONS = (*_LOOPS, scf.IfOp, scf.IndexSwitchOp, scf.ExecuteRegionOp)
 _EXCHANGES = (xla_gpu.ShuffleReduceOp,)
