@@ -162,7 +162,7 @@ compile-time: install  ## warm compile time over the corpus against the real XLA
 
 NAME ?= prices
 
-lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one
+lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one; NAME=suite_times, which test files cost most (NAME="suite_times --every 25")
 	@$(BIN)/python -m lab.$(NAME)
 
 # PyTorch is in a folder of its own: its packages are large, and only this target needs them. The build for CPUs has its own index.
