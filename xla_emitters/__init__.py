@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
+    from xla_emitters.settings import Settings as Settings
+    from xla_emitters.settings import Toolchain as Toolchain
     from xla_emitters.trace import Trace as Trace
 
     __version__: str
@@ -44,6 +46,8 @@ _HOMES = {
     "JaxProgram": "explore.jax_program",
     "Kernel": "runtime",
     "Program": "runtime",
+    "Settings": "settings",
+    "Toolchain": "settings",
     "TorchProgram": "explore.torch_program",
     "Trace": "trace",
     "XlaEmittersError": "errors",
@@ -68,6 +72,8 @@ __all__ = [
     "JaxProgram",
     "Kernel",
     "Program",
+    "Settings",
+    "Toolchain",
     "TorchProgram",
     "Trace",
     "XlaEmittersError",

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from io import BytesIO, StringIO
+from struct import error as StructError
 from struct import unpack_from
 from typing import Any
 
@@ -52,7 +53,9 @@ def answered(source: str, target: str, data: bytes) -> bytes:
         return CONVERTED + _CONVERSIONS[source, target](data)
     except ImportError as error:
         return MISSING + str(error).encode()
-    except Exception as error:  # of MLIR, XLA and struct; the file is damaged
+    except (StructError, UnicodeDecodeError):
+        return REFUSED + b"its tables are cut or damaged, or it is another file with MLIR bytecode inside"
+    except Exception as error:  # of MLIR and XLA
         return REFUSED + (str(error) or type(error).__name__).encode()
 
 
