@@ -30,7 +30,7 @@ _OURS: dict[str, ModuleType] = {}
 @contextmanager
 def whole_package() -> Iterator[None]:
     """`xla_emitters` is this tree's, though the script of a bundle runs with the few files of that name in its zip."""
-    present = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "xla_emitters"}
+    present = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "xla_emitters"}
     if not present or str(present["xla_emitters"].__file__).startswith(str(_ROOT)):
         yield
         return
@@ -40,7 +40,9 @@ def whole_package() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(_ROOT))
-        _OURS.update({name: module for name, module in sys.modules.items() if name.partition(".")[0] == "xla_emitters"})
+        _OURS.update(
+            {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "xla_emitters"}
+        )
         _exchange(_OURS, present)
 
 
