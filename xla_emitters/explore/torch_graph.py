@@ -379,6 +379,6 @@ def _frame(node: Any) -> tuple[str, str, str] | None:
     """File, line and function of the innermost line of the caller's code that made a node, outside PyTorch."""
     frames, pytorch = _FRAME.findall(node.meta.get("stack_trace") or ""), Path(getfile(type(node))).parents[1]
     for file, line, function in reversed(frames):
-        if not (file.startswith("<") or Path(file).is_relative_to(pytorch)):
+        if not file.startswith("<") and not any(map(Path(file).is_relative_to, (pytorch, Path(__file__).parent))):
             return file, line, function
     return None

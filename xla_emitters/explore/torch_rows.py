@@ -121,6 +121,7 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
         **_of_numbers(torch, jax, mappings.t2j_dtype),
         **_of_lines(torch, jax, mappings.t2j_dtype),
         **_of_networks(torch, jax),
+        **_of_gradients(torch, jax, registry.all_aten_ops),
     }
     return Rows(torch, jax, own, registry.all_aten_ops, mappings)
 
@@ -517,3 +518,22 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         aten.rnn_tanh.input: stepped(lambda of_x, state, of_h: (jnp.tanh(of_x + of_h),), 1),
         aten.rnn_relu.input: stepped(lambda of_x, state, of_h: (nn.relu(of_x + of_h),), 1),
     }
+
+
+def _of_gradients(torch: ModuleType, jax: ModuleType, table: Mapping[Any, Any]) -> dict[Any, Row]:
+    """Ops that PyTorch's gradients call, as JAX's gradients of torchax's rows."""
+    jnp, aten = jax.numpy, torch.ops.aten
+
+    def convolution(of_result: Any, x: Any, weight: Any, biases: Any, *given: Any) -> Any:
+        *how, wanted = given
+
+        def forward(x: Any, weight: Any) -> Any:
+            return table[aten.convolution].func(x, weight, None, *how)
+
+        of_x, of_weight = jax.vjp(forward, x, weight)[1](of_result)
+        of_bias = jnp.sum(of_result, axis=(0, *range(2, of_result.ndim)))
+        return [
+            found if is_wanted else None for found, is_wanted in zip((of_x, of_weight, of_bias), wanted, strict=True)
+        ]
+
+    return {aten.convolution_backward.default: convolution}

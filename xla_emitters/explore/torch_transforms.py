@@ -13,10 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import wraps
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from xla_emitters.errors import Unsupported
+
+_OF_LAYOUTS = ("_subclasses", "_prims_common")
+"""Where PyTorch asks about the layouts of tensors without elements. It asks again when what was traced is exported."""
 
 
 def without_transforms(
@@ -58,8 +62,10 @@ def without_transforms(
 
     with mode:
         traced = torch.fx.experimental.proxy_tensor.make_fx(function)(state, given)
+    layouts = [Path(str(torch.__file__)).parent / name for name in _OF_LAYOUTS]
     for guard in env.guards:
-        if not _is_known(guard.expr, of_symbol):
+        asked_by = Path(getattr(getattr(guard.sloc, "framework_loc", None), "filename", ""))
+        if not (any(map(asked_by.is_relative_to, layouts)) or _is_known(guard.expr, of_symbol)):
             raise Unsupported(
                 f"{type(module).__name__} asks whether {guard.expr} for unknown sizes, beside a transform of torch.func",
                 stage="torch",
