@@ -24,9 +24,11 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue, Use
@@ -538,16 +540,19 @@ def _subclass(op: type[IRDLOperation]) -> Any:
 def quick_accessors(op_type: type[Any]) -> None:
     """Puts an accessor of each operand, result, region and successor of its bases into the class, where xDSL's formats look for it.
 
-    Those of operands and results that come before a variadic one, and of the only variadic list, become quick.
+    Those of operands, results and regions become quick.
     """
     seen = set[str]()
     for parent in op_type.__mro__:
         if parent is IRDLOperation:
             break
         for name, member in tuple(vars(parent).items()):
-            if name not in seen and isinstance(member, irdl.BaseAccessor):
+            if name not in seen and isinstance(member, _ACCESSORS):
                 setattr(op_type, name, _quick(member))
             seen.add(name)
+
+
+_ACCESSORS = (irdl.BaseAccessor, irdl.BaseAttrAccessor)
 
 
 class _Operand(irdl.BeforeVariadicSingleAccessor):
@@ -560,6 +565,11 @@ class _Result(irdl.BeforeVariadicSingleAccessor):
         return item(obj.results, self.idx)
 
 
+class _Region(irdl.BeforeVariadicSingleAccessor):
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return obj.regions[self.idx]
+
+
 class _Operands(irdl.UniqueVariadicAccessor):
     def __get__(self, obj: Any, objtype: Any = None) -> Any:
         return obj._operands
@@ -570,11 +580,69 @@ class _Results(irdl.UniqueVariadicAccessor):
         return obj.results
 
 
-def _quick(accessor: irdl.BaseAccessor) -> irdl.BaseAccessor:
+@dataclass(frozen=True)
+class _Segment(irdl.BaseAccessor):
+    """Variadic values, by segment sizes; `single` and `optional` values are subclasses."""
+
+    option: irdl.AttrSizedSegments
+    single: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
+
+    def index(self, args: Sequence[Any]) -> Any:
+        raise NotImplementedError("it depends on the op")
+
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        option = self.option
+        sizes = (obj.properties if option.as_property else obj.attributes)[option.attribute_name]
+        start, end = _bounds(sizes)[self.idx]
+        construct = self.construct
+        values = obj._operands if construct is _OPERAND else obj.results if construct is _RESULT else obj.regions
+        if self.single:
+            return values[start]
+        if self.optional:
+            return values[start] if end > start else None
+        return values[start:end]
+
+
+class _SingleSegment(_Segment):
+    single = True
+
+
+class _OptionalSegment(_Segment):
+    optional = True
+
+
+_BOUNDS: dict[int, tuple[Any, tuple[tuple[int, int], ...]]] = {}
+
+
+def _bounds(sizes: Any) -> tuple[tuple[int, int], ...]:
+    """Start and end of each segment. Kept by the identity of the attribute: `_segments` makes equal ones once."""
+    if (found := _BOUNDS.get(id(sizes))) is None:
+        if len(_BOUNDS) >= 4096:
+            _BOUNDS.clear()
+        values: tuple[int, ...] = sizes.get_values()
+        ends = tuple(accumulate(values))
+        bounds = tuple((end - size, end) for size, end in zip(values, ends, strict=True))
+        found = _BOUNDS[id(sizes)] = sizes, bounds  # the attribute is kept, so that its identity stays its own
+    return found[1]
+
+
+_OF_SEGMENTS: dict[type[Any], type[_Segment]] = {
+    irdl.VariadicAttrAccessor: _Segment,
+    irdl.SingleAttrAccessor: _SingleSegment,
+    irdl.OptionalAttrAccessor: _OptionalSegment,
+}
+
+
+def _quick(accessor: Any) -> Any:
     construct, index = accessor.construct, accessor.idx
-    if construct in (_OPERAND, _RESULT):
-        if type(accessor) is irdl.BeforeVariadicSingleAccessor:
-            return (_Operand if construct is _OPERAND else _Result)(construct, index)
-        if type(accessor) is irdl.UniqueVariadicAccessor and accessor.num_defs == 1:
-            return (_Operands if construct is _OPERAND else _Results)(construct, index, 1)
+    if construct is irdl.VarIRConstruct.SUCCESSOR:
+        return accessor
+    kind = type(accessor)
+    if kind is irdl.BeforeVariadicSingleAccessor:
+        return (_Operand if construct is _OPERAND else _Result if construct is _RESULT else _Region)(construct, index)
+    if kind is irdl.UniqueVariadicAccessor and accessor.num_defs == 1 and construct in (_OPERAND, _RESULT):
+        return (_Operands if construct is _OPERAND else _Results)(construct, index, 1)
+    if (segment := _OF_SEGMENTS.get(kind)) is not None:
+        return segment(construct, index, accessor.option)
     return accessor

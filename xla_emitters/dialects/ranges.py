@@ -8,21 +8,20 @@ Source: docs/reference/1 1.6 "Static range of an SSA value".
 from __future__ import annotations
 
 from abc import ABC
+from functools import lru_cache
 
 # Ops that xDSL read count too.
 from xdsl.dialects import func as stock_func
 from xdsl.dialects import scf as stock_scf
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"
 """The attribute, of an op or a function's argument, with its range; both ends are included."""
-
-_INDEX = IndexType()
 
 
 class KnowsRanges(Operation, ABC):
@@ -37,9 +36,10 @@ class KnowsRanges(Operation, ABC):
         return None
 
 
+@lru_cache(4096)
 def range_attr(lower: int, upper: int) -> ArrayAttr[Attribute]:
     """`[lower : index, upper : index]`"""
-    return ArrayAttr([integer(lower, _INDEX), integer(upper, _INDEX)])
+    return ArrayAttr([index_number(lower), index_number(upper)])
 
 
 def interval_of(attribute: Attribute | None) -> Interval | None:

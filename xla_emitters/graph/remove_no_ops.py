@@ -27,7 +27,8 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.collectives import gets_zeros, is_alone
 from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp

@@ -23,7 +23,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TupleType
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,

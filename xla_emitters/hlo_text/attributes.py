@@ -25,7 +25,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.irdl import OptPropertyDef
 
-from xla_emitters.dialects.hlo.base import HloOp, integer_array
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr

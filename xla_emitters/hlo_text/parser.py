@@ -42,9 +42,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import integer_array, unchecked
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
-from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, written_at
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -737,8 +738,8 @@ class _ModuleParser:
 
     def _location(self, name: str, token: Token) -> NameLoc:
         line, column = self.source.line_and_column(token.start)
-        where = FileLineColLoc(self._file, _number(line), _number(column))
-        return NameLoc(StringAttr(name), where)
+        where = unchecked(FileLineColLoc, filename=self._file, line=_number(line), column=_number(column))
+        return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=where)
 
 
 @lru_cache(maxsize=1024)

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import INDEX, integer
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.rewrite.data_layout import index_width
@@ -84,7 +84,7 @@ class _Conversion:
             old, computed = op.results[0], self.integers[op.results[0]]
             computed.name_hint = old.name_hint
             if old.first_use is not None:
-                cast = arith.IndexCastOp(computed, IndexType())
+                cast = arith.IndexCastOp(computed, INDEX)
                 cast.location = op.location
                 op.parent.insert_op_before(cast, op)
                 old.replace_all_uses_with(cast.result)

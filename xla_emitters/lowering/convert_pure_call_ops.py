@@ -27,7 +27,7 @@ class ConvertPureCallOpsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for pure in [found for found in op.walk() if isinstance(found, xla_gpu.PureCallOp)]:
-            call = func.CallOp(pure.callee, pure.arguments, pure.result_types)
+            call = func.CallOp(pure.callee_attr, pure.arguments, pure.result_types)
             call.attributes, call.location = pure.attributes.copy(), pure.location
             for new, old in zip(call.results, pure.results, strict=True):
                 new.name_hint = old.name_hint

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -38,7 +37,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.mlir import affine, arith
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
@@ -334,7 +333,7 @@ class ExpressionLowering:
             built = self._built[key] = self.shared.result(
                 (arith.ConstantOp, value),
                 self.op,
-                lambda: self.builder.insert(arith.ConstantOp(integer(value, IndexType()))),
+                lambda: self.builder.insert(arith.ConstantOp(index_number(value))),
             )
         return built
 

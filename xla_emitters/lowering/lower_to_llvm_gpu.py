@@ -294,7 +294,7 @@ class _FunctionLowering:
         linkage = old.attributes.get("llvm.linkage")
         if not isinstance(linkage, llvm.LinkageAttr):
             is_internal = old.sym_visibility == StringAttr("private") and bool(old.body.blocks)
-            linkage = llvm.LinkageAttr("internal" if is_internal else "external")
+            linkage = llvm.INTERNAL if is_internal else llvm.EXTERNAL
         made = llvm.FuncOp(
             old.sym_name,
             llvm.LLVMFunctionType(inputs, _together(outputs) if outputs else None),
@@ -317,6 +317,8 @@ def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[Dict
         return None
     kept = [
         DictionaryAttr({name: value for name, value in one.data.items() if name.startswith("llvm.")})
+        if one.data
+        else one
         for one in dictionaries
     ]
     return ArrayAttr(kept) if any(one.data for one in kept) else None

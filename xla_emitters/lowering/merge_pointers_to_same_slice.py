@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.attributes import UNIT
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
@@ -96,7 +97,7 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
         # A list, not a generator: `any` must not stop before every argument of the group has lost the attribute.
         if not any([attributes[position].pop(NOT_INVARIANT, None) for position in (first, *others)]):
             for position in (first, *others):
-                attributes[position][NOALIAS] = UnitAttr()
+                attributes[position][NOALIAS] = UNIT
         for promise in PROMISES:
             promised = [found for position in (first, *others) if (found := attributes[position].get(promise))]
             if promised:

@@ -21,12 +21,12 @@ from xdsl.dialects.builtin import (
     FusedLoc,
     LocationAttr,
     NameLoc,
-    NoneAttr,
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.attributes import NONE, unchecked
 from xla_emitters.dialects.quick_builder import QuickBuilder
 
 UNKNOWN = UnknownLoc()
@@ -58,7 +58,7 @@ def _of_parts(parts: Mapping[Attribute, None]) -> LocationAttr:
     if len(parts) == 1:
         (only,) = parts
         return cast(LocationAttr, only)
-    return FusedLoc(ArrayAttr[Attribute](parts), NoneAttr())
+    return unchecked(FusedLoc, locations=unchecked(ArrayAttr, data=tuple(parts)), metadata=NONE)
 
 
 def _parts(location: Attribute) -> tuple[Attribute, ...]:

@@ -43,6 +43,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.attributes import tensor_type
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.float_bits import dense_of, is_splat, values_of
 from xla_emitters.dialects.hlo.types import LayoutAttr
@@ -148,7 +149,7 @@ def flat_type(value_type: Attribute, vectors: bool = False) -> Attribute:
     shape = array.get_shape()
     if isinstance(value_type, VectorType):
         return VectorType(array.element_type, [math.prod(shape)])
-    return TensorType(array.element_type, shape if len(shape) <= 1 else (math.prod(shape),))
+    return tensor_type(array.element_type, shape if len(shape) <= 1 else (math.prod(shape),))
 
 
 def _is_deep_vector(value_type: Attribute) -> bool:

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    IntegerAttr,
     ModuleOp,
     i32,
 )
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir import arith, scf, tensor
 from xla_emitters.dialects.mlir.gpu import ShuffleMode
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
@@ -109,10 +109,10 @@ def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
         if not can_shuffle(value.type):
             raise refusal(LowerXlaToScfPass.name, op, f"{op.name}: cannot shuffle values of type {value.type}")
     builder = located_builder(InsertPoint.before(op), op)
-    width = builder.insert(arith.ConstantOp(IntegerAttr(warp_size, i32))).result
+    width = builder.insert(arith.ConstantOp(integer(warp_size, i32))).result
     values: Sequence[SSAValue] = op.arguments
     while distance:
-        offset = builder.insert(arith.ConstantOp(IntegerAttr(distance, i32))).result
+        offset = builder.insert(arith.ConstantOp(integer(distance, i32))).result
         others = [shuffled(builder, ShuffleMode.Down, value, offset, width) for value in values]
         values = builder.insert(PureCallOp(op.combiner, [*values, *others], op.combined_types)).results
         distance //= 2

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import control_ops, routines
 from xla_emitters.dialects.hlo.base import (
     Call,
@@ -31,7 +32,6 @@ from xla_emitters.dialects.hlo.base import (
     RuleBroken,
     at_least,
     fault,
-    integer_array,
     integers,
     opcode_of,
 )
