@@ -46,6 +46,11 @@ item: Callable[[Any, int | slice], Any] = cast(Any, tuple).__getitem__
 """An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
 
 
+def op_of(value: SSAValue) -> Operation | None:
+    """The op that has the value as a result; None for the argument of a block. Quicker than `isinstance`, which asks xDSL's metaclass."""
+    return getattr(value, "op", None)
+
+
 class PlainMeta(ABCMeta):
     """The metaclass of abstract classes without virtual subclasses: ABCMeta without the search for them."""
 
@@ -476,6 +481,24 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
 
 
 # ---- walks ------------------------------------------------------------------------------------------------------------------------------
+
+
+def ops_of(block: Block) -> Iterator[Operation]:
+    """`block.ops`, one after the other: each may be erased when its turn has come."""
+    op = block._first_op
+    while op is not None:
+        after = op._next_op
+        yield op
+        op = after
+
+
+def blocks_of(region: Region) -> Iterator[Block]:
+    """`region.blocks`, one after the other."""
+    block = region._first_block
+    while block is not None:
+        after = block._next_block
+        yield block
+        block = after
 
 
 def walk(op: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
-from xla_emitters.dialects.quick_op import operands_of
+from xla_emitters.dialects.quick_op import operands_of, walk
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
@@ -165,7 +165,7 @@ def accesses_of(op: Operation) -> Iterator[TensorAccess]:
 
 def accesses_in(op: Operation) -> tuple[TensorAccess, ...]:
     """The accesses of `op` and of every op nested in it, in program order."""
-    return tuple(access for nested in op.walk() if has_tensor(operands_of(nested)) for access in accesses_of(nested))
+    return tuple(access for nested in walk(op) if has_tensor(operands_of(nested)) for access in accesses_of(nested))
 
 
 def by_buffer(accesses: Iterable[TensorAccess]) -> dict[Buffer | None, list[TensorAccess]]:

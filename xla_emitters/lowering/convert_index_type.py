@@ -24,6 +24,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.attributes import INDEX, integer
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
@@ -40,7 +41,7 @@ class ConvertIndexTypePass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         conversion = _Conversion(IntegerType(index_width(op)))
-        ops = list(op.walk())
+        ops = list(walk(op))
         for found in ops:
             if type(found) in _CONVERTED and isinstance(found.results[0].type, IndexType):
                 conversion.convert(found)

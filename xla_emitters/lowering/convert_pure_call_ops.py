@@ -18,6 +18,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -26,7 +27,7 @@ class ConvertPureCallOpsPass(KernelPass):
     name = "xla-convert-pure-call-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for pure in [found for found in op.walk() if isinstance(found, xla_gpu.PureCallOp)]:
+        for pure in [found for found in walk(op) if isinstance(found, xla_gpu.PureCallOp)]:
             call = func.CallOp(pure.callee_attr, pure.arguments, pure.result_types)
             call.attributes, call.location = pure.attributes.copy(), pure.location
             for new, old in zip(call.results, pure.results, strict=True):

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import affine
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.lowering.index_arithmetic import (
@@ -46,7 +47,7 @@ class LowerAffinePass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         shared = SharedOps()
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             if isinstance(found, ApplyIndexingOp):
                 indexing_map = map_of_apply_indexing(found)
                 self._refuse_overflow(found, indexing_map)

@@ -63,6 +63,7 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.float_bits import dense_of, float_attr, is_splat, values_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict
@@ -132,7 +133,7 @@ def _erase_dead_writes(function: func.FuncOp) -> None:
 def _check(module: ModuleOp, stage: str) -> None:
     """raises Unsupported, naming the first op or type that has no lowering."""
     width = index_width(module)
-    for op in module.walk():
+    for op in walk(module):
         types = (*op.operand_types, *op.result_types)
         tensors = [type_ for type_ in types if type(type_) is TensorType]
         if not tensors:

@@ -65,7 +65,7 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
-from xla_emitters.dialects.quick_op import operands_of
+from xla_emitters.dialects.quick_op import operands_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
@@ -142,7 +142,7 @@ class LowerToLlvmGpuPass(DevicePass):
         call_libdevice(op, self.skip)
         for function in [found for module in scopes(op) for found in functions(module).values()]:
             _FunctionLowering(index_width(op), self.device, function).lower()
-        for found in op.walk():
+        for found in walk(op):
             if not isinstance(found, Scope) and not found.name.startswith(("llvm.", "nvvm.")):
                 raise self.refuse(found, f"{found.name} outside a function")
 

@@ -33,6 +33,7 @@ from xdsl.traits import (
 )
 
 from xla_emitters.dialects.mlir import arith, tensor, vector
+from xla_emitters.dialects.quick_op import blocks_of, ops_of
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.rewrite.added_traits import ADDED_TRAITS
 
@@ -175,5 +176,5 @@ def _speculatability(op_type: type[Operation]) -> ConditionallySpeculatable | No
 
 def _inner_ops(op: Operation) -> Iterator[Operation]:
     for region in op.regions:
-        for block in region.blocks:
-            yield from block.ops
+        for block in blocks_of(region):
+            yield from ops_of(block)

@@ -28,6 +28,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.attributes import NONE, unchecked
 from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.quick_op import walk
 
 UNKNOWN = UnknownLoc()
 
@@ -37,9 +38,9 @@ def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:
 
     An unknown location adds nothing; nested fusions are flattened.
     """
-    if a is b or isinstance(b, UnknownLoc) or a == b:
+    if a is b or type(b) is UnknownLoc or a == b:
         return a
-    if isinstance(a, UnknownLoc):
+    if type(a) is UnknownLoc:
         return b
     parts = dict.fromkeys((*_parts(a), *_parts(b)))
     if isinstance(a, FusedLoc) and len(parts) == len(_fused(a)):
@@ -62,7 +63,7 @@ def _of_parts(parts: Mapping[Attribute, None]) -> LocationAttr:
 
 
 def _parts(location: Attribute) -> tuple[Attribute, ...]:
-    if isinstance(location, UnknownLoc):
+    if type(location) is UnknownLoc:
         return ()
     if not isinstance(location, FusedLoc):
         return (location,)
@@ -126,11 +127,11 @@ def _position(location: Attribute) -> tuple[str, int] | None:
 
 def locate(op: Operation, location: LocationAttr) -> None:
     """Gives `location` to `op` and to the ops inside it that have none of their own."""
-    if isinstance(op.location, UnknownLoc):
+    if type(op.location) is UnknownLoc:
         op.location = location
     if op.regions:
-        for inner in op.walk():
-            if isinstance(inner.location, UnknownLoc):
+        for inner in walk(op):
+            if type(inner.location) is UnknownLoc:
                 inner.location = location
 
 

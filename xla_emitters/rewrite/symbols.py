@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.gpu_functions import ModuleOp as GpuModuleOp
+from xla_emitters.dialects.quick_op import ops_of, walk
 
 Scope: TypeAlias = ModuleOp | GpuModuleOp
 """A module, whose functions are known by name to the ops in it: `builtin.module` or `gpu.module`."""
@@ -17,7 +18,7 @@ Scope: TypeAlias = ModuleOp | GpuModuleOp
 
 def symbols_in(root: Operation) -> Iterator[str]:
     """The names of the symbols that attributes of `root` and of the ops inside it refer to, without `@`; one per reference."""
-    for op in root.walk():
+    for op in walk(root):
         for attributes in (op.properties, op.attributes):
             for attribute in attributes.values():
                 if type(attribute) in HOLDERS:
@@ -54,12 +55,15 @@ def is_private(op: Operation) -> bool:
 
 def scopes(module: Scope) -> list[Scope]:
     """`module` and the modules in it, inner ones first."""
-    return [*(found for op in module.body.ops if isinstance(op, Scope) for found in scopes(op)), module]
+    return [
+        *(found for op in ops_of(module.body.block) if op.regions and isinstance(op, Scope) for found in scopes(op)),
+        module,
+    ]
 
 
 def functions(module: Scope) -> dict[str, func.FuncOp]:
     """The module's functions by name, without those of modules in it."""
-    return {op.sym_name.data: op for op in module.body.ops if isinstance(op, func.FuncOp)}
+    return {op.sym_name.data: op for op in ops_of(module.body.block) if isinstance(op, func.FuncOp)}
 
 
 def callees_first(calls: Mapping[str, Iterable[str]]) -> tuple[list[str], set[str]]:

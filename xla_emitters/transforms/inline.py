@@ -33,6 +33,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.cse import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -58,7 +59,7 @@ class InlinePass(KernelPass):
         for module in scopes(op):
             for _ in range(MAX_ROUNDS):
                 inlined = _Inliner(self, module).run()
-                if not inlined or not any(isinstance(inner, Call) for inner in module.walk()):
+                if not inlined or not any(isinstance(inner, Call) for inner in walk(module)):
                     break
                 cse(module)
 

@@ -28,6 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir import arith, scf, tensor
 from xla_emitters.dialects.mlir.gpu import ShuffleMode
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
 from xla_emitters.errors import UsageError
@@ -53,7 +54,7 @@ class LowerXlaToScfPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.warp_size not in WARP_SIZES:
             raise UsageError(f"{self.name}: warp-size={self.warp_size}", help="a power of two up to 64")
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             match found:
                 case PredicatedInsertOp():
                     _lower_insert(found)

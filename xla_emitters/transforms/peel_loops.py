@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.indexing import IndexingMap, Interval
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -35,7 +36,7 @@ class PeelLoopsPass(KernelPass):
     name = "xla-gpu-peel-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        pending = [found for found in op.walk() if isinstance(found, LoopOp)]
+        pending = [found for found in walk(op) if isinstance(found, LoopOp)]
         while pending:
             loop = pending.pop()
             parts = peeled(loop.map)

@@ -32,6 +32,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import ShuffleOp
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import Interval, Variable
@@ -58,7 +59,7 @@ class SimplifyArithPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         index_bits = index_width(op)
-        for inner in op.walk():
+        for inner in walk(op):
             _annotate(inner, index_bits)
         patterns: dict[type[Operation], tuple[RewritePattern, ...]] = {
             **PATTERNS,
