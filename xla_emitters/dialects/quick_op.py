@@ -227,24 +227,40 @@ def _given(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 _LISTS = (list, tuple, OpOperands)
 
 
-def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any]) -> list[Any] | None:
-    """What is given for each name, one after the other. None where xDSL must look at it."""
+_VALUES: set[type[Any]] = {QuickResult}
+_TYPES = set[type[Any]]()
+_REGIONS: set[type[Any]] = {Region}
+
+
+def _is(each: Any, wanted: type[Any], known: set[type[Any]]) -> bool:
+    """`isinstance`, which adds the class to `known` if so: xDSL's metaclass is asked once for each class."""
+    if isinstance(each, wanted):
+        known.add(type(each))
+        return True
+    return False
+
+
+def _none(counts: Sequence[int]) -> list[Any] | None:
+    return None if counts else []
+
+
+def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any], known: set[type[Any]]) -> list[Any] | None:
+    """What is given for each name, one after the other. None where xDSL must look at it.
+
+    known  classes of `wanted`
+    """
     if len(given) != len(counts):
         return None
-    if not counts:
-        return []
     found: list[Any] = []
     for each, count in zip(given, counts, strict=True):
-        kind = cast(Any, type)(each)
-        if kind is QuickResult or isinstance(each, wanted):
-            if kind is QuickResult and wanted is not SSAValue:
-                return None
+        if type(each) in known or _is(each, wanted, known):
             found.append(each)
         elif each is None and count == _OPTIONAL:
             continue
         elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
-            for member in cast(Sequence[Any], each):
-                if isinstance(member, wanted):
+            members: Sequence[Any] = each
+            for member in members:
+                if type(member) in known or _is(member, wanted, known):
                     found.append(member)
                 elif wanted is SSAValue and isinstance(member, Operation) and len(member.results) == 1:
                     found.append(item(member.results, 0))
@@ -317,9 +333,15 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
         if (
             not layout.is_plain
             or successors
-            or (values := _flat(operands or (), layout.operands, SSAValue)) is None
-            or (types := _flat(result_types or (), layout.results, Attribute)) is None
-            or (parts := _flat(regions or (), layout.regions, Region)) is None
+            or (values := _flat(operands, layout.operands, SSAValue, _VALUES) if operands else _none(layout.operands))
+            is None
+            or (
+                types := _flat(result_types, layout.results, Attribute, _TYPES)
+                if result_types
+                else _none(layout.results)
+            )
+            is None
+            or (parts := _flat(regions, layout.regions, Region, _REGIONS) if regions else _none(layout.regions)) is None
         ):
             super().__init__(
                 operands=operands,

@@ -143,7 +143,7 @@ class LowerToLlvmGpuPass(DevicePass):
         for function in [found for module in scopes(op) for found in functions(module).values()]:
             _FunctionLowering(index_width(op), self.device, function).lower()
         for found in walk(op):
-            if not isinstance(found, Scope) and not found.name.startswith(("llvm.", "nvvm.")):
+            if not found.name.startswith(("llvm.", "nvvm.")) and not isinstance(found, Scope):
                 raise self.refuse(found, f"{found.name} outside a function")
 
 
@@ -170,7 +170,7 @@ class _FunctionLowering:
             raise refusal(
                 _STAGE, self.function, f"a block of {prod(block)} threads; {self.device.name} runs {limit} at most"
             )
-        for op in self.function.body.walk():
+        for op in walk(self.function):
             if is_number_op(op):
                 raise refusal(_STAGE, op, f"{op.name} computes with floats of eight bits or fewer")
         replacement = self._function()

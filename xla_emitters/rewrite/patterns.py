@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr
@@ -88,10 +88,23 @@ class LocatedRewriter(PatternRewriter):
         self.operation_removal_handler.append(self._removed)
         self.operation_modification_handler.append(self._push)
 
+    if not TYPE_CHECKING:
+
+        @property
+        def insertion_point(self) -> InsertPoint:
+            """In front of the matched op, unless a pattern set another; made when it is first asked for: most patterns do not match."""
+            if self._point is None:
+                self._point = InsertPoint.before(self._current_operation)
+            return self._point
+
+        @insertion_point.setter
+        def insertion_point(self, point: InsertPoint) -> None:
+            self._point = point
+
     def start(self, op: Operation) -> None:
         """Makes `op` the matched op."""
         self._current_operation = op
-        self.insertion_point = InsertPoint.before(op)
+        self._point = None
         self.location = op.location
         self._name_hint = None
         self.has_done_action = False
