@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from importlib import import_module
 from threading import local
@@ -28,6 +28,7 @@ from xla_emitters.dialects.repeated_text import RepeatedText
 from xla_emitters.dialects.unknown_ops import help_for
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, WRITTEN, verify_ir
 from xla_emitters.errors import ParseError, Place, VerifyError
+from xla_emitters.late_dataclass import dataclass
 
 DialectFactory = Callable[[], Dialect]
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
@@ -42,6 +41,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xla_emitters.dialects.float_bits import hexadecimal, print_dense
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.late_dataclass import dataclass
 
 Spelling: TypeAlias = Literal["seed", "upstream"]
 

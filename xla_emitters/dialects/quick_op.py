@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from operator import attrgetter
@@ -35,6 +34,8 @@ from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, S
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl import operations as irdl
+
+from xla_emitters.late_dataclass import dataclass
 
 _new: Any = object.__new__
 # Bound here: reading a member of an enum class is a Python call.

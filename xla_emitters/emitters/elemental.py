@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -58,6 +58,7 @@ from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.locations import UNKNOWN, locate
 
 INDEX_NAMES = "ijklmn"

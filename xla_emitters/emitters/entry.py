@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from xdsl.dialects.builtin import (
@@ -42,6 +41,7 @@ from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program import Argument, Launch
 
 

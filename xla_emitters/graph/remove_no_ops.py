@@ -19,8 +19,6 @@ Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
@@ -43,6 +41,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_a
 from xla_emitters.dtypes import dtype
 from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.graph.inlining import element_of_tuple, insert, laid_out
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _GIVE_THEIR_OPERAND = frozenset({"opt-barrier", "domain", "add-dependency"})

@@ -16,7 +16,6 @@ Source: docs/reference/2 1.8; XLA tree_reduction_rewriter.cc.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
@@ -51,6 +50,7 @@ from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -35,6 +34,7 @@ from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import literal_text, parse_literal
 from xla_emitters.hlo_text.shapes import ShapeReader
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

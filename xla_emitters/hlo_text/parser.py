@@ -24,7 +24,7 @@ Source: docs/reference/1 6.2, 6.7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from xdsl.dialects.builtin import (
@@ -66,6 +66,7 @@ from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
 from xla_emitters.hlo_text.shapes import ShapeReader, suggested_type
 from xla_emitters.hlo_text.stack_frames import STACK_TABLES, TABLES
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 

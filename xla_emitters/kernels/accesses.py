@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -34,6 +34,7 @@ from xla_emitters.dialects.quick_op import op_of, operands_of, walk
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
+from xla_emitters.late_dataclass import dataclass
 
 UNKNOWN_RANGE = Interval(-(2**63), 2**63 - 1)
 

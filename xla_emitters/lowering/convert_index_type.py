@@ -14,7 +14,7 @@ Source: docs/reference/2 3.3 "xla-gpu-convert-index-type"; XLA convert_index_typ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
@@ -25,6 +25,7 @@ from xla_emitters.dialects.attributes import INDEX, integer
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.quick_op import walk
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

@@ -10,8 +10,6 @@ Source: docs/reference/2 3.3 "xla-convert-pure-call-ops".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
@@ -19,6 +17,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -26,7 +26,6 @@ Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, VectorType
@@ -36,6 +35,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.mlir import arith, cf, func, scf
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.quick_op import walk
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder

@@ -27,7 +27,6 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -52,6 +51,7 @@ from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

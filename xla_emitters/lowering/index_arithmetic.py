@@ -23,7 +23,7 @@ Source: docs/reference/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from xdsl.builder import Builder
@@ -43,6 +43,7 @@ from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import fuse_locations

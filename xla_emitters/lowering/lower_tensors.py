@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -68,6 +68,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict
 from xla_emitters.kernels.kernel_entry import INVARIANT
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts
 from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.data_layout import index_width

@@ -25,7 +25,7 @@ Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the ent
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import cast
 
@@ -70,6 +70,7 @@ from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.grid_dependency import griddepcontrol
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op

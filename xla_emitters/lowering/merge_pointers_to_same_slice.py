@@ -19,7 +19,6 @@ Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -31,6 +30,7 @@ from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
 from xla_emitters.kernels.kernel_entry import ENTRY, SLICE_INDEX
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.symbols import Scope, functions, scopes

@@ -18,7 +18,7 @@ may appear by a merge, so such ops are kept aside and looked up then. Each attri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -29,6 +29,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
 from xla_emitters.dialects.quick_op import operands_of
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import (
     has_trait_type,
     is_commutative_type,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from xla_emitters.errors import UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import DISABLE
 from xla_emitters.tools.failures import DEBUG
 

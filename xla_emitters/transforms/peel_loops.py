@@ -12,7 +12,7 @@ Source: docs/reference/2 3.3 "xla-gpu-peel-loops"; XLA peel_loops.cc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +22,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.indexing import IndexingMap, Interval
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 

@@ -43,7 +43,7 @@ Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import cast
 
@@ -88,6 +88,7 @@ from xla_emitters.kernels.accesses import (
     subscript,
 )
 from xla_emitters.kernels.kernel_entry import INVARIANT
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of

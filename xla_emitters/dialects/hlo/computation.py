@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -64,6 +63,7 @@ from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp, ops_of
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.late_dataclass import dataclass
 
 _IS_FUSION = "is_fusion"
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -28,6 +28,7 @@ from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_op import op_of
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
+from xla_emitters.late_dataclass import dataclass
 
 
 class AppliesMap(Operation, ABC):
