@@ -12,6 +12,7 @@ the class, and the class is then as usual. Until then the class attribute of a f
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ else:
 
 def _adds_nothing(cls: type[Any], options: dict[str, Any]) -> bool:
     """Whether the class has no fields of its own, and its bases have all methods that it needs: those ask for the class of `self`."""
-    if cls.__dict__.get("__annotations__") or not {"__eq__", "__hash__", "__post_init__"}.isdisjoint(cls.__dict__):
+    if inspect.get_annotations(cls) or not {"__eq__", "__hash__", "__post_init__"}.isdisjoint(cls.__dict__):
         return False
     for base in cls.__mro__[1:]:
         if (params := base.__dict__.get("__dataclass_params__")) is not None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
@@ -53,7 +53,14 @@ def op_of(value: SSAValue) -> Operation | None:
 
 
 class PlainMeta(ABCMeta):
-    """The metaclass of abstract classes without virtual subclasses: ABCMeta without the search for them."""
+    """The metaclass of abstract classes without virtual subclasses: ABCMeta without the search for them, and without its own table of
+    them for each class, of which a command makes some 700."""
+
+    def __new__(mcls, name: str, bases: tuple[type[Any], ...], namespace: dict[str, Any], **options: Any) -> Any:
+        is_abstract = any([getattr(base, "__abstractmethods__", ()) for base in bases]) or any(
+            [getattr(member, "__isabstractmethod__", False) for member in namespace.values()]
+        )
+        return (ABCMeta if is_abstract else type).__new__(mcls, name, bases, namespace, **options)
 
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
@@ -592,13 +599,18 @@ def quick_accessors(op_type: type[Any]) -> None:
     for parent in op_type.__mro__:
         if parent is IRDLOperation:
             break
-        for name, member in tuple(vars(parent).items()):
-            if name not in seen and isinstance(member, _ACCESSORS):
+        if parent is QuickOp:
+            continue
+        members = vars(parent)
+        for name, member in [(name, each) for name, each in members.items() if _is_accessor(type(each))]:
+            if name not in seen:
                 setattr(op_type, name, _quick(member))
-            seen.add(name)
+        seen.update(members)
 
 
-_ACCESSORS = (irdl.BaseAccessor, irdl.BaseAttrAccessor)
+@cache
+def _is_accessor(kind: type[Any]) -> bool:
+    return issubclass(kind, irdl.BaseAccessor | irdl.BaseAttrAccessor)
 
 
 class _Operand(irdl.BeforeVariadicSingleAccessor):
