@@ -82,6 +82,11 @@ class Recorder:
         self.trace.steps.append(Step(stage, stage, kept, seconds, sources=sources, origins=origins))
 
     @property
+    def is_watched(self) -> bool:
+        """Whether texts are recorded, or someone sees the module after each pass."""
+        return self.keeps_text or self._verify or self._observe is not None
+
+    @property
     def keeps_text(self) -> bool:
         return self._record != "none"
 
