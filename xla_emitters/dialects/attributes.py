@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
     IndexType,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     NoneAttr,
@@ -81,6 +82,12 @@ def _integer_array(numbers: tuple[int, ...], width: int) -> DenseArrayBase[Integ
 def tensor_type(element: Attribute, shape: tuple[int, ...], encoding: Attribute = NONE) -> TensorType[Attribute]:
     """`TensorType(element, shape, encoding)`."""
     return TensorType(element, shape, encoding)
+
+
+@lru_cache(4096)
+def int_attr(value: int) -> IntAttr:
+    """`IntAttr(value)`: a line or a column."""
+    return IntAttr(value)
 
 
 def unchecked(kind: type[_AttributeT], **fields: Any) -> _AttributeT:

@@ -11,7 +11,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, get_args, get_origin
 
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, TypeAttribute
 from xdsl.irdl import AttrConstraint, VerificationContext, irdl_to_attr_constraint
 from xdsl.utils import hints
 from xdsl.utils.exceptions import VerifyException
@@ -28,7 +28,7 @@ def isa(arg: Any, hint: TypeForm[_T]) -> TypeGuard[_T]:
     kind: Any = type(hint)
     if kind is _GENERIC:
         origin: Any = get_origin(hint)
-        if isinstance(origin, type) and issubclass(origin, ParametrizedAttribute):
+        if isinstance(origin, type) and issubclass(origin, Attribute):
             # The class itself is asked first: most answers are no.
             if origin not in type(arg).__mro__:
                 return False

@@ -320,6 +320,67 @@ def _fill(
     self.__post_init__()
 
 
+def _clone(op: Any, values: dict[SSAValue, SSAValue], blocks: dict[Block, Block], late: list[Operation] | None) -> Any:
+    """A copy of an op with all that is inside of it, on the values and blocks that are known so far.
+
+    late  collects the copies inside of regions that use a value that is not known: one from outside, or one that comes later; None: the
+          copies have no operands
+    """
+    if not isinstance(op, QuickOp):
+        return op.clone(values, blocks, clone_operands=late is not None)
+    operands = [] if late is None else [values.get(operand, operand) for operand in op._operands]
+    made = _new(type(op))
+    types = [result._type for result in op.results]
+    successors = [blocks.get(block, block) for block in op._successors]
+    _fill(made, operands, types, op.properties.copy(), op.attributes.copy(), op.location, successors, ())
+    for old, new in zip(op.results, made.results, strict=True):
+        values[old] = new
+        new._name = old._name
+    for region in op.regions:
+        copy = Region()
+        made.add_region(copy)
+        _clone_region(region, copy, values, blocks, late)
+    return made
+
+
+def _clone_region(
+    region: Region,
+    copy: Region,
+    values: dict[SSAValue, SSAValue],
+    blocks: dict[Block, Block],
+    late: list[Operation] | None,
+) -> None:
+    for block in blocks_of(region):
+        new = blocks[block] = Block(arg_types=[argument.type for argument in block._args])
+        copy.add_block(new)
+        for old_argument, new_argument in zip(block._args, new._args, strict=True):
+            values[old_argument] = new_argument
+            new_argument.location = old_argument.location
+            new_argument._name = old_argument._name
+    for block in blocks_of(region):
+        new = blocks[block]
+        for op in ops_of(block):
+            made = _clone(op, values, blocks, late)
+            if late is not None:
+                for operand in op._operands:
+                    if operand not in values:
+                        late.append(op)
+                        break
+            _append(made, new)
+
+
+def _append(op: Operation, block: Block) -> None:
+    """`block.add_op(op)` of a new op, which is in no block and has none around it."""
+    last = block._last_op
+    op.parent = block
+    op._prev_op = last
+    if last is None:
+        block._first_op = op
+    else:
+        last._next_op = op
+    block._last_op = op
+
+
 class QuickOp(IRDLOperation, metaclass=PlainMeta):
     """See the file's head. Arguments, results and errors of all methods are those of xDSL's `IRDLOperation`."""
 
@@ -412,25 +473,16 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
         clone_name_hints: bool = True,
         clone_operands: bool = True,
     ) -> Self:
-        if self.regions or self._successors or not (clone_name_hints and clone_operands):
-            return super().clone(
-                value_mapper, block_mapper, clone_name_hints=clone_name_hints, clone_operands=clone_operands
-            )
+        if not clone_name_hints:
+            return super().clone(value_mapper, block_mapper, clone_name_hints=False, clone_operands=clone_operands)
         values: dict[SSAValue, SSAValue] = {} if value_mapper is None else value_mapper
-        op = _new(type(self))
-        _fill(
-            op,
-            [values.get(operand, operand) for operand in self._operands],
-            [result._type for result in self.results],
-            self.properties.copy(),
-            self.attributes.copy(),
-            self.location,
-            (),
-            (),
-        )
-        for old, new in zip(self.results, op.results, strict=True):
-            values[old] = new
-            new._name = old._name
+        blocks: dict[Block, Block] = {} if block_mapper is None else block_mapper
+        late = list[Operation]()
+        op = _clone(self, values, blocks, late if clone_operands else None)
+        if any(operand in values for each in late for operand in operands_of(each)):
+            # A value is used before its definition in the order of the text: as xDSL, all operands again.
+            for old, new in zip(walk(self), walk(op), strict=True):
+                new.operands = [values.get(operand, operand) for operand in operands_of(old)]
         return op
 
     # ---- reading and erasing ------------------------------------------------------------------------------------------------------
@@ -533,9 +585,7 @@ def blocks_of(region: Region) -> Iterator[Block]:
 
 def walk(op: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
     """`op.walk()`, for ops of any class."""
-    if not reverse:
-        return _forward(op, region_first)
-    return _backward_regions_first(op) if region_first else Operation.walk(op, reverse=True)
+    return _backward(op, region_first) if reverse else _forward(op, region_first)
 
 
 def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
@@ -558,7 +608,9 @@ def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
         yield op
 
 
-def _backward_regions_first(op: Operation) -> Iterator[Operation]:
+def _backward(op: Operation, region_first: bool) -> Iterator[Operation]:
+    if not region_first:
+        yield op
     for region in reversed(op.regions):
         block = region._last_block
         while block is not None:
@@ -567,12 +619,13 @@ def _backward_regions_first(op: Operation) -> Iterator[Operation]:
             while inner is not None:
                 before = inner._prev_op
                 if inner.regions:
-                    yield from _backward_regions_first(inner)
+                    yield from _backward(inner, region_first)
                 else:
                     yield inner
                 inner = before
             block = prev_block
-    yield op
+    if region_first:
+        yield op
 
 
 # ---- subclasses of xDSL's ops -----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -42,7 +41,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.attributes import integer_array, unchecked
+from xla_emitters.dialects.attributes import int_attr, integer_array, unchecked
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, opcode_of, written_at
@@ -739,14 +738,8 @@ class _ModuleParser:
 
     def _location(self, name: str, token: Token) -> NameLoc:
         line, column = self.source.line_and_column(token.start)
-        where = unchecked(FileLineColLoc, filename=self._file, line=_number(line), column=_number(column))
+        where = unchecked(FileLineColLoc, filename=self._file, line=int_attr(line), column=int_attr(column))
         return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=where)
-
-
-@lru_cache(maxsize=1024)
-def _number(value: int) -> IntAttr:
-    """Cached, because lines and columns repeat in a module."""
-    return IntAttr(value)
 
 
 def _async_form(opcode: str) -> tuple[str, str] | None:

@@ -66,7 +66,7 @@ def parts_of(location: Attribute) -> tuple[Attribute, ...]:
     """The locations that a location is fused of, or itself alone; () for an unknown one."""
     if type(location) is UnknownLoc:
         return ()
-    if not isinstance(location, FusedLoc):
+    if type(location) is not FusedLoc:
         return (location,)
     return tuple(part for inner in _fused(location) for part in parts_of(inner))
 
