@@ -1,7 +1,6 @@
 """`QuickOp`: the base of all our op classes. The same as xDSL's `IRDLOperation`, in fewer calls.
 
     arith.AddiOp(%a, %b)           four lists of arguments, checked against the definition     ->  operands and types as they are
-    op.lhs                         a sequence chosen by construct, then indexed                 ->  the operand
     op.operands = (%a, %b)         a Use made, then added, per operand                          ->  made at the head of the list
     %a.replace_all_uses_with(%b)   a tuple of uses; a view per use                              ->  one walk over the list
     op.erase()                     a stand-in value per result, in place of no use              ->  only where uses are left
@@ -24,10 +23,9 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import accumulate
+from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue, Use
@@ -35,16 +33,17 @@ from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl import operations as irdl
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.dialects.quick_accessors import item, quick_accessors
 
 _new: Any = object.__new__
-# Bound here: reading a member of an enum class is a Python call.
-_OPERAND, _RESULT = irdl.VarIRConstruct.OPERAND, irdl.VarIRConstruct.RESULT
+_type_of: Any = type
 
 operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
 """The operands as they are now: what `op.operands` shows by a view, which follows changes and is made anew each time that it is read."""
-item: Callable[[Any, int | slice], Any] = cast(Any, tuple).__getitem__
-"""An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
+
+
+number_of: Callable[[SSAValue], int] = attrgetter("index")
+"""The number of a result among its op's, or of an argument among its block's."""
 
 
 def op_of(value: SSAValue) -> Operation | None:
@@ -243,7 +242,7 @@ _REGIONS: set[type[Any]] = {Region}
 def _is(each: Any, wanted: type[Any], known: set[type[Any]]) -> bool:
     """`isinstance`, which adds the class to `known` if so: xDSL's metaclass is asked once for each class."""
     if isinstance(each, wanted):
-        known.add(type(each))
+        known.add(_type_of(each))
         return True
     return False
 
@@ -266,8 +265,7 @@ def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any], known:
         elif each is None and count == _OPTIONAL:
             continue
         elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
-            members: Sequence[Any] = each
-            for member in members:
+            for member in cast(Sequence[Any], each):
                 if type(member) in known or _is(member, wanted, known):
                     found.append(member)
                 elif wanted is SSAValue and isinstance(member, Operation) and len(member.results) == 1:
@@ -641,119 +639,3 @@ def quick_ops(ops: Iterable[type[Operation]]) -> dict[str, Any]:
 
 def _subclass(op: type[IRDLOperation]) -> Any:
     return PlainMeta(op.__name__, (op, QuickOp), {"__module__": op.__module__, "__doc__": op.__doc__})
-
-
-def quick_accessors(op_type: type[Any]) -> None:
-    """Puts an accessor of each operand, result, region and successor of its bases into the class, where xDSL's formats look for it.
-
-    Those of operands, results and regions become quick.
-    """
-    seen = set[str]()
-    for parent in op_type.__mro__:
-        if parent is IRDLOperation:
-            break
-        if parent is QuickOp:
-            continue
-        members = vars(parent)
-        for name, member in [(name, each) for name, each in members.items() if _is_accessor(type(each))]:
-            if name not in seen:
-                setattr(op_type, name, _quick(member))
-        seen.update(members)
-
-
-@cache
-def _is_accessor(kind: type[Any]) -> bool:
-    return issubclass(kind, irdl.BaseAccessor | irdl.BaseAttrAccessor)
-
-
-class _Operand(irdl.BeforeVariadicSingleAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return item(obj._operands, self.idx)
-
-
-class _Result(irdl.BeforeVariadicSingleAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return item(obj.results, self.idx)
-
-
-class _Region(irdl.BeforeVariadicSingleAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return obj.regions[self.idx]
-
-
-class _Operands(irdl.UniqueVariadicAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return obj._operands
-
-
-class _Results(irdl.UniqueVariadicAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return obj.results
-
-
-@dataclass(frozen=True)
-class _Segment(irdl.BaseAccessor):
-    """Variadic values, by segment sizes; `single` and `optional` values are subclasses."""
-
-    option: irdl.AttrSizedSegments
-    single: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
-
-    def index(self, args: Sequence[Any]) -> Any:
-        raise NotImplementedError("it depends on the op")
-
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        option = self.option
-        sizes = (obj.properties if option.as_property else obj.attributes)[option.attribute_name]
-        start, end = _bounds(sizes)[self.idx]
-        construct = self.construct
-        values = obj._operands if construct is _OPERAND else obj.results if construct is _RESULT else obj.regions
-        if self.single:
-            return values[start]
-        if self.optional:
-            return values[start] if end > start else None
-        return values[start:end]
-
-
-class _SingleSegment(_Segment):
-    single = True
-
-
-class _OptionalSegment(_Segment):
-    optional = True
-
-
-_BOUNDS: dict[int, tuple[Any, tuple[tuple[int, int], ...]]] = {}
-
-
-def _bounds(sizes: Any) -> tuple[tuple[int, int], ...]:
-    """Start and end of each segment. Kept by the identity of the attribute: `_segments` makes equal ones once."""
-    if (found := _BOUNDS.get(id(sizes))) is None:
-        if len(_BOUNDS) >= 4096:
-            _BOUNDS.clear()
-        values: tuple[int, ...] = sizes.get_values()
-        ends = tuple(accumulate(values))
-        bounds = tuple((end - size, end) for size, end in zip(values, ends, strict=True))
-        found = _BOUNDS[id(sizes)] = sizes, bounds  # the attribute is kept, so that its identity stays its own
-    return found[1]
-
-
-_OF_SEGMENTS: dict[type[Any], type[_Segment]] = {
-    irdl.VariadicAttrAccessor: _Segment,
-    irdl.SingleAttrAccessor: _SingleSegment,
-    irdl.OptionalAttrAccessor: _OptionalSegment,
-}
-
-
-def _quick(accessor: Any) -> Any:
-    construct, index = accessor.construct, accessor.idx
-    if construct is irdl.VarIRConstruct.SUCCESSOR:
-        return accessor
-    kind = type(accessor)
-    if kind is irdl.BeforeVariadicSingleAccessor:
-        return (_Operand if construct is _OPERAND else _Result if construct is _RESULT else _Region)(construct, index)
-    if kind is irdl.UniqueVariadicAccessor and accessor.num_defs == 1 and construct in (_OPERAND, _RESULT):
-        return (_Operands if construct is _OPERAND else _Results)(construct, index, 1)
-    if (segment := _OF_SEGMENTS.get(kind)) is not None:
-        return segment(construct, index, accessor.option)
-    return accessor

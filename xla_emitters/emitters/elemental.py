@@ -82,7 +82,7 @@ def kernel_tensor(hlo_type: Attribute) -> TensorType[Attribute]:
 
 @lru_cache(256)
 def _dense(order: tuple[int, ...]) -> DenseIntOrFPElementsAttr[Any]:
-    return DenseIntOrFPElementsAttr.from_list(tensor_type(i64, (len(order),)), order)
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i64, [len(order)]), order)
 
 
 @lru_cache(1024)

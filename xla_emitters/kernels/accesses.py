@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
-from xla_emitters.dialects.quick_op import op_of, operands_of, walk
+from xla_emitters.dialects.quick_op import number_of, op_of, operands_of, walk
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
@@ -68,7 +68,7 @@ def root_of(value: SSAValue) -> SSAValue | None:
             case None:
                 loop = value.block.parent_op() if isinstance(value, BlockArgument) and value.index else None
                 if isinstance(loop, scf.ForOp):
-                    pending.append(loop.iter_args[value.index - 1])
+                    pending.append(loop.iter_args[number_of(value) - 1])
                 else:
                     roots.add(value)
             case tensor.InsertOp() as op:
@@ -78,12 +78,12 @@ def root_of(value: SSAValue) -> SSAValue | None:
             case xla_gpu.AtomicRMWOp() as op:
                 pending.append(op.input)
             case xla_gpu.SyncThreadsOp() as op:
-                pending.append(op.arguments[value.index])
+                pending.append(op.arguments[number_of(value)])
             case scf.ForOp() as op:
-                pending.append(op.iter_args[value.index])
+                pending.append(op.iter_args[number_of(value)])
             case scf.IfOp() | scf.IndexSwitchOp() as op:
                 ends = (region.block.last_op for region in op.regions)
-                pending += [end.operands[value.index] for end in ends if end is not None]
+                pending += [end.operands[number_of(value)] for end in ends if end is not None]
             case _:
                 roots.add(value)
     return roots.pop() if len(roots) == 1 else None

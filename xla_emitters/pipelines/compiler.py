@@ -35,7 +35,6 @@ from xla_emitters.fusions.view import is_stitched
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.pipelines.equal_kernels import EqualKernels
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
@@ -54,6 +53,7 @@ from xla_emitters.trace.python_source import source_decision
 # What makes LLVM IR and PTX is imported at the stages that ask for them.
 if TYPE_CHECKING:
     from xla_emitters.lowering.toolchain import PtxCompiler
+    from xla_emitters.pipelines.equal_kernels import EqualKernels
 
 NO_KERNELS = "// no kernels\n"
 """Printed for a program without kernels at a stage that is not MLIR."""
@@ -245,7 +245,11 @@ def _compile_kernels(
     pairs = list(zip(plan.kernels, recorders, strict=True))
     if stage == "partition":
         return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()
-    equal = EqualKernels() if len(pairs) > 1 and _may_share(options, recorders) else None
+    equal: EqualKernels | None = None
+    if len(pairs) > 1 and _may_share(options, recorders):
+        from xla_emitters.pipelines.equal_kernels import EqualKernels
+
+        equal = EqualKernels()
     work = [partial(_compile_kernel, planned, options, recorder, context, equal) for planned, recorder in pairs]
     with compile_kernels(work, recorders, options) as shares:
         facts = shares.facts

@@ -14,6 +14,8 @@ may have changed anything inside without reporting it. The driver terminates bec
 other raise InternalError.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence

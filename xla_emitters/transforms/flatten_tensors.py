@@ -142,8 +142,7 @@ def is_flat(value_type: Attribute, vectors: bool = False) -> bool:
     """
     if type(value_type) is not TensorType:
         return not (vectors and _is_deep_vector(value_type))
-    array = cast(ArrayType, value_type)
-    return array.get_num_dims() <= 1 and (type(array.encoding) is NoneAttr or _layout(array) is None)
+    return value_type.get_num_dims() <= 1 and (type(value_type.encoding) is NoneAttr or _layout(value_type) is None)
 
 
 def flat_type(value_type: Attribute, vectors: bool = False) -> Attribute:
@@ -161,8 +160,7 @@ def _is_deep_vector(value_type: Attribute) -> bool:
     """Whether `value_type` is a vector of rank 2 or more, of fixed size."""
     if type(value_type) is not VectorType:
         return False
-    array = cast("VectorType[Attribute]", value_type)
-    return array.get_num_dims() > 1 and not any(array.scalable_dims.data)
+    return value_type.get_num_dims() > 1 and not any(value_type.scalable_dims.data)
 
 
 def _keeps_elements_single(op: Operation) -> bool:
