@@ -71,7 +71,6 @@ from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.late_dataclass import dataclass
-from xla_emitters.lowering.grid_dependency import griddepcontrol
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
@@ -623,6 +622,8 @@ def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _wait(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    from xla_emitters.lowering.grid_dependency import griddepcontrol  # imported here: few kernels wait for another grid
+
     return lowering.make("nvvm.griddepcontrol", properties=griddepcontrol(op).properties).results
 
 
