@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus mpi modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench lab gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
+.PHONY: help run install tools test tiny long bounds corpus mpi modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench lab torch gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -20,18 +20,16 @@ run: $(STAMP) tools  ## compile examples/gelu.hlo, write every stage to build/ge
 install: $(STAMP) tools  ## .venv with xla-emitters, and LLVM's tools where this user may install them
 	@$(BIN)/xla-emitters doctor >build/doctor.txt || echo "note: no PTX can be made here, all else works; what is missing, and what installs it: $(BIN)/xla-emitters doctor"
 
-# LLVM 22's tools come from the distribution. Where they cannot be installed llvmlite makes the PTX, which is LLVM 22 too and came with the
-# Python packages; where it has no package either, PTX is left out: `run` says so.
+# LLVM 22's tools come from the distribution, for the user's own way to PTX and for --keep-intermediates. llvmlite, which is LLVM 22 too and came
+# with the Python packages, makes the PTX without them; where neither is, PTX is left out: `run` says so.
 tools: $(STAMP)
 	@mkdir -p build; \
 	if { command -v mlir-opt-22 || [ -x /usr/lib/llvm-22/bin/mlir-opt ] || [ -n "$$XLA_EMITTERS_MLIR_OPT" ]; } >/dev/null 2>&1; then exit 0; fi; \
 	if { command -v apt-get && { [ -z "$(SUDO)" ] || sudo -n true || { [ -t 0 ] && command -v sudo; }; }; } >/dev/null 2>&1; then \
 	  echo "installing mlir-22-tools and llvm-22"; \
 	  { $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
-	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >build/apt.log 2>&1 && exit 0; \
-	fi; \
-	$(BIN)/python -c 'import llvmlite' 2>/dev/null && \
-	  echo "note: llvmlite makes the PTX: mlir-opt 22 is not here, and was not installed (as root, where the distribution has them: apt-get install mlir-22-tools llvm-22)" || true
+	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >build/apt.log 2>&1 || true; \
+	fi
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 4; }
@@ -53,7 +51,7 @@ $(STAMP): pyproject.toml
 # What only tests, documentation and the notebook need comes later: the first run waits for less.
 $(TESTS_STAMP): $(STAMP)
 	@echo "installing what tests need into $(VENV)"
-	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,notebook,prove,ptxas]'
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,lsp,notebook,prove,ptxas]'
 	@touch $@
 
 # Arrays that were freed stay with the process: to give them back and take them again is half of the system's time.
@@ -114,7 +112,7 @@ digests: install $(TESTS_STAMP)  ## is the PTX of the corpus what it was? (DIGES
 provenance: install $(TESTS_STAMP)  ## how much of the corpus's PTX and SASS says which HLO it is from; is it the same code? (PROVENANCE="--every 10")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.provenance $(PROVENANCE)
 
-toolchains: install $(TESTS_STAMP)  ## do LLVM's library, llvmlite and mlir-opt make the same PTX of the corpus? (TOOLCHAINS="--target sm_100")
+toolchains: install $(TESTS_STAMP)  ## do llvmlite and mlir-opt make the same PTX of the corpus? (TOOLCHAINS="--every 4 --target sm_100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.toolchains $(TOOLCHAINS)
 
 fuzz: install $(TESTS_STAMP)  ## 2,000 random fusions: numbers at every stage, PTX through ptxas for two architectures (FUZZ="--first 5000 --cases 100")
@@ -166,6 +164,18 @@ NAME ?= prices
 
 lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one
 	@$(BIN)/python -m lab.$(NAME)
+
+# PyTorch is in a folder of its own: its packages are large, and only this target needs them. The build for CPUs has its own index.
+TORCH := build/torch
+TORCH_PACKAGES ?= torch==2.13.0+cpu torchax==0.0.13 sympy mpmath networkx filelock fsspec jinja2 markupsafe typing_extensions
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+torch: install $(TESTS_STAMP)  ## PyTorch modules: the tests that need PyTorch, and twelve models at four shapes each beside eager PyTorch (MODELS="lstm unet")
+	@[ -e $(TORCH)/.installed ] || { echo "installing PyTorch for CPUs into $(TORCH)"; \
+	  $(BIN)/pip install -q --disable-pip-version-check -e '.[jax]' && \
+	  $(BIN)/pip install -q --disable-pip-version-check --no-deps --target $(TORCH) --extra-index-url $(TORCH_INDEX) $(TORCH_PACKAGES) && touch $(TORCH)/.installed; }
+	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -m pytest -W ignore tests/unit/explore/test_torch_program.py
+	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -W ignore -m lab.torch_models $(MODELS)
 
 GPU_OUT ?= build/gpu-out
 

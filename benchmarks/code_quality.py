@@ -48,6 +48,7 @@ from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.sass import Executed, executed, kernels_of
 from xla_emitters.program import Kernel
+from xla_emitters.settings import read_settings
 
 CORPUS = Path("tests/corpus")
 KEPT = Path("build/code_quality")
@@ -152,12 +153,12 @@ def threads_per_block(ptx: str) -> int:
 
 
 def _assembled(ptx: str) -> dict[str, int | str]:
-    path = KEPT / f"{_digest(ptx, find_tool('ptxas').version)}.sass.json"
+    path = KEPT / f"{_digest(ptx, find_tool('ptxas', read_settings().toolchain).version)}.sass.json"
     if path.exists():
         return json.loads(path.read_text())
-    assembly = assemble(ptx, ARCHITECTURE)
+    assembly = assemble(ptx, ARCHITECTURE, read_settings().toolchain)
     found: dict[str, int | str] = {
-        "sass": disassemble(assembly.cubin),
+        "sass": disassemble(assembly.cubin, read_settings().toolchain),
         "registers": assembly.registers,
         "spill_bytes": assembly.spill_bytes,
         "shared_bytes": assembly.shared_bytes,
@@ -181,7 +182,7 @@ def ptx_of_xla(text: str) -> list[str]:
 
 @cache
 def _xla() -> XlaGpu:
-    os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).parents[1])
+    os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas", read_settings().toolchain).path).parents[1])
     return XlaGpu(device(TARGET))
 
 

@@ -21,6 +21,7 @@ from xla_emitters.explore.xla import XlaGpu
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.lowering.tools import idle_processes
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.settings import read_settings
 
 XLA = "XLA, with ptxas"
 
@@ -57,7 +58,7 @@ def main() -> int:
         return compile(text, record="none", cache=False).kernels[0].ptx
 
     def ours_and_ptxas() -> None:
-        assemble(ours(), "sm_90")
+        assemble(ours(), "sm_90", read_settings().toolchain)
 
     contenders: dict[str, Callable[[], object]] = {
         "ours, passes only": lambda: compile(text, record="none", stage="llvm-dialect", cache=False),

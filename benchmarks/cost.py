@@ -27,6 +27,7 @@ from xla_emitters.explore.cost import cost
 from xla_emitters.pricing.model import KernelCost, with_code
 from xla_emitters.pricing.price import machine_code_of
 from xla_emitters.pricing.report import bytes_text, microseconds
+from xla_emitters.settings import read_settings
 
 TARGET = "h200"
 REDUCERS = {
@@ -182,7 +183,7 @@ def priced(fusion: Fusion, *, with_xla: bool) -> tuple[KernelCost, KernelCost | 
         texts = ptx_of_xla(fusion.hlo) if with_xla else []
         if len(texts) != 1 or threads_per_block(texts[0]) != ours.threads:
             return ours, None
-        code = machine_code_of(texts[0], "sm_90a")
+        code = machine_code_of(texts[0], "sm_90a", read_settings().toolchain)
         (resources,), (sass,) = code.resources.values(), code.sass.values()
         return ours, with_code(ours, device(TARGET), resources, sass)
     except XlaEmittersError as error:

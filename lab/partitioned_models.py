@@ -31,6 +31,7 @@ from xla_emitters.explore.listing import list_module
 from xla_emitters.lowering.ways import ptx_reason_missing
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.settings import read_settings
 
 Shapes = Mapping[str, tuple[tuple[int, ...], Any]]
 """Name of a parameter -> its shape, and its sharding; of each layer."""
@@ -234,7 +235,7 @@ def stacked(model: Model, width: int, layers: int) -> tuple[Callable[..., Any], 
 
 def row(name: str, model: Model) -> tuple[str, ...]:
     mesh = model.mesh or M24
-    stage = "llvm-dialect" if ptx_reason_missing() else "ptx"
+    stage = "llvm-dialect" if ptx_reason_missing(read_settings().toolchain) else "ptx"
     function, arguments, specs = stacked(model, model.wide, 4)
     start = time.process_time()
     how = {"mesh": mesh, "in_shardings": specs, "out_shardings": model.spec}

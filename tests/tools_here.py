@@ -10,14 +10,20 @@ import pytest
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.tools import find_tools
 from xla_emitters.lowering.ways import Way, choose_way, tools_of
+from xla_emitters.settings import Toolchain, read_settings
+
+
+def here() -> Toolchain:
+    """What the environment says, which a test may have changed."""
+    return read_settings().toolchain
 
 
 def _tools_of_the_way() -> tuple[str, ...]:
-    """What PTX is made with here: mlir-opt, or llvmlite where there is no mlir-opt."""
+    """What PTX is made with here: llvmlite, or mlir-opt where there is no llvmlite."""
     try:
-        return tools_of(choose_way().way)
+        return tools_of(choose_way(here()).way)
     except ToolError:
-        return tools_of(Way.MLIR_OPT)
+        return tools_of(Way.LLVMLITE)
 
 
 PTX = (*_tools_of_the_way(), "libdevice")
@@ -27,7 +33,7 @@ SASS = (*PTX, "ptxas", "nvdisasm")
 
 def needs(*names: str) -> pytest.MarkDecorator:
     """Skips a test where one of the tools is missing or of the wrong version."""
-    found = find_tools()
+    found = find_tools(here())
     missing = "; ".join(str(found[name]) for name in names if isinstance(found[name], ToolError))
     return pytest.mark.skipif(bool(missing), reason=missing)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
     from xla_emitters.explore.optimize import optimize as optimize
+    from xla_emitters.explore.torch_program import TorchProgram as TorchProgram
+    from xla_emitters.explore.torch_program import from_torch as from_torch
     from xla_emitters.functions import register_function as register_function
     from xla_emitters.indexing import IndexingMap as IndexingMap
     from xla_emitters.memory_limit import limited_memory as limited_memory
@@ -41,12 +43,14 @@ _HOMES = {
     "JaxProgram": "explore.jax_program",
     "Kernel": "runtime",
     "Program": "runtime",
+    "TorchProgram": "explore.torch_program",
     "Trace": "trace",
     "XlaEmittersError": "errors",
     "check": "explore.check",
     "compile": "explore.compile",
     "cost": "explore.cost",
     "from_jax": "explore.jax_program",
+    "from_torch": "explore.torch_program",
     "limited_memory": "memory_limit",
     "optimize": "explore.optimize",
     "register_device": "device",
@@ -62,6 +66,7 @@ __all__ = [
     "JaxProgram",
     "Kernel",
     "Program",
+    "TorchProgram",
     "Trace",
     "XlaEmittersError",
     "__version__",
@@ -69,6 +74,7 @@ __all__ = [
     "compile",
     "cost",
     "from_jax",
+    "from_torch",
     "limited_memory",
     "optimize",
     "register_device",

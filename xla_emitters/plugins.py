@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from xla_emitters.errors import Place, PluginError, UsageError, XlaEmittersError
 from xla_emitters.late_dataclass import dataclass
+from xla_emitters.settings import DISABLE_PLUGINS, read_settings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,7 +38,6 @@ PLUGINS = "xla_emitters.plugins"
 FUNCTIONS = "xla_emitters.functions"
 _LAST_CALLS = 100
 _OURS = ("xla_emitters", "xdsl", "builtins")
-DISABLE = "XLA_EMITTERS_DISABLE_PLUGINS"
 """An environment variable: if it is set, no entry point is loaded."""
 
 
@@ -185,7 +185,7 @@ def _for_each(group: str, take: Callable[[EntryPoint], None]) -> None:
         except XlaEmittersError as error:
             _failed.append((point.name, error))
             where = f"{error.place.file}:{error.place.line}:{error.place.column}: " if error.place else ""
-            help = error.help or f"mend or uninstall it; {DISABLE}=1 leaves all plugins out"
+            help = error.help or f"mend or uninstall it; {DISABLE_PLUGINS}=1 leaves all plugins out"
             warnings.warn(f"{where}{error.message}; it is left out ({help})", stacklevel=2)
 
 
@@ -222,9 +222,23 @@ def _start_of(point: EntryPoint) -> Place | None:
     return Place(file, 1, 1) if file else None
 
 
+_is_left_out = False
+
+
+@contextmanager
+def left_out() -> Generator[None]:
+    """Inside it no entry point is loaded: `--no-plugins`."""
+    global _is_left_out
+    _is_left_out, before = True, _is_left_out
+    try:
+        yield
+    finally:
+        _is_left_out = before
+
+
 def _entry_points(group: str) -> Iterable[EntryPoint]:
     """Those of the group, at the first call."""
-    if group in _loaded or os.environ.get(DISABLE, "") not in ("", "0"):
+    if group in _loaded or _is_left_out or read_settings().no_plugins:
         return ()
     _loaded.add(group)
     if not _may_have(group):

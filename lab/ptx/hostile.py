@@ -26,6 +26,7 @@ from xla_emitters.errors import ToolError
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Launch
+from xla_emitters.settings import read_settings
 
 TEXTS = 8000
 SECONDS, GIGABYTES = 20.0, 4.0
@@ -94,7 +95,7 @@ def row(seed: int, dice: random.Random, text: str, arrays: tuple[Array, ...], la
 def refused(text: str) -> str:
     """Why ptxas refuses a text that was run; "" where it takes it or is not installed."""
     try:
-        assemble(text, "sm_90a" if "sm_90a" in text else "sm_90")
+        assemble(text, "sm_90a" if "sm_90a" in text else "sm_90", read_settings().toolchain)
     except ToolError as error:
         if "(signal 9)" in error.message or "Unsupported .version" in error.message:
             return ""  # ptxas has no memory for its locals; a newer version is a remark here

@@ -21,6 +21,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from tools_here import here
+
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import check
 from xla_emitters.lowering.machine_code import assemble
@@ -100,7 +102,7 @@ def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) 
 def assembled(path: Path, architecture: str, problems: list[str]) -> int:
     """The largest number of registers of a kernel on that architecture; spills are added to `problems`."""
     most = 0
-    for entry in assemble(compile(path, target=architecture, record="none").code, architecture).entries:
+    for entry in assemble(compile(path, target=architecture, record="none").code, architecture, here()).entries:
         most = max(most, entry.registers)
         if entry.spill_bytes:
             problems.append(f"{architecture}: {entry.spill_bytes} bytes spilled")

@@ -26,10 +26,11 @@ from runtime.programs_table import programs
 from xla_emitters.errors import Unsupported, XlaEmittersError
 from xla_emitters.lowering.cpu_code import cpu_object
 from xla_emitters.lowering.cpu_target import CpuTarget, cpu_target
-from xla_emitters.pipelines.cpu_lowering import CPU, CpuLowering
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
+from xla_emitters.settings import CPU
 
 RUN, MADE = ("native", "x86-64-v3", "x86-64-v2"), ("x86-64-v4", "znver5", "sapphirerapids")
 """CPUs for which programs are run if this machine has their instructions, and for which code is only made."""

@@ -15,6 +15,8 @@ import multiprocessing
 import sys
 from pathlib import Path
 
+from tools_here import here
+
 from xla_emitters.lowering.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
 
@@ -37,8 +39,8 @@ def recorded() -> tuple[str, dict[str, str]]:
 
 def tools() -> str:
     """What makes PTX besides this tree: the version of LLVM, and the digest of libdevice's bitcode."""
-    libdevice = hashlib.sha256(Path(find_tool("libdevice").path).read_bytes()).hexdigest()
-    return f"mlir-opt {find_tool('mlir-opt').version}, libdevice {libdevice[:16]}"
+    libdevice = hashlib.sha256(Path(find_tool("libdevice", here()).path).read_bytes()).hexdigest()
+    return f"mlir-opt {find_tool('mlir-opt', here()).version}, libdevice {libdevice[:16]}"
 
 
 def main() -> int:

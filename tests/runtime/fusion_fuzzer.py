@@ -33,6 +33,7 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.elementwise import ROWS, ElementwiseRow
+from xla_emitters.dialects.hlo.shape_rule import INTS
 from xla_emitters.dialects.hlo.windows import Window, WindowDim
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.errors import ParseError
@@ -709,7 +710,7 @@ class Drawing:
         if x is None:
             return
         window = self.window([self.rng.choice((1, 2, 3)) for _ in x.dims])
-        dims = [along.output_size(size) for along, size in zip(window.dims, x.dims, strict=True)]
+        dims = [along.positions(INTS, size) for along, size in zip(window.dims, x.dims, strict=True)]
         init, body = self.combination(x)
         code = f"reduce-window(%{x.name}, %{init.name}), window={{{window_text(window)}}}, to_apply={body}"
         if math.prod(dims) <= 3000:
@@ -791,7 +792,7 @@ class Drawing:
         image |= {"b": batches * self.rng.choice((1, 2)), "f": seen * features}
         kernel = {dim: self.rng.choice((1, 2, 3)) for dim in spatial} | {"i": seen, "o": made_features}
         window = self.window([kernel[dim] for dim in spatial])
-        result = {dim: along.output_size(image[dim]) for dim, along in zip(spatial, window.dims, strict=True)}
+        result = {dim: along.positions(INTS, image[dim]) for dim, along in zip(spatial, window.dims, strict=True)}
         result |= {"b": image["b"] // batches, "f": made_features}
         labels = [self.rng.sample(sorted(sizes), len(sizes)) for sizes in (image, kernel, result)]
         x = self.partner(type, tuple(image[label] for label in labels[0]), EXACT)

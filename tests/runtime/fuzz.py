@@ -28,6 +28,7 @@ from pathlib import Path
 
 from runtime.fusion_fuzzer import Fusion
 from runtime.hero_fuzzer import KINDS, draw_case
+from tools_here import here
 
 from xla_emitters.explore.check import check
 from xla_emitters.lowering.machine_code import assemble
@@ -62,7 +63,7 @@ def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str], verif
     problems = [] if verdict.ok else [verdict.summary, *verdict.details]
     for architecture in architectures:
         program = compile(fusion.text, target=architecture, record="none")
-        entries = sorted(entry.name for entry in assemble(program.code, architecture).entries)
+        entries = sorted(entry.name for entry in assemble(program.code, architecture, here()).entries)
         kernels = sorted(kernel.name for kernel in program.kernels)
         if entries != kernels:
             problems.append(f"{architecture}: the entries are {entries}, and the kernels {kernels}")

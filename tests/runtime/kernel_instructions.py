@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from tools_here import here
 
 from xla_emitters.device import device
 from xla_emitters.dtypes import dtype
@@ -321,14 +322,17 @@ def dynamic(case: Case, element: str) -> Kernels:
         )
         for at in launches_of(program, inputs)
     ]
-    return counted(launches, machine_code_of(program.compilation.lowering.ptx, device(TARGET).architecture))
+    return counted(
+        launches,
+        machine_code_of(program.compilation.lowering.ptx, device(TARGET).architecture, here()),
+    )
 
 
 def static(case: Case, element: str) -> Kernels:
     found = list[Kernels]()
     for text in hlo(case, element):
         program = compile_module(parse_hlo(text, "m.hlo"), CompileOptions(target=TARGET, record="none"))
-        code = machine_code_of(program.code, device(TARGET).architecture)
+        code = machine_code_of(program.code, device(TARGET).architecture, here())
         launches = [(k.name, k.launch, [object()] * 8, [POINTER_BYTES] * 8, 0) for k in program.kernels]
         found.append(counted(launches, code))
     return Kernels(

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from runtime.programs_table import KnownProgram, programs
+from tools_here import here
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.verdict import reference_of
@@ -65,7 +66,7 @@ def row(program: KnownProgram, with_ptx: bool = True) -> tuple[bool, str]:
         chips = list[str]()
         if with_ptx and made.kernels:
             for chip in CHIPS:
-                assemble(compiled(program, chip).ptx, chip)
+                assemble(compiled(program, chip).ptx, chip, here())
                 chips.append(chip)
     except XlaEmittersError as error:
         return False, f"{program.name:24} [{error.stage}] {error.message}"

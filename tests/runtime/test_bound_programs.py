@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError, ExecutionError
-from xla_emitters.pipelines.cpu_lowering import BACKENDS, CPU
+from xla_emitters.pipelines.cpu_lowering import BACKENDS
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.loaded import MOST_BINDINGS
 from xla_emitters.runtime.threads import SHARED_WORK
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")

@@ -18,11 +18,11 @@ from runtime.programs_table import programs
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.pipelines import c_bundle as c_bundle_module
 from xla_emitters.pipelines.c_bundle import c_bundle, c_name
-from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")

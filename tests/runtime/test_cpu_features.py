@@ -19,12 +19,11 @@ from runtime.programs_table import programs
 
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.compile import compile as compile_any
-from xla_emitters.lowering.cpu_target import CPU_FEATURES
 from xla_emitters.pipelines.c_bundle import c_bundle
-from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.tools.main import main
 
@@ -205,10 +204,7 @@ MAXIMUM = """module @m { func.func public @main(%x: tensor<?x?xbf16>) -> tensor<
         (("bundle", "--abi", "c", "--cpu-features", "help"), 2, "'help' names no CPU"),
     ],
 )
-def test_a_command_names_the_cpu(
-    words: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
-    monkeypatch.setenv(CPU_FEATURES, "native")  # the flag sets it
+def test_a_command_names_the_cpu(words: tuple[str, ...], code: int, said: str, tmp_path: Path, capfd: Any) -> None:
     file = tmp_path / "maximum.mlir"
     file.write_text(MAXIMUM)
     verb, *options = words

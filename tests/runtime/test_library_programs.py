@@ -13,10 +13,10 @@ from runtime.programs_table import programs
 from runtime.stablehlo_programs import inputs_of
 
 from xla_emitters.errors import DataError, VerifyError
-from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
 LONG = ("threefry", "permutations")

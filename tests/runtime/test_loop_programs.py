@@ -14,9 +14,9 @@ from runtime.stablehlo_programs import inputs_of
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError
-from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 SIZES = {"b": 3, "s": 8}

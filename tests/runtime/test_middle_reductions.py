@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -98,3 +98,44 @@ def test_what_others_read_too_is_kept() -> None:
     found, negated = program(x)
     np.testing.assert_array_equal(found, -x.sum(1))
     np.testing.assert_array_equal(negated, -x)
+
+
+WEIGHTS = """module @weights { func.func public @main(%x: tensor<?x2x?x?xf32>) -> (tensor<?x?x?xf32>, tensor<?x?x?xf32>) {
+  %start = stablehlo.constant dense<0.0> : tensor<f32>
+  %two = stablehlo.constant dense<2.0> : tensor<f32>
+  %2 = stablehlo.constant dense<2> : tensor<1xi32>
+  %b = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2x?x?xf32>) -> tensor<i32>
+  %s = stablehlo.get_dimension_size %x, dim = 2 : (tensor<?x2x?x?xf32>) -> tensor<i32>
+  %t = stablehlo.get_dimension_size %x, dim = 3 : (tensor<?x2x?x?xf32>) -> tensor<i32>
+  %b1 = stablehlo.reshape %b : (tensor<i32>) -> tensor<1xi32>
+  %s1 = stablehlo.reshape %s : (tensor<i32>) -> tensor<1xi32>
+  %t1 = stablehlo.reshape %t : (tensor<i32>) -> tensor<1xi32>
+  %h1 = stablehlo.multiply %b1, %2 : tensor<1xi32>
+  %flat = stablehlo.concatenate %h1, %s1, %t1, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xi32>
+  %rows = stablehlo.concatenate %h1, %s1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %less = stablehlo.concatenate %b1, %s1, %t1, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xi32>
+  %whole = stablehlo.concatenate %b1, %2, %s1, %t1, dim = 0
+    : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+  %y = stablehlo.dynamic_reshape %x, %flat : (tensor<?x2x?x?xf32>, tensor<3xi32>) -> tensor<?x?x?xf32>
+  %all = stablehlo.reduce(%y init: %start) applies stablehlo.add across dimensions = [2]
+    : (tensor<?x?x?xf32>, tensor<f32>) -> tensor<?x?xf32>
+  %spread = stablehlo.dynamic_broadcast_in_dim %all, %flat, dims = [0, 1] : (tensor<?x?xf32>, tensor<3xi32>) -> tensor<?x?x?xf32>
+  %weights = stablehlo.divide %y, %spread : tensor<?x?x?xf32>
+  %heads = stablehlo.dynamic_reshape %weights, %whole : (tensor<?x?x?xf32>, tensor<4xi32>) -> tensor<?x2x?x?xf32>
+  %sum = stablehlo.reduce(%heads init: %start) applies stablehlo.add across dimensions = [1]
+    : (tensor<?x2x?x?xf32>, tensor<f32>) -> tensor<?x?x?xf32>
+  %twos = stablehlo.dynamic_broadcast_in_dim %two, %less, dims = [] : (tensor<f32>, tensor<3xi32>) -> tensor<?x?x?xf32>
+  %mean = stablehlo.divide %sum, %twos : tensor<?x?x?xf32>
+  return %mean, %weights : tensor<?x?x?xf32>, tensor<?x?x?xf32>
+} }"""
+
+
+def test_an_array_that_others_read_too_is_not_computed_with_its_sums() -> None:
+    """The weights of attention, which are a result, and their mean over the heads."""
+    program = compile_program(parse_stablehlo(WEIGHTS, "<test>"), CompileOptions(record="none"))
+    for shape in ((3, 2, 7, 5), (1, 2, 4, 9)):
+        x = np.random.default_rng(0).integers(1, 9, shape).astype(np.float32)
+        wanted = x / x.sum(3, keepdims=True)
+        mean, weights = program(x)
+        np.testing.assert_allclose(weights, wanted.reshape(-1, *shape[2:]), rtol=1e-6)
+        np.testing.assert_allclose(mean, wanted.mean(1), rtol=1e-6)

@@ -10,7 +10,7 @@ import pytest
 from runtime.programs_table import programs
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.errors import UsageError

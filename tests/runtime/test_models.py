@@ -11,10 +11,11 @@ from runtime.live_set import live_set
 from runtime.models import CORPUS, NAMES, TOLERANCE, compiled, runs, worst_difference
 
 from xla_emitters.dialects.disc_ral import DispatchOp
-from xla_emitters.pipelines.cpu_lowering import CPU, CpuLowering
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import COMPILATIONS, compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tools_here import SASS, needs
+from tools_here import SASS, here, needs
 
 from xla_emitters import device as devices
 from xla_emitters.dialects.context import parse_ir
@@ -68,7 +68,7 @@ def test_a_grid_of_two_rows_of_blocks(architecture: str) -> None:
     assert x <= 2**31 - 1
     assert y > 1
     assert "%ctaid.y" in kernel.ptx
-    assert len(assemble(kernel.ptx, architecture).entries) == 1
+    assert len(assemble(kernel.ptx, architecture, here()).entries) == 1
 
 
 @pytest.mark.parametrize("most", [1, 3, 7])

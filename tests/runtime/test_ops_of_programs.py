@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError, Unsupported, VerifyError
-from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import CPU
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 Array = np.ndarray[Any, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from long_lists import but_long
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
+from tools_here import here
 
 from xla_emitters.explore.check import check
 from xla_emitters.explore.verdict import TOLERANT
@@ -20,7 +21,7 @@ def test_every_pass_keeps_every_bit(name: str, seed: int) -> None:
     verdict = check(PROGRAMS[name], target=TARGET, stages="passes", seed=seed)
     assert verdict.ok, verdict.details
     # The text read back, emission, each row and the PTX were executed: nothing was skipped on the way.
-    ptx = ptx_reason_missing() is None
+    ptx = ptx_reason_missing(here()) is None
     assert f"ok  {len(KERNEL) + len(FOR_TOOLS) + 2 + ptx} executions" in verdict.summary
 
 

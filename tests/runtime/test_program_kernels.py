@@ -10,7 +10,7 @@ from long_lists import but_long
 from runtime import kernel_instructions
 from runtime.kernels_table import CHIPS, EXECUTED, compiled, verdicts
 from runtime.programs_table import programs
-from tools_here import SASS, needs
+from tools_here import SASS, here, needs
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import UsageError
@@ -45,7 +45,7 @@ def test_softmax_is_a_kernel_in_a_few_forms_and_the_host_takes_one() -> None:
 def test_code_assembles_with_indices_of_both_widths(chip: str) -> None:
     made = compiled(programs()["masked_softmax"], chip)
     for ptx in (made.compilation.lowering.ptx, made.compilation.lowering.wide_ptx):
-        assert {entry.name for entry in assemble(ptx, chip).entries} == {kernel.name for kernel in made.kernels}
+        assert {entry.name for entry in assemble(ptx, chip, here()).entries} == {kernel.name for kernel in made.kernels}
 
 
 def test_a_kernel_is_launched_at_any_size_and_nothing_beyond_is_written() -> None:

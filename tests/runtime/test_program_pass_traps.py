@@ -19,7 +19,7 @@ from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConver
 from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
-from xla_emitters.graph.places import CONTROL, SHAPE_OPERANDS
+from xla_emitters.graph.places import CONTROL, host_operands
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -183,7 +183,7 @@ def test_no_op_reads_from_the_other_memory(name: str) -> None:
                 assert isinstance(owner, HloOp)
                 assert {*devices_of(op), *devices_of(owner)} == {HOST, GPU}
             continue
-        shape = range(len(op.operands))[SHAPE_OPERANDS[op.opcode]] if op.opcode in SHAPE_OPERANDS else range(0)
+        shape = host_operands(op)
         for number, operand in enumerate(op.operands):
             owner = operand.owner
             assert isinstance(owner, HloOp)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tools_here import PTX, SASS, STEPS, needs
+from tools_here import PTX, SASS, STEPS, here, needs
 
 from xla_emitters.lowering.machine_code import Assembly, assemble, count_instructions, disassemble
 from xla_emitters.pipelines.compiler import compile, keep_intermediates
@@ -43,7 +43,7 @@ def test_ptxas_takes_every_example(path: Path, architecture: str) -> None:
     for kernel in program.kernels:
         assert f".target {architecture}" in kernel.ptx
         assert ".extern" not in kernel.ptx
-        (entry,) = (found for found in assemble(kernel.ptx, architecture).entries if found.name == kernel.name)
+        (entry,) = (found for found in assemble(kernel.ptx, architecture, here()).entries if found.name == kernel.name)
         assert entry.name == kernel.name
         assert entry.registers > 0
         assert (entry.spill_bytes, entry.shared_bytes) == (0, kernel.shared_bytes)
@@ -65,7 +65,9 @@ def test_ptxas_takes_the_code_of_ops(path: Path) -> None:
         return
     program = compiled(path, "sm_75")
     assert ".extern" not in program.code
-    found = {(entry.name, entry.spill_bytes, entry.shared_bytes) for entry in assemble(program.code, "sm_75").entries}
+    found = {
+        (entry.name, entry.spill_bytes, entry.shared_bytes) for entry in assemble(program.code, "sm_75", here()).entries
+    }
     assert found == {(kernel.name, 0, kernel.shared_bytes) for kernel in program.kernels}
 
 
@@ -110,14 +112,14 @@ def test_neighbours_are_added_to_memory_by_one_instruction() -> None:
     """Four f32 on sm_90; since the old values are not used it is a reduction."""
     path = next(path for path in ELEMENT_CODE if path.stem == "vectors_f32_add")
     (kernel,) = compiled(path, "h200").kernels
-    sass = disassemble(assemble(kernel.ptx, "sm_90").cubin)
+    sass = disassemble(assemble(kernel.ptx, "sm_90", here()).cubin, here())
     assert re.findall(r"\b(?:ATOM|RED)G?\.\S*ADD\.(\w+)", sass) == ["F32x4"]
 
 
 def measured(ptx: str, architecture: str) -> tuple[Assembly, int, str]:
     """(what ptxas says, SASS instructions of the whole text without NOP, SASS)."""
-    assembly = assemble(ptx, architecture)
-    sass = disassemble(assembly.cubin)
+    assembly = assemble(ptx, architecture, here())
+    sass = disassemble(assembly.cubin, here())
     return assembly, count_instructions(sass), sass
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from long_lists import but_long
 from runtime.small_programs import EVERY_PASS_ON_HLO, TARGET
-from tools_here import PTX, needs
+from tools_here import PTX, here, needs
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dialects.context import parse_ir
@@ -169,7 +169,7 @@ def test_one_ptx_module_has_all_entries(
     started: list[str] = []
     finished: list[ModuleOp] = []
     finish = PtxCompiler.finish
-    monkeypatch.setattr(toolchain, "start_compile", lambda chip: started.append(chip) or start_compile(chip))
+    monkeypatch.setattr(toolchain, "start_compile", lambda chip: started.append(chip) or start_compile(chip, here()))
     monkeypatch.setattr(PtxCompiler, "finish", lambda self, module: finished.append(module) or finish(self, module))
     path = tmp_path / "several.hlo"
     path.write_text(PROGRAMS[name])
@@ -191,7 +191,7 @@ def test_one_ptx_module_has_all_entries(
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_ptxas_takes_it(name: str) -> None:
     program = compiled(name, "ptx")
-    assert assemble(program.code, program.kernels[0].architecture)
+    assert assemble(program.code, program.kernels[0].architecture, here())
 
 
 @needs(*PTX)

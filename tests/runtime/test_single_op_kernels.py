@@ -285,3 +285,29 @@ def test_the_gradient_of_a_pooling(size: int, stride: int, low: int, high: int) 
             if inside:
                 wanted[row, inside[int(np.argmax(x[row, inside]))]] += s[row, number]
     has_values(text, [x, s], [wanted])
+
+
+IN_PLACE = """module @m { func.func public @main(%i: tensor<?x1xi64>, %u: tensor<?x{t}>) -> tensor<?x{t}> {
+  %z = stablehlo.constant dense<{zero}> : tensor<{t}>
+  %n = stablehlo.get_dimension_size %u, dim = 0 : (tensor<?x{t}>) -> tensor<i32>
+  %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %b = stablehlo.dynamic_broadcast_in_dim %z, %n1, dims = [] : (tensor<{t}>, tensor<1xi32>) -> tensor<?x{t}>
+  %r = "stablehlo.scatter"(%b, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<{points}>}> ({
+    ^bb0(%x: tensor<{t}>, %y: tensor<{t}>):
+      %s = stablehlo.add %x, %y : tensor<{t}>
+      stablehlo.return %s : tensor<{t}>
+    }) : (tensor<?x{t}>, tensor<?x1xi64>, tensor<?x{t}>) -> tensor<?x{t}>
+  return %r : tensor<?x{t}>
+} }"""
+
+
+@pytest.mark.parametrize("t", ["i32", "i64", "f32"])
+def test_updates_of_an_array_of_the_program_itself_are_in_place(t: str) -> None:
+    """Integers by atomic instructions, which are the only readers of the array that they update."""
+    text = IN_PLACE.replace("{points}", POINTS).replace("{zero}", "0.0" if t == "f32" else "0").replace("{t}", t)
+    for count in (1, 65, 300):
+        starts = np.random.default_rng(count).integers(0, count, (count, 1))
+        updates = np.arange(count).astype({"i32": np.int32, "i64": np.int64, "f32": np.float32}[t])
+        wanted = np.zeros_like(updates)
+        np.add.at(wanted, starts[:, 0], updates)
+        has_values(text, [starts, updates], [wanted])

@@ -108,3 +108,21 @@ def test_a_window_of_an_array_that_turns_out_empty_is_a_message(name: str) -> No
             np.testing.assert_array_equal(found, windows_of(name, x[:n], i))
         with pytest.raises(DataError, match=rf"%y = {name}: no (window|slice) of|does not fit"):
             made.run([x, np.int32(0), i], stage)
+
+
+SLICED = """    %z = stablehlo.slice %y [1:4, 0:3] : (tensor<?x3xf32BOUNDS>) -> tensor<3x3xf32>
+    %0 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %1 = stablehlo.constant dense<3> : tensor<1xi32>
+    %2 = stablehlo.minimum %0, %1 : tensor<1xi32>
+    %3 = stablehlo.concatenate %2, %1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %r = stablehlo.dynamic_broadcast_in_dim %z, %3, dims = [0, 1] : (tensor<3x3xf32>, tensor<2xi32>) -> tensor<?x3xf32BOUNDS>
+    return %r : tensor<?x3xf32BOUNDS>"""
+
+
+def test_a_slice_that_leaves_a_cut_dimension_is_refused_before_a_kernel_reads() -> None:
+    made = program("8", "", SLICED)
+    for stage in PROGRAM_STAGES:
+        (found,) = made.run([X, np.int32(4)], stage)
+        np.testing.assert_array_equal(found, X[1:4])
+        with pytest.raises(DataError, match=r"1:4.* is not (inside|within)"):
+            made.run([X, np.int32(2)], stage)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from runtime.soak import STATUS, soak
 
-from xla_emitters.runtime.cache import DIRECTORY
+from xla_emitters.settings import CACHE_DIR
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="this system does not say how much memory a process has")
 def test_threads_call_a_program_at_random_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DIRECTORY, str(tmp_path))
+    monkeypatch.setenv(CACHE_DIR, str(tmp_path))
     found = soak(seconds=1, rate=100, period=0.25, sizes=4)
     assert not found.wrong
     assert not found.errors

@@ -127,3 +127,56 @@ def test_weights_are_read_once_a_warp() -> None:
 def test_rows_that_do_not_fit_are_read_again() -> None:
     """Softmax reads a row three times then."""
     assert 1.95 <= bytes_moved("softmax", {"b": 2, "s": 16392}) <= 2.05
+
+
+MOVED = """
+module @moved {
+  func.func public @main(%x: tensor<?x{n}xf32>) -> (tensor<?x{n}xf32>, tensor<?x{n}xf32>) {
+    %none = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %kept = stablehlo.exponential %x : tensor<?x{n}xf32>
+    MOVE
+    %largest = stablehlo.reduce(%kept init: %none) applies stablehlo.maximum across dimensions = [1]
+      : (tensor<?x{n}xf32>, tensor<f32>) -> tensor<?xf32>
+    %rows = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x{n}xf32>) -> tensor<i32>
+    %columns = stablehlo.get_dimension_size %x, dim = 1 : (tensor<?x{n}xf32>) -> tensor<i32>
+    %r = stablehlo.reshape %rows : (tensor<i32>) -> tensor<1xi32>
+    %c = stablehlo.reshape %columns : (tensor<i32>) -> tensor<1xi32>
+    %shape = stablehlo.concatenate %r, %c, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %spread = stablehlo.dynamic_broadcast_in_dim %largest, %shape, dims = [0] : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x{n}xf32>
+    %below = stablehlo.subtract %kept, %spread : tensor<?x{n}xf32>
+    %sum = stablehlo.add %below, %moved : tensor<?x{n}xf32>
+    return %moved, %sum : tensor<?x{n}xf32>, tensor<?x{n}xf32>
+  }
+}
+"""
+REVERSED = "%moved = stablehlo.reverse %kept, dims = [1] : tensor<?x{n}xf32>"
+SHIFTED = """%zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %wider = stablehlo.pad %kept, %zero, low = [0, 3], high = [0, 0], interior = [0, 0] : (tensor<?x8xf32>, tensor<f32>) -> tensor<?x11xf32>
+    %moved = "stablehlo.real_dynamic_slice"(%wider, %low, %high, %one)
+      : (tensor<?x11xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x8xf32>"""
+LIMITS = """%b = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x8xf32>) -> tensor<i32>
+    %b1 = stablehlo.reshape %b : (tensor<i32>) -> tensor<1xi32>
+    %eight = stablehlo.constant dense<8> : tensor<1xi32>
+    %low = stablehlo.constant dense<0> : tensor<2xi32>
+    %one = stablehlo.constant dense<1> : tensor<2xi32>
+    %high = stablehlo.concatenate %b1, %eight, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    """
+
+
+@pytest.mark.parametrize(("move", "columns"), [(REVERSED, "?"), (REVERSED, "8"), (LIMITS + SHIFTED, "8")])
+def test_a_value_that_a_row_keeps_and_that_is_read_at_other_columns(move: str, columns: str) -> None:
+    """`moved` reads `kept` at other columns than the one whose element the loop holds."""
+    text = MOVED.replace("MOVE", move).replace("{n}", columns)
+    program = compile_program(parse_stablehlo(text, "moved.mlir"), CompileOptions(record="none"))
+    stopped = compile_program(parse_stablehlo(text, "moved.mlir"), CompileOptions(stage="fused", record="none"))
+    fusions = [op for op in stopped.compilation.at("fused").walk() if isinstance(op, FusionOp)]
+    assert any(op.kind.data == "kStitch" for op in fusions)
+    for rows in (1, 5):
+        x = np.random.default_rng(rows).standard_normal((rows, 8), np.float32)
+        kept = np.exp(x)
+        moved = np.pad(kept, ((0, 0), (3, 0)))[:, :8] if "pad" in text else kept[:, ::-1]
+        wanted = [moved, (kept - kept.max(1, keepdims=True)) + moved]
+        for stage in ("loops", "llvm-dialect", None):
+            found = program.run([x], stage=stage)
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)

@@ -1,15 +1,14 @@
-"""Do all ways of making PTX give the same text? Each file of the corpus is compiled by mlir-opt, by LLVM's library and by llvmlite.
+"""Do both ways of making PTX give the same text? Each file of the corpus is compiled by mlir-opt and by llvmlite.
 
-    make toolchains                     every file; writes benchmarks/results/2026-11-23-toolchains.txt
+    make toolchains                     every file; writes benchmarks/results/2026-11-28-toolchains.txt
     PYTHONPATH=tests python -m runtime.toolchains loop/tr_
 
-                                    libLLVM    llvmlite
-    same                                400         398    the text without comments, line by line
-    same but for names of registers       6           8    ... with registers and labels numbered in the order in which they come
-    same but for the order                1           1    as many instructions of each kind
-    other code                            3           3    instructions by either way, and machine instructions
+    same                                398    the text without comments, line by line
+    same but for names of registers       8    ... with registers and labels numbered in the order in which they come
+    same but for the order                1    as many instructions of each kind
+    other code                            3    instructions by either way, and machine instructions
 
-Of a file whose texts differ it is said whether LLVM's four tools (`steps`), which read LLVM IR as text too, agree with the library.
+Of a file whose texts differ it is said whether LLVM's four tools (`steps`), which read LLVM IR as text too, agree with llvmlite.
 Ends with 1 where the numbers of instructions differ by more than 2 %.
 """
 
@@ -17,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -26,20 +24,20 @@ from functools import partial
 from pathlib import Path
 
 from runtime.corpus import CORPUS, files
+from tools_here import here
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.lowering.machine_code import assemble, count_instructions, disassemble
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.lowering.tools import find_tool
-from xla_emitters.lowering.ways import TOOLCHAIN, Way
+from xla_emitters.lowering.ways import Way
 from xla_emitters.pipelines.compiler import compile, lower_for_tools
 from xla_emitters.pipelines.options import CompileOptions
 
 TARGET = "sm_90"
-LIBRARIES = {Way.LLVM: "libLLVM", Way.LLVMLITE: "llvmlite"}
 ALLOWED = 0.02
 """Of the instructions, how many may differ."""
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "2026-11-23-toolchains.txt"
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "2026-11-28-toolchains.txt"
 VERDICTS = ("same", "same but for names of registers", "same but for the order", "other code")
 
 
@@ -82,13 +80,12 @@ def compare(mlir: str, llvm: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One file by one library: verdict, and instructions of PTX by mlir-opt and by the library.
+    """One file: verdict, and instructions of PTX by mlir-opt and by llvmlite.
 
-    Where the texts differ: machine instructions, and how the text by LLVM's four tools compares with the library's.
+    Where the texts differ: machine instructions, and how the text by LLVM's four tools compares with llvmlite's.
     """
 
     file: str
-    library: str
     verdict: str
     counts: tuple[int, int]
     sass: tuple[int, int] = (0, 0)
@@ -105,31 +102,21 @@ def ptx_by(path: Path, *ways: Way, target: str = TARGET) -> list[str]:
     options = CompileOptions(target=target)
     module = parse_ir(compile(path, cache=False, target=target, stage="llvm-dialect", record="none").code)
     lower_for_tools(module, options)
-    before = os.environ.get(TOOLCHAIN)
-    made: list[str] = []
-    try:
-        for way in ways:
-            os.environ[TOOLCHAIN] = way
-            made.append(compile_to_ptx(module, options.device.architecture))
-    finally:
-        os.environ.pop(TOOLCHAIN)
-        if before is not None:
-            os.environ[TOOLCHAIN] = before
-    return made
+    return [compile_to_ptx(module, options.device.architecture, replace(here(), way=way)) for way in ways]
 
 
-def examine(name: str, target: str = TARGET) -> list[Row]:
-    """A row for each library."""
-    mlir, *others = ptx_by(CORPUS / name, Way.MLIR_OPT, *LIBRARIES, target=target)
-    rows = list[Row]()
-    for library, ptx in zip(LIBRARIES.values(), others, strict=True):
-        row = Row(name, library, compare(mlir, ptx), (len(instructions(mlir)), len(instructions(ptx))))
-        if row.verdict != VERDICTS[0]:
-            (steps,) = ptx_by(CORPUS / name, Way.STEPS, target=target)
-            by_mlir, by_library = (count_instructions(disassemble(assemble(own, target).cubin)) for own in (mlir, ptx))
-            row = replace(row, sass=(by_mlir, by_library), by_steps=compare(steps, ptx))
-        rows.append(row)
-    return rows
+def examine(name: str, target: str = TARGET) -> Row:
+    mlir, ptx = ptx_by(CORPUS / name, Way.MLIR_OPT, Way.LLVMLITE, target=target)
+    row = Row(name, compare(mlir, ptx), (len(instructions(mlir)), len(instructions(ptx))))
+    if row.verdict != VERDICTS[0]:
+        (steps,) = ptx_by(CORPUS / name, Way.STEPS, target=target)
+        by_mlir, by_llvmlite = (_machine_instructions(own, target) for own in (mlir, ptx))
+        row = replace(row, sass=(by_mlir, by_llvmlite), by_steps=compare(steps, ptx))
+    return row
+
+
+def _machine_instructions(ptx: str, target: str) -> int:
+    return count_instructions(disassemble(assemble(ptx, target, here()).cubin, here()))
 
 
 def main() -> int:
@@ -138,33 +125,26 @@ def main() -> int:
     )
     parser.add_argument("beginnings", nargs="*", help="only files whose names begin so; then nothing is written")
     parser.add_argument("--target", default=TARGET)
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth file")
     options = parser.parse_args()
+    names = list(files(*options.beginnings))[:: options.every]
     with multiprocessing.get_context("spawn").Pool() as pool:
-        found = pool.imap(partial(examine, target=options.target), files(*options.beginnings), chunksize=4)
-        rows = [row for each in found for row in each]
-    versions = ", ".join(f"{name} {find_tool(name).version}" for name in ("mlir-opt", *LIBRARIES.values()))
+        rows = list(pool.imap(partial(examine, target=options.target), names, chunksize=4))
+    versions = ", ".join(f"{name} {find_tool(name, here()).version}" for name in ("mlir-opt", "llvmlite"))
     lines = [
         f"PTX for {options.target}: {versions}",
-        f"command: PYTHONPATH=tests python -m runtime.toolchains --target {options.target}",
+        f"command: PYTHONPATH=tests python -m runtime.toolchains --target {options.target} --every {options.every}",
         "",
-        f"{'':<34}" + "".join(f"{library:>12}" for library in LIBRARIES.values()),
     ]
-    for verdict in VERDICTS:
-        counts = [
-            sum((row.verdict, row.library) == (verdict, library) for row in rows) for library in LIBRARIES.values()
-        ]
-        lines.append(f"{verdict:<34}" + "".join(f"{count:>12}" for count in counts))
-    lines.append(
-        f"\n{'file':<58}{'by':<10}{'verdict':<34}{'PTX instructions':<20}{'machine instructions':<22}steps and it"
-    )
+    lines += [f"{verdict:<34}{sum(row.verdict == verdict for row in rows):>12}" for verdict in VERDICTS]
+    lines.append(f"\n{'file':<58}{'verdict':<34}{'PTX instructions':<20}{'machine instructions':<22}steps and llvmlite")
     for row in rows:
         if row.by_steps:
             counts, sass = (f"{mlir} {llvm}" for mlir, llvm in (row.counts, row.sass))
-            lines.append(f"{row.file:<58}{row.library:<10}{row.verdict:<34}{counts:<20}{sass:<22}{row.by_steps}")
-    far = [f"{row.file} ({row.library})" for row in rows if not row.is_close]
-    for library in LIBRARIES.values():
-        total = [sum(row.counts[k] for row in rows if row.library == library) for k in (0, 1)]
-        lines.append(f"{total[0]} instructions by mlir-opt, {total[1]} by {library}")
+            lines.append(f"{row.file:<58}{row.verdict:<34}{counts:<20}{sass:<22}{row.by_steps}")
+    far = [row.file for row in rows if not row.is_close]
+    total = [sum(row.counts[k] for row in rows) for k in (0, 1)]
+    lines.append(f"{total[0]} instructions by mlir-opt, {total[1]} by llvmlite")
     lines.append(f"{len(rows) - len(far)} of {len(rows)} texts are within {ALLOWED:.0%}: {' '.join(far) or 'all'}")
     print(*lines, sep="\n")
     if not options.beginnings:

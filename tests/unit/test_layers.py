@@ -15,7 +15,7 @@ import xla_emitters
 PACKAGE, ROOT = Path(xla_emitters.__file__).parent, Path(__file__).parents[2]
 LAYERS = (
     ("late_dataclass",),
-    ("errors", "extras", "own_time"),
+    ("errors", "extras", "own_time", "settings"),
     ("memory_limit", "plugins"),
     ("dtypes", "functions", "library", "texts"),
     ("trace",),
@@ -31,6 +31,7 @@ LAYERS = (
     ("emitters", "transforms", "lowering", "buffers"),
     ("runtime",),
     ("loops", "pricing"),
+    ("tuning",),
     ("pipelines",),
     ("universe",),
     ("explore",),
@@ -82,6 +83,11 @@ def test_imports_go_one_way() -> None:
             if name.startswith("xla_emitters."):
                 other = name.split(".")[1]
                 assert other == room or RANK[other] < RANK[room], f"{path.relative_to(PACKAGE)} imports {name}"
+
+
+def test_only_the_map_and_the_verbs_choose_by_price() -> None:
+    rooms = {room_of(path) for path in files() if any(name.startswith("xla_emitters.tuning") for name in imports(path))}
+    assert rooms == {"tuning", "pipelines", "explore"}
 
 
 def module_name(path: Path) -> str:
@@ -173,6 +179,8 @@ def test_no_pass_is_made_of_another() -> None:
         ("islpy", {"explore/prove.py"}),
         ("jax", {"explore/jax_program.py"}),
         ("jaxlib", {"explore/xla.py"}),
+        ("torch", {"explore/torch_program.py"}),
+        ("torchax", {"explore/torch_rows.py"}),
         ("llvmlite", {"lowering/cpu_probe.py", "lowering/cpu_target.py", "lowering/llvm_process.py"}),
         # LLVM's tools; the command that reduce asks
         ("subprocess", {"lowering/tools.py", "tools/reduce_verb.py"}),

@@ -127,6 +127,7 @@ def test_requirements_are_for_systems_that_have_them() -> None:
         ("win32", "AMD64"): {"llvmlite", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvdisasm"},
         ("darwin", "arm64"): {"llvmlite"},
         ("darwin", "x86_64"): set[str](),
+        ("linux", "riscv64"): {"nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvdisasm"},
     }
     for (system, machine), wanted in systems.items():
         there = {"sys_platform": system, "platform_machine": machine}

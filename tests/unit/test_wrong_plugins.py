@@ -22,6 +22,7 @@ from xla_emitters.dialects.hlo import custom_calls
 from xla_emitters.emitters import emit
 from xla_emitters.library.function_table import FUNCTIONS
 from xla_emitters.pipelines import pass_lists
+from xla_emitters.settings import DISABLE_PLUGINS
 from xla_emitters.tools.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -301,7 +302,7 @@ def test_the_fault_is_the_plugins(
     file = installed(tmp_path, wrong.module, plugins.PLUGINS, wrong.entry)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     invalidate_caches()
-    monkeypatch.delenv(plugins.DISABLE, raising=False)
+    monkeypatch.delenv(DISABLE_PLUGINS, raising=False)
     given = tmp_path / ("m.mlir" if wrong.text is PROGRAM else "m.hlo")
     given.write_text(wrong.text)
     code = main([wrong.words[0], str(given), *wrong.words[1:]])

@@ -39,7 +39,7 @@ from xla_emitters.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.contractions import DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp

@@ -90,6 +90,13 @@ def _readers_of(op: BufferOp, kinds: tuple[type, ...]) -> list[BufferOp]:
     return found
 
 
+def _is_local(buffer: SSAValue, fusion: FusionOp) -> bool:
+    """Whether only ops of the fusion read and write a buffer."""
+    return isinstance(buffer.owner, memref.AllocOp) and all(
+        fusion.is_ancestor(use.operation) or frees(use) or asks_size(use) for use in uses_of(buffer)
+    )
+
+
 class _Move:
     """One new fusion.
 
@@ -143,7 +150,8 @@ class _Move:
     def _producers(self) -> list[BufferOp] | None:
         """The ops before the reshapes: the transpose, what is in a fusion with it, and what computes its operand for it alone."""
         if self._transpose.parent_op() is self._holder:
-            return self._cone(self._transpose.outputs[0])
+            cone = self._cone(self._transpose.outputs[0])
+            return cone if all(_is_local(buffer, self._holder) for op in cone for buffer in op.outputs) else None
         found = self._whole(self._transpose)
         if found is None or found != [self._transpose]:
             return found
@@ -167,12 +175,8 @@ class _Move:
             return [root]
         ops = [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
         for op in ops:
-            for buffer in op.outputs if op is not root else ():
-                is_local = isinstance(buffer.owner, memref.AllocOp) and all(
-                    fusion.is_ancestor(use.operation) or frees(use) or asks_size(use) for use in uses_of(buffer)
-                )
-                if not is_local:
-                    return None
+            if op is not root and not all(_is_local(buffer, fusion) for buffer in op.outputs):
+                return None
         return ops
 
     def _is_a_loop(self, left: Sequence[BufferOp]) -> bool:

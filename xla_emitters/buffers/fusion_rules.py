@@ -39,18 +39,19 @@ from xla_emitters.buffers.tiled_transposes import moves_last, tiled_transpose
 from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.called import MapOp, has_scalar_code, needed_by
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
-from xla_emitters.dialects.hlo.constant import is_dense, undense
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReduceWindowOp
-from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, is_elementwise
-from xla_emitters.dialects.hlo.placement import GPU, HOST
+from xla_emitters.dialects.hlo.constant import IotaOp, is_dense, undense
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicReduceWindowOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp, SetDimensionSizeOp
+from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, CopyOp, is_elementwise
+from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dtypes import Kind
 from xla_emitters.functions import BY_OPCODE
 from xla_emitters.functions import Size as CodeSize
-from xla_emitters.graph.places import SHAPE_OPERANDS
 from xla_emitters.shapes import Size
 
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
@@ -70,15 +71,6 @@ Attribute of a loop in a kernel: its iterations are adjacent elements."""
 RESHAPES = frozenset(("copy", "reshape", "dynamic-reshape"))
 """Moves that keep the row-major order of all elements: alone they need no kernel."""
 BROADCASTS = frozenset(("broadcast", "dynamic-broadcast-in-dim"))
-MOVES = frozenset(
-    (
-        *RESHAPES,
-        *BROADCASTS,
-        *("concatenate", "dynamic-gather", "dynamic-iota", "dynamic-pad", "dynamic-slice", "dynamic-update-slice"),
-        *("gather", "iota", "pad", "real-dynamic-slice", "reverse", "slice", "transpose"),
-    )
-)
-"""Ops whose elements are elements of operands, or indices."""
 
 
 class Part:
@@ -96,7 +88,7 @@ class Part:
         self.position = 0
         self.opcode = opcode_of(op.HLO)
         count = len(op.inputs)
-        sizes = range(count)[SHAPE_OPERANDS.get(self.opcode, slice(0, 0))]
+        sizes = range(count)[op.HLO.NUMBERS]
         self.updated = updated_in_place(op)
         read = (op.inputs[i] for i in range(count) if i not in sizes)
         self.reads: tuple[SSAValue, ...] = tuple(buffer for buffer in read if buffer not in self.updated)
@@ -180,7 +172,7 @@ def why_not_fusible(op: BufferOp) -> str | None:
         is_matrix = rank == 2 and len(reduced) == 1
         return None if is_matrix or (rank, reduced) == (1, (0,)) else "it reduces neither rows nor columns of a matrix"
     made = op.as_hlo()
-    if opcode in MOVES or is_elementwise(made):
+    if moves(made) or is_elementwise(made):
         return None
     if isinstance(made, MapOp):
         return None if has_scalar_code(computation_of(op)) else "its computation is not of scalars alone"
@@ -188,6 +180,13 @@ def why_not_fusible(op: BufferOp) -> str | None:
         kinds = {element_of(made.operands[0]).kind, element_of(made.result).kind}
         return None if kinds <= {Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED} else "no kernel has the bits of its elements"
     return "it is not computed element by element"
+
+
+def moves(op: HloOp) -> bool:
+    """Whether a kernel has the elements of `op`, which are elements of operands, or indices."""
+    if isinstance(op, BitcastOp | SetDimensionSizeOp | TransferOp):
+        return False
+    return bool(op.moved_operands) or isinstance(op, IotaOp | DynamicIotaOp | CopyOp)
 
 
 def is_splat_source(op: BufferOp) -> bool:

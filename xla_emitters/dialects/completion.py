@@ -8,7 +8,8 @@
         assembly_format = "..."                    in place of xDSL's
 
 xDSL's classes stay as they are, for everybody else in the process. Its passes and patterns match ours by `isinstance`, because ours are
-subclasses. A subclass that changes methods only (`parse`, `print`, `verify_`) is an ordinary one, and needs no decorator.
+subclasses. A subclass that changes methods only (`parse`, `print`, `verify_`) is an ordinary one, and needs no decorator. One
+without methods is a row: `SIToFPOp = completed_by(upstream.SIToFPOp, input=operand_def(INTEGER_LIKE))`.
 
 The other direction does not hold: an op that xDSL makes itself is of xDSL's class, and no instance of ours. `adopt` turns it into one. The
 pattern driver does that to every op that a pattern inserts, `run_pass` to all after a pass that is not ours, and our passes for stock
@@ -29,7 +30,7 @@ from xdsl.irdl import IRDLOperation, OperandDef, OptPropertyDef, ResultDef
 from xdsl.irdl.operations import BaseAccessor, OpDef, get_accessors_from_op_def
 
 from xla_emitters.dialects.quick_accessors import quick_accessors
-from xla_emitters.dialects.quick_op import quick_ops
+from xla_emitters.dialects.quick_op import QuickOp, quick_ops
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 AdoptedT = TypeVar("AdoptedT", bound=Operation)
@@ -70,6 +71,15 @@ def completed(cls: type[OpT]) -> type[OpT]:
             setattr(cls, name, made[name])
     quick_accessors(cls)
     return cls
+
+
+def completed_by(parent: type[OpT], base: type[QuickOp] = QuickOp, **members: Any) -> type[OpT]:
+    """`completed` of a class that has `members` alone; `base` has its syntax, if `members` have no `assembly_format`."""
+
+    def fill(namespace: dict[str, Any]) -> None:
+        namespace.update(members, __module__=parent.__module__, __doc__=parent.__doc__)
+
+    return completed(cast(type[OpT], new_class(parent.__name__, (parent, base), exec_body=fill)))
 
 
 def fields_of(name: str, fields: dict[str, Any]) -> Callable[[dict[str, Any]], None]:

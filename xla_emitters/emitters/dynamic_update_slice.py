@@ -24,7 +24,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import TupleOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicUpdateSliceOp
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions

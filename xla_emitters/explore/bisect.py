@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -54,7 +53,8 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, with_splits
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
+from xla_emitters.pipelines.pass_lists import kernel_rows
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL, PassRow
 from xla_emitters.pipelines.program_inputs import given_inputs
 from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import Kernel, Program, Slot
@@ -130,11 +130,11 @@ def search_module(
         search = None
         try:
             search = _Bisection.of(module, options, how, inputs)
-            search.every_pass, search.executed = every_pass, executed
+            search.every_pass, search.executed, search.rows = every_pass, executed, kernel_rows(options)
             search.compare_text()
             made = (
                 replace(options, stage="ptx")
-                if how.wants_ptx(search.is_alone and options.pipeline is None)
+                if how.wants_ptx(options.toolchain, search.is_alone and options.pipeline is None)
                 else options
             )
             program = compile_module(module, made, observers=search.observer, graph_observer=search.graph_observer)
@@ -158,6 +158,7 @@ class _Bisection(StageComparison):
     executed = 0
     kernels = 0
     _graph_passes = 0
+    rows: Sequence[PassRow] = KERNEL
     _overwrites_well = True
     _before: ModuleOp | None = None
 
@@ -211,12 +212,15 @@ class _Bisection(StageComparison):
         now = next((kernel for kernel in kernels if not kernel.is_done), None)
         if now is None:
             return _crash(error, "", self._graph_passes + 1, len(GRAPH), self.executed)
-        return _crash(error, now.planned.name, now.count, len(KERNEL) + len(FOR_TOOLS), self.executed)
+        rows = self.rows
+        return _crash(error, now.planned.name, now.count, len(rows) + len(FOR_TOOLS), self.executed, rows)
 
 
-def _crash(error: InternalError, kernel: str, number: int, passes: int, executed: int = 0) -> Culprit:
+def _crash(
+    error: InternalError, kernel: str, number: int, passes: int, executed: int = 0, rows: Sequence[PassRow] = KERNEL
+) -> Culprit:
     details = tuple(error.render().splitlines())
-    stage = _stage_of(number) if kernel else "graph"
+    stage = _stage_of(number, rows) if kernel else "graph"
     name = error.stage or "emit"
     return Culprit("crash", kernel, stage, name, number, passes, error.message, details, executed=executed, error=error)
 
@@ -227,11 +231,11 @@ def _number_in_graph(name: str) -> int:
     return names.index(name) + 1 if name in names else 0
 
 
-def _stage_of(number: int) -> str:
-    """The stage that row `number` of KERNEL, from 1, belongs to; 0 is emission."""
+def _stage_of(number: int, rows: Sequence[PassRow]) -> str:
+    """The stage that row `number` of a kernel's passes, from 1, belongs to; 0 is emission."""
     if number == 0:
         return "xla_gpu"
-    return next((row.stage for row in KERNEL[number - 1 :] if row.stage), EXECUTABLE_STAGES[-1])
+    return next((row.stage for row in rows[number - 1 :] if row.stage), EXECUTABLE_STAGES[-1])
 
 
 @dataclass(frozen=True)
@@ -239,17 +243,15 @@ class _Boundary:
     """A kernel after a pass.
 
     number        of the pass: 0 is emission
+    stage         that the pass belongs to
     changes_bits  whether the pass may have changed bits
     """
 
     number: int
     name: str
+    stage: str
     module: ModuleOp
     changes_bits: bool
-
-    @cached_property
-    def stage(self) -> str:
-        return "ptx" if self.name == "LLVM" else _stage_of(self.number)
 
 
 class _KernelBisection(KernelComparison):
@@ -270,7 +272,7 @@ class _KernelBisection(KernelComparison):
 
     def compare_ptx(self, kernel: Kernel) -> None:
         """Executes the PTX. All passes were right: what is wrong then came from LLVM, or from how the code was given to it."""
-        boundary = _Boundary(self.count, "LLVM", module_of_ptx(kernel), self._free_in_llvm)
+        boundary = _Boundary(self.count, "LLVM", "ptx", module_of_ptx(kernel), self._free_in_llvm)
         self._since.append(boundary)
         self._probe()
 
@@ -281,7 +283,8 @@ class _KernelBisection(KernelComparison):
         changes_bits = may_change_bits(name, module)
         if changes_bits and self._since:
             self._probe()
-        self._since.append(_Boundary(self.count, name, module.clone(), changes_bits))
+        at = _stage_of(self.count, self.bisection.rows)
+        self._since.append(_Boundary(self.count, name, at, module.clone(), changes_bits))
         self.count += 1
         if stage is not None or changes_bits or self.bisection.every_pass:
             self._probe()
@@ -290,7 +293,8 @@ class _KernelBisection(KernelComparison):
             lower_for_tools(module.clone(), CompileOptions(target=self.bisection.program.target), self._after_tool_pass)
 
     def _after_tool_pass(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        self._since.append(_Boundary(self.count, name, module.clone(), False))
+        at = _stage_of(self.count, self.bisection.rows)
+        self._since.append(_Boundary(self.count, name, at, module.clone(), False))
         self.count += 1
         self._probe()
 
@@ -329,7 +333,7 @@ class _KernelBisection(KernelComparison):
             after.stage,
             after.name,
             after.number,
-            len(KERNEL) + len(FOR_TOOLS),
+            len(self.bisection.rows) + len(FOR_TOOLS),
             wrong.summary,
             wrong.details,
             executed=self.bisection.executed,

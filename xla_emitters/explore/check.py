@@ -115,7 +115,7 @@ def check_module(
     options, _ = with_splits(module, options)
     comparison = StageComparison.of(module, options, how, inputs)
     comparison.compare_text()
-    if how.wants_ptx(comparison.is_alone and options.pipeline is None):
+    if how.wants_ptx(options.toolchain, comparison.is_alone and options.pipeline is None):
         options = replace(options, stage="ptx")
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
     comparison.compare_ptx(program)

@@ -31,6 +31,7 @@ from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass import executed
 from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.settings import Toolchain
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ def compare(source: str | Path, options: CompileOptions | None = None) -> Compar
 def kernels_of_xla(text: str, name: str, options: CompileOptions) -> tuple[XlaKernel, ...]:
     """What XLA makes of a module's text for the target. raises as `compare`; needs no ptxas"""
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
-        ask_xla({"work": "compile", "text": text, "target": options.target, "directory": directory}, text, name)
+        request = {"work": "compile", "text": text, "target": options.target, "directory": directory}
+        ask_xla(request, text, name, options.toolchain)
         return read_dump(Path(directory))
 
 
@@ -180,7 +182,7 @@ def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[
     ours = {kernel.name: kernel for kernel in compiled(module, options)}
     by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
     both = same_kernels(ours, by_name)
-    codes = _Codes()
+    codes = _Codes(options.toolchain)
     kernels = tuple(_compared(ours[name], by_name[of_xla], codes) for name, of_xla in both.items())
     only_ours = tuple(name for name in ours if name not in both)
     only_xla = tuple(name for name in by_name if name not in both.values()) if options.fusion is None else ()
@@ -232,13 +234,14 @@ def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]
 class _Codes:
     """Machine code of PTX texts, each assembled once."""
 
-    def __init__(self) -> None:
+    def __init__(self, toolchain: Toolchain) -> None:
+        self._toolchain = toolchain
         self._made: dict[tuple[str, str], MachineCode] = {}
 
     def of(self, ptx: str, architecture: str) -> MachineCode:
         key = ptx, architecture
         if key not in self._made:
-            self._made[key] = machine_code_of(ptx, architecture)
+            self._made[key] = machine_code_of(ptx, architecture, self._toolchain)
         return self._made[key]
 
 

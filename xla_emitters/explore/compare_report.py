@@ -3,7 +3,7 @@
         XLA                ours                  XLA  ours  IR after it
                                                  ops   ops
      0  emit               emit                   29    24  differs: arith.constant 2/4 ...
-     3  cse                xla-cse                26    24  renamed
+     3  cse                xla-cse                26    24  equal
     25  xla-lower-tensors  xla-lower-tensors      69    65  differs: vector.insert 4/0, vector.from_elements 0/1
 
 Passes that change nothing on both sides have no row. After `differs` are the ops whose counts differ, ours/XLA's; of a row in which they

@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
-from xla_emitters.stablehlo_text import is_stablehlo
+from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+from xla_emitters.texts.torch_archive import is_torch_archive
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -34,14 +35,19 @@ def compile(
 ) -> Program:
     """Compiles a module.
 
-    source   path of a file, text (anything with a newline) of HLO or StableHLO, or JAX's `Traced`, `Lowered`, `Exported`
-             or, for a GPU, `Compiled`
+    source   path of a file, text (anything with a newline) of HLO, StableHLO or a kernel's IR at some stage, or JAX's `Traced`,
+             `Lowered`, `Exported` or, for a GPU, `Compiled`; or the path of a file of
+             torch.export.save (extra [torch])
     cache    whether a cached program may be returned
     flags    XLA's DebugOptions, if XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
-    returns  a `Program`; for a value of JAX a `JaxProgram`, a subclass
+    returns  a `Program`; for a value of JAX a `JaxProgram`, for PyTorch's file a `TorchProgram`: subclasses
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags if XLA is not used
     """
+    if is_torch_archive(source):
+        from xla_emitters.explore.torch_program import from_torch, loaded
+
+        return from_torch(loaded(source), **given)
     # Imports that only JAX's values, only programs, or only a compilation need are in the branches.
     if not isinstance(source, str | Path):
         from xla_emitters.explore.jax_program import compile_stage, is_stage
@@ -63,10 +69,14 @@ def compile(
 def compile_text(
     text: str, name: str, options: CompileOptions | None = None, observe: Observer | None = None
 ) -> Program:
-    """A program from StableHLO text. raises ParseError, VerifyError, Unsupported with the place in the text.
+    """A program from StableHLO text, or from a kernel's IR. raises ParseError, VerifyError, Unsupported with the place in the text.
 
-    observe  called after each pass up to the stage `fused`
+    observe  called after each pass up to the stage `fused`; of a program
     """
+    if is_kernel_ir(text):
+        from xla_emitters.pipelines.kernel_ir import compile_kernel_ir
+
+        return compile_kernel_ir(text, name, options or CompileOptions())
     from xla_emitters.pipelines.programs import compile_program
     from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -85,6 +95,12 @@ def examined(
 
     if isinstance(source, str | Path):
         text, name = read_text(source)
+        if is_kernel_ir(text):
+            raise Unsupported(
+                f"{name} is a kernel's IR: nothing says what it should compute",
+                stage="compile",
+                help=f"a module with it: MODULE.hlo --replace STAGE={name}",
+            )
         if is_stablehlo(text):
             return compile_text(text, name, replace(CompileOptions(**given), stage="stablehlo")), given
         return read_module(source), given

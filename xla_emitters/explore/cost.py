@@ -23,7 +23,6 @@ from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.compile import examined
 from xla_emitters.pipelines.compiler import compile_module
-from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.computation_steps import PlannedKernel
@@ -38,6 +37,7 @@ from xla_emitters.program import Compiled, LibraryCall, Program
 from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.texts.units import microseconds
+from xla_emitters.tuning.priced_kernels import LEAST_GAIN
 
 STAGE = EXECUTABLE_STAGES[-1]
 MOVES_AGAIN = 1.2
@@ -260,7 +260,7 @@ def _cost_of(
     found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
     if not kept:
         return program.name, replace(found, timeline=_timeline(program, (), priced))
-    code = machine_code_of(program.code, chip.architecture)
+    code = machine_code_of(program.code, chip.architecture, options.toolchain)
     reached = {kernel.name: kernel for kernel in program.kernels}
     if len(reached) < len(kept):
         # A kernel without a launch.

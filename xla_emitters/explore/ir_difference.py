@@ -1,8 +1,7 @@
 """How far two kernel modules are the same: the IR after a pass of XLA's against that after ours.
 
-    same      equal once values are renumbered
-    renamed   equal but for spelling: scf.forall for thread ids, discardable attributes, names of variables of maps, names and order of
-              functions, places of constants and ids
+    equal     in one spelling: values renumbered, thread ids for scf.forall, without discardable attributes, names of variables of maps,
+              names and order of functions, places of constants and ids
     differs   else: with the ops that one side has more often
 
 "differs" says nothing of numbers: that both are right is shown by `check`.
@@ -21,13 +20,13 @@ from xla_emitters.explore.ir_listing import count_ops, listing
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.transforms.from_upstream_spelling import FromUpstreamSpellingPass
 
-VERDICTS = ("same", "renamed", "differs")
+VERDICTS = ("equal", "differs")
 
 
 @dataclass(frozen=True)
 class Difference:
     """verdict  one of VERDICTS
-    ops      op -> (how many ours, how many XLA's) where they differ; empty for verdicts other than "differs"
+    ops      op -> (how many ours, how many XLA's) where they differ; empty for "equal"
     """
 
     verdict: str
@@ -35,16 +34,11 @@ class Difference:
 
 
 class KernelIr:
-    """One side at one point, and the two forms in which it is compared; `module` is not changed."""
+    """One side at one point, and the form in which it is compared; `module` is not changed."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
         self.ops = sum(1 for op in module.walk() if op is not module)
-
-    @cached_property
-    def exact(self) -> list[str]:
-        """Values renumbered, all attributes kept."""
-        return listing(self.module, keeps_spelling=True)
 
     @cached_property
     def spelled(self) -> ModuleOp:
@@ -55,17 +49,15 @@ class KernelIr:
         return copy
 
     @cached_property
-    def loose(self) -> list[str]:
-        """In one spelling."""
-        return listing(self.spelled, keeps_spelling=False)
+    def lines(self) -> list[str]:
+        """In the spelling that both sides have."""
+        return listing(self.spelled)
 
 
 def difference(ours: KernelIr, theirs: KernelIr) -> Difference:
     """The difference between the two sides."""
-    if ours.exact == theirs.exact:
-        return Difference("same", {})
-    if ours.loose == theirs.loose:
-        return Difference("renamed", {})
+    if ours.lines == theirs.lines:
+        return Difference("equal", {})
     counts = count_ops(ours.spelled), count_ops(theirs.spelled)
     names = dict.fromkeys((*counts[0], *counts[1]))
     ops = {name: (counts[0][name], counts[1][name]) for name in names if counts[0][name] != counts[1][name]}

@@ -1,11 +1,10 @@
-"""A kernel's IR as lines that can be compared, in two forms.
+"""A kernel's IR as lines that can be compared.
 
-    %cst = arith.constant 2.0 : f32        exact    %0 = arith.constant() {value=2.0 : f32} : f32
-    %y = arith.mulf %x, %cst : f32                  %2 = arith.mulf(%1, %0) {fastmath=#arith.fastmath<none>} : f32
-                                           loose    %1 = arith.mulf(%0, arith.constant() {value=2.0 : f32} : f32) {} : f32
+    %cst = arith.constant 2.0 : f32
+    %y = arith.mulf %x, %cst : f32         %1 = arith.mulf(%0, arith.constant() {value=2.0 : f32} : f32) {} : f32
 
-The loose form has no discardable attributes, no names of variables of maps, and constants and thread ids where they are used. A private
-function is called `@` and a digest of its own loose lines, so that functions are compared by what they do, not by their names.
+They have no discardable attributes, no names of variables of maps, and constants and thread ids where they are used. A private function is
+called `@` and a digest of its own lines, so that functions are compared by what they do, not by their names.
 """
 
 from __future__ import annotations
@@ -61,18 +60,12 @@ _DEFAULTS = frozenset(
 )
 
 
-def listing(module: ModuleOp, *, keeps_spelling: bool) -> list[str]:
-    """The module as lines that are equal for equal IR: values are numbered, each op is written in one form.
-
-    keeps_spelling  with discardable attributes, names of functions, and every op at its place; else constants and ids are written
-                    where they are used (an unused one is not), and functions are in the order of their text
-    """
+def listing(module: ModuleOp) -> list[str]:
+    """The module as lines that are equal for equal IR: values are numbered, functions are in the order of their text, and constants and ids
+    are written where they are used; an unused one is not."""
     functions = list(module.body.block.ops)
-    names = {} if keeps_spelling else _names(functions)
-    parts = [list(_Lines(names, keeps_spelling).of(function)) for function in functions]
-    if not keeps_spelling:
-        parts.sort()
-    return [line for part in parts for line in part]
+    names = _names(functions)
+    return [line for part in sorted(list(_Lines(names).of(function)) for function in functions) for line in part]
 
 
 def _names(functions: list[Operation]) -> dict[str, str]:
@@ -87,7 +80,7 @@ def _names(functions: list[Operation]) -> dict[str, str]:
         open_names.add(name)
         for callee in {callee for callee in symbols_in(bodies[name]) if callee in bodies}:
             visit(callee)
-        text = "\n".join(_Lines(found, keeps_spelling=False).of(bodies[name]))
+        text = "\n".join(_Lines(found).of(bodies[name]))
         found[f"@{name}"] = f"@{sha256(text.encode()).hexdigest()[:8]}"
 
     for name in bodies:
@@ -98,15 +91,15 @@ def _names(functions: list[Operation]) -> dict[str, str]:
 class _Lines:
     """The lines of one function."""
 
-    def __init__(self, names: dict[str, str], keeps_spelling: bool) -> None:
-        self.names, self.keeps = names, keeps_spelling
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
         self.values: dict[SSAValue, str] = {}
         self.count = 0
         self.blocks: dict[Block, str] = {}
 
     def of(self, op: Operation, depth: int = 0) -> Iterator[str]:
         text = self.text(op)
-        if not self.keeps and op.name in INLINED:
+        if op.name in INLINED:
             if isinstance(op, gpu.ThreadIdOp | gpu.BlockIdOp):
                 text = f"{_IDS[op.name]}_{op.dimension.data.value}"
             for result in op.results:
@@ -135,14 +128,11 @@ class _Lines:
         values = [self._value(op, number) for number in range(len(op.operands))]
         operands = ", ".join(values)
         successors = "".join(f" {self.blocks[block]}" for block in op.successors)
-        given = op.properties if not self.keeps else {**op.properties, **op.attributes}
-        dropped = () if self.keeps else _DROPPED
-        shown = {key: self._attribute(given[key]) for key in sorted(given) if key not in dropped}
+        given = ((key, self._attribute(op.properties[key])) for key in sorted(op.properties) if key not in _DROPPED)
+        shown = {key: value for key, value in given if (key, value) not in _DEFAULTS}
         if isinstance(op, GlobalOp):
             shown["sym_name"] = str(op.sym_name)
-        if not self.keeps:
-            shown = {key: value for key, value in shown.items() if (key, value) not in _DEFAULTS}
-        if not self.keeps and isinstance(op, ApplyIndexingOp | LoopOp):
+        if isinstance(op, ApplyIndexingOp | LoopOp):
             applied = op.indexing_map_attr.data
             count = applied.num_dims
             # The map says which operand is where.
@@ -150,25 +140,20 @@ class _Lines:
             operands = ", ".join(values[count:])
         attributes = " ".join(f"{key}={value}" for key, value in shown.items())
         types = ", ".join(str(result.type) for result in op.results)
-        name = op.name if self.keeps else _OTHER_NAMES.get(op.name, op.name)
-        return f"{name}({operands}){successors} {{{attributes}}} : {types}"
+        return f"{_OTHER_NAMES.get(op.name, op.name)}({operands}){successors} {{{attributes}}} : {types}"
 
     def _value(self, op: Operation, number: int) -> str:
-        """An operand, as the form shows it."""
+        """An operand, as the lines show it."""
         operand = op.operands[number]
-        if not self.keeps:
-            if isinstance(op, TransferReadOp) and operand is op.padding and _is_in_bounds(op):
-                return "padding that is never read"
-            if (
-                op.name in _POSITION
-                and number == len(op.operands) - 1
-                and (known := constant_integer(operand)) is not None
-            ):
-                return str(known)
+        if isinstance(op, TransferReadOp) and operand is op.padding and _is_in_bounds(op):
+            return "padding that is never read"
+        is_position = op.name in _POSITION and number == len(op.operands) - 1
+        if is_position and (known := constant_integer(operand)) is not None:
+            return str(known)
         return self.values.get(operand, "%?")
 
     def _attribute(self, value: object) -> str:
-        if not self.keeps and isinstance(value, IntegerAttr):
+        if isinstance(value, IntegerAttr):
             return str(value.value.data)
         text = str(value)
         return self.names.get(text, text)

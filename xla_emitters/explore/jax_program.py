@@ -53,6 +53,7 @@ from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.device_arrays import whole_specs
 from xla_emitters.runtime.dlpack import as_type
+from xla_emitters.settings import read_settings
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.trace import Remark, Step, Trace
 
@@ -82,7 +83,7 @@ class JaxProgram(Program):
                    from a CPU
         raises     DataError for another tree, or for arrays that do not fit; ToolError on a GPU without CuPy
         """
-        return self.on(platform_of(_jax().tree.leaves((arguments, keywords))))(*arguments, **keywords)
+        return self.on(platform_of(jax_package().tree.leaves((arguments, keywords))))(*arguments, **keywords)
 
     def on(self, platform: str) -> OnTrees:
         """As `Program.on`, on the function's arguments."""
@@ -95,11 +96,11 @@ class JaxProgram(Program):
         """
         leaves = self.inputs(_kept_leaves(self, inputs, keywords), on_host=True)
         results = super().run_cpu(*leaves, stage=stage)
-        return _jax().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
+        return jax_package().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
 
     def inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
         """The leaves as arrays that fit; raises DataError with the path of one that does not."""
-        paths = _paths(_jax().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
+        paths = _paths(jax_package().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
         inputs: list[Any] = []
         for number, (leaf, spec) in enumerate(zip(leaves, whole_specs(self), strict=False)):
             if not on_host and is_on_gpu(leaf):
@@ -131,7 +132,7 @@ class OnTrees(OnPlatform):
         """The function's tree: of JAX arrays if an argument is one and all are where this runs; else as `Program.on` returns them."""
         leaves = _kept_leaves(self.program, inputs, keywords)
         results = self.run(self.program.inputs(leaves, on_host=self.platform == "cpu"))
-        jax = _jax()
+        jax = jax_package()
         if any(isinstance(leaf, jax.Array) for leaf in leaves):
             results = [_of_jax(result, spec.dtype) for result, spec in zip(results, self.program.results, strict=True)]
         return jax.tree.unflatten(self.program.out_tree, results)
@@ -177,13 +178,13 @@ def from_jax(
     if not callable(function):
         raise UsageError(f"from_jax takes a function, not {function!r}", stage=STAGE)
     refuse_keywords(given, (row.name for row in fields(CompileOptions)))
-    over = None if mesh is None else mesh_of(_jax(), mesh, devices)
+    over = None if mesh is None else mesh_of(jax_package(), mesh, devices)
     shardings = {
-        name: placed(_jax(), tree, over, name)
+        name: placed(jax_package(), tree, over, name)
         for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings))
         if tree is not None
     }
-    jitted: Any = _jax().jit(function, **shardings) if shardings or not hasattr(function, "trace") else function
+    jitted: Any = jax_package().jit(function, **shardings) if shardings or not hasattr(function, "trace") else function
     name = getattr(jitted, "__name__", "the function")
     # JAX has no public name for the positions of static arguments.
     positions = getattr(getattr(jitted, "_jit_info", None), "static_argnums", ())
@@ -196,11 +197,11 @@ def from_jax(
         specs = _specs(arguments, static, shapes, constraints)
         with _in_the_callers_words(name):
             refuse_callbacks(jitted.trace(*specs).jaxpr)
-            exported = import_module("jax.export").export(jitted, platforms=[PLATFORM])(*specs)
+            exported = jax_export().export(jitted, platforms=[PLATFORM])(*specs)
         return replace(_compile_dynamic(exported, **given), static=static)
     if shapes is not None or constraints:
         raise UsageError("shapes and constraints are for dynamic=True", stage=STAGE)
-    with _in_the_callers_words(name), within(_jax(), over):
+    with _in_the_callers_words(name), within(jax_package(), over):
         traced = jitted.trace(*arguments)
         given.setdefault("tune", "auto")
         found = compile_stage(traced, flags=flags, devices=devices, cache=cache, **given)
@@ -251,7 +252,10 @@ def compile_stage(
         target, said = given.get("target", DEFAULT_DEVICE), math.prod(counts_of(text))
         if devices is not None and said not in (1, devices):
             raise UsageError(f"the function is for {said} devices, not for {devices}", stage=STAGE)
-        text = optimized(text, target, flags, devices=devices, name="<jax>", cache=cache, remark=remarks.append)
+        settings = given.get("settings") or read_settings()
+        text = optimized(
+            text, target, flags, devices=devices, name="<jax>", settings=settings, cache=cache, remark=remarks.append
+        )
         remarks += dropped_round_trips(found.text, text)
     program = compiler.compile(text, cache=cache, **given)
     values = {row.name: getattr(program, row.name) for row in fields(Program)}
@@ -267,13 +271,13 @@ def _has_symbols(values: Sequence[Any]) -> bool:
 
 def _specs(arguments: Sequence[Any], static: Mapping[int, Any], shapes: Any, constraints: Sequence[str]) -> list[Any]:
     """The arguments to export a function with: shapes and types with the symbolic sizes, and the values of static arguments."""
-    jax = _jax()
+    jax = jax_package()
     dynamic = [argument for position, argument in enumerate(arguments) if position not in static]
     if shapes is not None:
         if isinstance(shapes, tuple | list) and len(listed := cast("Sequence[Any]", shapes)) == len(arguments):
             shapes = tuple([text for position, text in enumerate(listed) if position not in static])
         try:
-            dynamic = import_module("jax.export").symbolic_args_specs(tuple(dynamic), shapes, constraints=constraints)
+            dynamic = jax_export().symbolic_args_specs(tuple(dynamic), shapes, constraints=constraints)
         except ValueError as error:
             raise shapes_error(error, shapes, len(dynamic)) from error
     elif not _has_symbols([leaf for leaf in jax.tree.leaves(dynamic) if hasattr(leaf, "shape")]):
@@ -302,7 +306,7 @@ def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> JaxProg
 
 def _of_jax(result: Any, name: str) -> Any:
     """A result as JAX's array of HLO's type `name`: without a copy where it is on a GPU, and DLPack has the type."""
-    jax = _jax()
+    jax = jax_package()
     if isinstance(result, np.ndarray):
         return jax.numpy.asarray(result)
     found = jax.dlpack.from_dlpack(as_type(result, name))
@@ -312,7 +316,7 @@ def _of_jax(result: Any, name: str) -> Any:
 
 def _kept_leaves(program: JaxProgram, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
     """The flat arguments that the program takes. raises DataError for another tree, or another value of a static argument"""
-    jax, name = _jax(), program.name.removeprefix("jit_")
+    jax, name = jax_package(), program.name.removeprefix("jit_")
     wanted: tuple[Sequence[Any], Mapping[str, Any]] = jax.tree.unflatten(
         program.in_tree, ["*"] * program.in_tree.num_leaves
     )
@@ -327,7 +331,7 @@ def _kept_leaves(program: JaxProgram, arguments: Sequence[Any], keywords: Mappin
 
 def _paths(tree: Any) -> list[str]:
     """Where the leaves of ((arguments), {keywords}) are: `arguments[0]['a']`, `keywords['scale']`."""
-    jax = _jax()
+    jax = jax_package()
     found = jax.tree.leaves_with_path(tree)
     return [f"{('arguments', 'keywords')[start.idx]}{jax.tree_util.keystr(tuple(path))}" for (start, *path), _ in found]
 
@@ -357,7 +361,7 @@ def _of_lowered(stage: Any) -> _Stage:
 
 
 def _of_compiled(stage: Any) -> _Stage:
-    jax = _jax()
+    jax = jax_package()
     devices = {device for sharding in jax.tree.leaves(stage.output_shardings) for device in sharding.device_set}
     if (platform := next((device.platform for device in devices), "")) not in ("gpu", PLATFORM):
         raise Unsupported(
@@ -391,7 +395,7 @@ _STAGES: dict[str, Callable[[Any], _Stage]] = {
 def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
     """A leaf as a NumPy array, with the type that JAX would give it: numbers get the parameter's type, 64-bit elements become 32-bit if the
     parameter's are, and a random key becomes its bits."""
-    jax = _jax()
+    jax = jax_package()
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     wanted: np.dtype[Any] = dtype(element).numpy
@@ -404,10 +408,17 @@ def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
     return array
 
 
-def _jax() -> ModuleType:
+def jax_package() -> ModuleType:
+    """JAX. raises ToolError where it is not installed"""
     try:
         return import_module("jax")
     except ImportError as error:
         raise ToolError(
             f"JAX is not installed ({error})", stage=STAGE, help=install_command(extras="jax,ptxas")
         ) from error
+
+
+def jax_export() -> ModuleType:
+    """JAX's module for exporting, which `import jax` leaves out. raises like `jax_package`"""
+    jax_package()
+    return import_module("jax.export")

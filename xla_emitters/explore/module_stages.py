@@ -57,6 +57,7 @@ from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
 from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
+from xla_emitters.settings import Toolchain
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,9 @@ class Comparison:
         named = self.named - {"ptx"}
         return max(named, key=EXECUTABLE_STAGES.index) if named else EXECUTABLE_STAGES[-1]
 
-    def wants_ptx(self, is_alone: bool) -> bool:
+    def wants_ptx(self, toolchain: Toolchain, is_alone: bool) -> bool:
         """Whether to execute the PTX. With "all" and "passes" for one kernel of the usual passes, where PTX can be made."""
-        return "ptx" in self.named or (not self.named and is_alone and ptx_reason_missing() is None)
+        return "ptx" in self.named or (not self.named and is_alone and ptx_reason_missing(toolchain) is None)
 
     @cached_property
     def named(self) -> frozenset[str]:

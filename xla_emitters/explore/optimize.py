@@ -24,17 +24,15 @@ from typing import Any
 from xla_emitters import errors
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.errors import DataError, ParseError, Place, ToolError, Unsupported, UsageError, XlaEmittersError
-from xla_emitters.explore.xla import Flag, dumped
+from xla_emitters.explore.xla import Flag, dumped, toolkit_of
 from xla_emitters.lowering.tools import run_tool
+from xla_emitters.settings import Toolchain, child_environment, read_settings
 from xla_emitters.trace import Remark
 
 TIMEOUT_SECONDS = 600.0
 
 # The child gets this process's search path. XLA's own log would hide the important line; level 2 leaves errors and failed checks.
-_CHILD = (
-    "import os, sys; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'; sys.path[:] = sys.argv[1:];"
-    " from xla_emitters.explore.xla import serve; serve()"
-)
+_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from xla_emitters.explore.xla import serve; serve()"
 
 
 _TRITON_GEMM = "xla_gpu_enable_triton_gemm"
@@ -50,6 +48,7 @@ def optimize(
     devices: int | None = None,
     name: str = "<hlo>",
     remark: Callable[[Remark], object] = lambda remark: None,
+    toolchain: Toolchain | None = None,
 ) -> str:
     """The module after XLA's HLO passes.
 
@@ -59,6 +58,7 @@ def optimize(
     flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}; unless this one is given, it is tried where XLA fails without it
     name    where the text is from, for messages
     remark  gets a remark if XLA was asked again
+    toolchain  its ptxas is the one that XLA calls; default: what the environment says
     raises  ParseError with the place, Unsupported for an unknown size, DataError with XLA's message or its check that failed,
             UsageError for an unknown flag; ToolError without the extra [xla] or [ptxas]
     """
@@ -74,17 +74,18 @@ def optimize(
         )
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
         raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")
+    toolchain = toolchain or read_settings().toolchain
     given, (replicas, partitions) = dict(flags or {}), counts_of(text)
     counts = replicas, partitions if devices is None else devices
     if min(counts) < 1:
         raise UsageError(f"{min(counts)} devices are none", stage="xla")
     try:
-        return _optimized(text, target, given, name, counts)
+        return _optimized(text, target, given, name, counts, toolchain)
     except DataError as error:
         if _TRITON_GEMM in given or not error.message.startswith(_FAILED):
             raise
         try:
-            found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name, counts)
+            found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name, counts, toolchain)
         except DataError:
             error.help = error.help or f"{_TRITON_GEMM}=false, which often helps, was tried too"
             raise error from None
@@ -114,7 +115,9 @@ def counts_of(text: str) -> tuple[int, int]:
     return replicas, partitions
 
 
-def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str, counts: tuple[int, int]) -> str:
+def _optimized(
+    text: str, target: str, flags: Mapping[str, Flag], name: str, counts: tuple[int, int], toolchain: Toolchain
+) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         request = {
             "work": "optimize",
@@ -126,7 +129,7 @@ def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str, cou
             "directory": directory,
         }
         try:
-            ask_xla(request, text, name)
+            ask_xla(request, text, name, toolchain)
         except (DataError, ToolError):
             # If the text was written, the passes are done: only making code failed.
             if dumped(Path(directory)) is None:
@@ -136,15 +139,18 @@ def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str, cou
         return optimized
 
 
-def ask_xla(request: Mapping[str, Any], text: str, name: str) -> None:
+def ask_xla(request: Mapping[str, Any], text: str, name: str, toolchain: Toolchain) -> None:
     """Runs a request in a child process, in the format of `xla.serve`; XLA's dumps are in the directory that the request names.
 
     text, name  what XLA parses, and where it is from, for messages
     raises      like `optimize`
     """
-    command = [sys.executable, "-c", _CHILD, *sys.path]
+    cuda = str(toolkit_of(toolchain))
+    command, asked = [sys.executable, "-c", _CHILD, *sys.path], json.dumps({**request, "cuda": cuda}).encode()
+    # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it must find the ptxas that will assemble it.
+    environment = child_environment(TF_CPP_MIN_LOG_LEVEL="2", CUDA_HOME=cuda)
     try:
-        answer = json.loads(run_tool(command, json.dumps(request).encode(), TIMEOUT_SECONDS).result)
+        answer = json.loads(run_tool(command, asked, TIMEOUT_SECONDS, environment).result)
     except ToolError as error:
         raise _crash(error) from error
     if "error" in answer:

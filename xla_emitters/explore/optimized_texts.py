@@ -22,7 +22,8 @@ from xla_emitters.errors import ToolError
 from xla_emitters.explore.optimize import optimize
 from xla_emitters.explore.xla import Flag
 from xla_emitters.lowering.tools import find_tool
-from xla_emitters.runtime.cache import OPTIMIZED, Cache, is_disabled, key_of
+from xla_emitters.runtime.cache import OPTIMIZED, Cache, key_of
+from xla_emitters.settings import Settings, Toolchain
 from xla_emitters.trace import Remark
 
 _PACKAGES = re.compile(r"jaxlib|jax-cuda\d+-p(?:jrt|lugin)")
@@ -35,21 +36,29 @@ def optimized(
     *,
     devices: int | None = None,
     name: str = "<hlo>",
+    settings: Settings,
     cache: bool = True,
     remark: Callable[[Remark], object] = lambda remark: None,
 ) -> str:
     """The module after XLA's HLO passes, as `optimize` returns it; from the cache if XLA has been asked before.
 
     devices  as for `optimize`
+    settings  the cache, and the ptxas that XLA calls
     cache   whether the cache is used
     remark  as for `optimize`; it gets the same remarks from the cache
     raises  like `optimize`
     """
-    if not cache or is_disabled():
-        return optimize(text, target, flags, devices=devices, name=name, remark=remark)
-    entries = Cache.of(OPTIMIZED)
+    toolchain = settings.toolchain
+    if not cache or settings.no_cache:
+        return optimize(text, target, flags, devices=devices, name=name, remark=remark, toolchain=toolchain)
+    entries = Cache.of(OPTIMIZED, settings)
     key = key_of(
-        text, name, repr(device(target)), repr(devices), json.dumps(dict(flags or {}), sort_keys=True), _versions()
+        text,
+        name,
+        repr(device(target)),
+        repr(devices),
+        json.dumps(dict(flags or {}), sort_keys=True),
+        _versions(toolchain),
     )
     if (kept := entries.get(key)) is not None:
         held = json.loads(kept)
@@ -57,18 +66,18 @@ def optimized(
             remark(Remark(**each))
         return held["text"]
     remarks = list[Remark]()
-    found = optimize(text, target, flags, devices=devices, name=name, remark=remarks.append)
+    found = optimize(text, target, flags, devices=devices, name=name, remark=remarks.append, toolchain=toolchain)
     for each in remarks:
         remark(each)
     entries.put(key, json.dumps({"text": found, "remarks": [asdict(each) for each in remarks]}).encode())
     return found
 
 
-def _versions() -> str:
+def _versions(toolchain: Toolchain) -> str:
     """What the answer depends on beside the request and the code here that asks it: XLA, and the ptxas that it finds."""
     packages = {f"{each.name} {each.version}" for each in distributions() if _PACKAGES.fullmatch(each.name or "")}
     try:
-        tool = str(find_tool("ptxas"))
+        tool = str(find_tool("ptxas", toolchain))
     except ToolError:
         tool = ""
     return " ".join((*sorted(packages), tool))

@@ -77,7 +77,7 @@ def compare_passes(ours: Sequence[tuple[str, ModuleOp]], log: XlaLog) -> tuple[P
     for i, j in _aligned(names, theirs):
         left, right = (left if i is None else i), (right if j is None else j)
         mine, other = own[left], states[right]
-        changed = i == 0 or j == 0 or (i is not None and own[i].exact != own[i - 1].exact)
+        changed = i == 0 or j == 0 or (i is not None and own[i].lines != own[i - 1].lines)
         changed |= j is not None and not states.is_unchanged(j)
         rows.append(
             PassRow(
@@ -94,7 +94,7 @@ def compare_passes(ours: Sequence[tuple[str, ModuleOp]], log: XlaLog) -> tuple[P
 
 
 def _lines(ours: KernelIr, theirs: KernelIr | None) -> tuple[list[str], list[str]]:
-    return ours.loose, theirs.loose if theirs else []
+    return ours.lines, theirs.lines if theirs else []
 
 
 def _aligned(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from xla_emitters.device import Device, device
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
@@ -156,7 +156,7 @@ def _price_launches(program: Program, launches: Sequence[LaunchAt], chip: Device
     if not launches:
         return ()
     lowering = lowerings_of(program).lowering
-    code = machine_code_of(lowering.ptx, chip.architecture)
+    code = machine_code_of(lowering.ptx, chip.architecture, lowering.options.toolchain)
     counts = dict[tuple[Any, ...], int]()
     first = dict[tuple[Any, ...], LaunchAt]()
     for launch in launches:

@@ -30,6 +30,7 @@ from xla_emitters.device import Device, device, device_running
 from xla_emitters.errors import DataError, ToolError, UsageError, XlaEmittersError
 from xla_emitters.extras import install_command
 from xla_emitters.lowering.tools import find_tool
+from xla_emitters.settings import Toolchain, read_settings
 
 Flag = bool | int | float | str
 """The type of a value of XLA's DebugOptions."""
@@ -74,8 +75,12 @@ class XlaGpu:
     raises ToolError if the extra is missing or the plugin does not load
     """
 
-    def __init__(self, chip: Device | None = None, partitions: int = 1, replicas: int = 1) -> None:
-        """partitions: how many of the chip a module is partitioned for; replicas: how many times"""
+    def __init__(
+        self, chip: Device | None = None, partitions: int = 1, replicas: int = 1, cuda: Path | None = None
+    ) -> None:
+        """partitions: how many of the chip a module is partitioned for; replicas: how many times; cuda: as `toolkit_of`, by default of the
+        ptxas that the environment says"""
+        self._cuda = cuda or toolkit_of(read_settings().toolchain)
         self.chip, self.partitions, self.replicas = chip or device("h200"), partitions, replicas
         self._parser: Any = _import("jaxlib._hlo")
         self._jax: Any = _import("jaxlib._jax")
@@ -145,9 +150,7 @@ class XlaGpu:
     def _compile(self, module: Any, flags: Mapping[str, Flag]) -> None:
         """Compiles jaxlib's module; raises DataError with XLA's message."""
         proto: bytes = module.as_serialized_hlo_module_proto()
-        # A CUDA toolkit and NVIDIA's wheels are laid out alike: TOOLKIT/bin/ptxas, TOOLKIT/nvvm/libdevice.
-        cuda = Path(find_tool("ptxas").path).resolve().parents[1]
-        flags = {"xla_gpu_cuda_data_dir": str(cuda), "xla_gpu_autotune_level": 0, **flags}
+        flags = {"xla_gpu_cuda_data_dir": str(self._cuda), "xla_gpu_autotune_level": 0, **flags}
         build: Any = self._jax.CompileOptions()
         build.executable_build_options.num_partitions = self.partitions
         build.executable_build_options.use_spmd_partitioning = self.partitions > 1
@@ -294,6 +297,12 @@ def description(chip: Device) -> str:
     )
 
 
+def toolkit_of(toolchain: Toolchain) -> Path:
+    """The directory of the CUDA toolkit that has the toolchain's ptxas. raises ToolError where there is none"""
+    # A CUDA toolkit and NVIDIA's wheels are laid out alike: TOOLKIT/bin/ptxas, TOOLKIT/nvvm/libdevice.
+    return Path(find_tool("ptxas", toolchain).path).resolve().parents[1]
+
+
 def _import(name: str) -> Any:
     try:
         return import_module(name)
@@ -340,10 +349,9 @@ def _watch_passes(directory: Path, end: Callable[[], None]) -> None:
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, str]:
-    # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it must find the ptxas that will assemble it.
     try:
-        os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).resolve().parents[1])
-        xla = XlaGpu(device(request["target"]), request.get("partitions", 1), request.get("replicas", 1))
+        partitions, replicas = request.get("partitions", 1), request.get("replicas", 1)
+        xla = XlaGpu(device(request["target"]), partitions, replicas, Path(request["cuda"]))
         text, directory = request["text"], Path(request["directory"])
         if request["work"] == "compile":
             xla.compile(text, directory)

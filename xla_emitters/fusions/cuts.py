@@ -32,27 +32,15 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, GetTupleElementOp, ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.elementwise import CopyOp, is_elementwise
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.reductions import ReduceOp
-from xla_emitters.dialects.hlo.shape_ops import (
-    BitcastOp,
-    ConcatenateOp,
-    PadOp,
-    ReshapeOp,
-    ReverseOp,
-    SliceOp,
-    TransposeOp,
-)
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.fusions.heroes import is_bitcast, keeps_places
 from xla_emitters.fusions.reductions import Reduction, narrowest_bits, shared_reduction
 from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import FusionView, once_per_view, view_of
 from xla_emitters.late_dataclass import dataclass
-
-_READ_ONCE = (BitcastOp, ConcatenateOp, CopyOp, PadOp, ReduceOp, ReshapeOp, ReverseOp, SliceOp, TransposeOp)
-"""Non-elementwise opcodes that read each element of an operand at most once."""
 
 
 @dataclass(frozen=True)
@@ -249,4 +237,4 @@ def _reads_once(user: HloOp, value: SSAValue) -> bool:
     """Whether an instruction reads each element of a value at most once."""
     if is_elementwise(user):
         return dims_of(value) == dims_of(user.result)
-    return isinstance(user, _READ_ONCE)
+    return user.READS_ONCE

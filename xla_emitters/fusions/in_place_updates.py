@@ -17,8 +17,9 @@ from math import prod
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
-from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.late_dataclass import dataclass

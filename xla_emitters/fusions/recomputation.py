@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicUpdateSliceOp, PadOp
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
+from xla_emitters.dialects.hlo.shape_ops import PadOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.view import FusionView

@@ -14,7 +14,6 @@ Source: seed document, "DhloBaceGemm"; BladeDISC dot_rewriter.cc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -25,8 +24,9 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, ParameterOp, ReturnOp, TupleOp
-from xla_emitters.dialects.hlo.contractions import DotDimensions, DotOp
+from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
+from xla_emitters.dialects.hlo.shape_rule import TypeSizing, spelled
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, tuple_type
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import UsageError
@@ -192,7 +192,7 @@ def _as_matrices(dot: DotOp, names: Names) -> None:
         pairing = replace(pairing, lhs_contracting=(1,))
     if vectors[1] and pairing.rhs_contracting:
         rhs = code.reshaped(rhs, [code.size(rhs, 0), 1], "column")
-    shape = _result_dims(pairing, lhs, rhs)
+    shape = spelled(pairing.shape(dot, TypeSizing([lhs, rhs])))
     properties = dict(dot.properties) | {
         "lhs_contracting_dims": integer_array(pairing.lhs_contracting),
         "rhs_contracting_dims": integer_array(pairing.rhs_contracting),
@@ -211,12 +211,3 @@ def _free(dot: DotOp) -> list[tuple[SSAValue, int]]:
     left = [dim for dim in range(len(dims_of(lhs))) if dim not in (*pairing.lhs_batch, *pairing.lhs_contracting)]
     right = [dim for dim in range(len(dims_of(rhs))) if dim not in (*pairing.rhs_batch, *pairing.rhs_contracting)]
     return [*((lhs, dim) for dim in (*pairing.lhs_batch, *left)), *((rhs, dim) for dim in right)]
-
-
-def _result_dims(pairing: DotDimensions, lhs: SSAValue, rhs: SSAValue) -> Sequence[int]:
-    left, right = dims_of(lhs), dims_of(rhs)
-    return [
-        *(left[dim] for dim in pairing.lhs_batch),
-        *(size for dim, size in enumerate(left) if dim not in (*pairing.lhs_batch, *pairing.lhs_contracting)),
-        *(size for dim, size in enumerate(right) if dim not in (*pairing.rhs_batch, *pairing.rhs_contracting)),
-    ]

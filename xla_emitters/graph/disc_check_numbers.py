@@ -16,54 +16,110 @@ checked before a run (`sizes/program`); of what data decide, as by `set_dimensio
 An assertion is left out if the facts about sizes imply it, if the program's guards check it, or if its computation has it already: a second
 run adds nothing. JAX clamps the start of a slice, so that it is inside. Paddings and numbers of windows are at most MOST, so that no size
 that is computed from several of them wraps around.
+What an op requires, and the sizes of its result, are its shape rule's, run over numbers that are instructions here.
 Not one of the seed's passes. Source: docs/reference/4 3.1; StableHLO specification, the constraints of each op.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import (
-    MOST,
-    DynamicConvOp,
-    DynamicGatherOp,
-    DynamicReduceWindowOp,
-    DynamicReshapeOp,
-    ShapeAssertionOp,
-)
-from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, leaf_types, tuple_type
+from xla_emitters.dialects.hlo.dynamic_shape_ops import RealDynamicSliceOp, ShapeAssertionOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.shape_rule import Broken, Number, Sizing, Unknown
+from xla_emitters.dialects.hlo.shape_rule import Condition as Ordered
+from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, has_dynamic_dims, leaf_types, tuple_type
 from xla_emitters.dtypes import dtype
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.shape_code import SCALAR, ShapeCode
 from xla_emitters.graph.shape_code import Number as Coded
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.shapes import Size
+from xla_emitters.shapes import Size, floordiv, maximum, minimum
 from xla_emitters.sizes import Sizes, sizes_of
 
 PRED = array_type(dtype("pred").ir_type, ())
 
 
 @dataclass(frozen=True, eq=False)
-class Number:
-    """A number that an op takes.
+class HostNumber:
+    """A number that an op takes, or that its shape rule computes.
 
-    size  what is known about it; None if data decide it
-    made  inserts the code that computes it
+    size   what is known about it; None if data decide it
+    made   inserts the code that computes it
+    place  (operand, position) of an element of an operand
+    axis   whether it is the size of an operand's axis
+    parts  (a, b) of a difference a - b
     """
 
     size: Size | None
     made: Callable[[ShapeCode], Coded]
+    place: tuple[int, int] | None = None
+    is_axis: bool = False
+    parts: tuple[HostNumber, HostNumber] | None = None
+
+    def __add__(self, other: Number) -> HostNumber:
+        return computed("add", lambda a, b: a + b, self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> HostNumber:
+        return computed("subtract", lambda a, b: a - b, self, other)
+
+    def __rsub__(self, other: int) -> HostNumber:
+        return computed("subtract", lambda a, b: a - b, other, self)
+
+    def __mul__(self, other: Number) -> HostNumber:
+        return computed("multiply", lambda a, b: a * b, self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Number) -> HostNumber:
+        """HLO's division rounds toward zero: a // b is max(a, 0) / b - max(b - 1 - a, 0) / b."""
+        if other == 1:
+            return self
+
+        def made(code: ShapeCode) -> Coded:
+            a, b = self.made(code), host(other).made(code)
+            under = code.binary("subtract", code.binary("subtract", b, 1), a)
+            parts = [code.binary("divide", code.binary("maximum", part, 0), b) for part in (a, under)]
+            return code.binary("subtract", *parts)
+
+        size = None if self.size is None or host(other).size is None or host(other).size == 0 else host(other).size
+        return HostNumber(None if self.size is None or size is None else floordiv(self.size, size), made)
 
 
-Condition: TypeAlias = tuple[Number, Number]
+def host(number: Number) -> HostNumber:
+    """The number as instructions."""
+    if isinstance(number, int):
+        return _constant(number)
+    assert isinstance(number, HostNumber)
+    return number
+
+
+@lru_cache(maxsize=1024)
+def _constant(number: int) -> HostNumber:
+    """One object for each constant: its code is inserted once in an assertion."""
+    return HostNumber(Size.constant(number), lambda code: number)
+
+
+def computed(opcode: str, of_sizes: Callable[[Size, Size], Size], a: Number, b: Number) -> HostNumber:
+    """The number that an instruction computes from two; numbers that are too large may wrap around: another condition refuses them."""
+    x, y = host(a), host(b)
+    size = None if x.size is None or y.size is None else of_sizes(x.size, y.size)
+    parts = (x, y) if opcode == "subtract" else None
+    return HostNumber(size, lambda code: code.binary(opcode, x.made(code), y.made(code)), parts=parts)
+
+
+Condition: TypeAlias = tuple[HostNumber, HostNumber]
 """(a, b): a <= b."""
 
 
@@ -77,10 +133,10 @@ class Check:
     """
 
     message: str
-    shown: Sequence[Number]
+    shown: Sequence[HostNumber]
     conditions: Sequence[Condition]
     guarded: bool = False
-    product: Sequence[Number] = ()
+    product: Sequence[HostNumber] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +146,7 @@ class DiscCheckNumbersPass(KernelPass):
     name = "disc-check-numbers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = [inner for inner in op.walk() if isinstance(inner, HloOp) and inner.opcode in RULES]
+        found = [inner for inner in op.walk() if isinstance(inner, HloOp) and _may_need_checks(inner)]
         entries = [inner for inner in op.ops if isinstance(inner, ComputationOp) and inner.is_entry]
         if not found or not entries:
             return
@@ -99,8 +155,8 @@ class DiscCheckNumbersPass(KernelPass):
             (each.parent, each.message.data) for each in op.walk() if isinstance(each, ShapeAssertionOp)
         }  # before this run: a message has the op's name in it
         for inner in found:
-            code, taken = ShapeCode(names, inner), _Taken(inner, sizes)
-            for check in RULES[inner.opcode](taken):
+            code = ShapeCode(names, inner)
+            for check in CheckSizing(inner, sizes).checks():
                 is_known = all(number.size is not None for number in check.shown)
                 is_guarded = check.guarded and is_known and inner.parent_op() in entries
                 said = f"%{inner.instruction_name.data} = {inner.opcode}: {check.message}"
@@ -108,6 +164,13 @@ class DiscCheckNumbersPass(KernelPass):
                     continue
                 if (left := _open(check.conditions, sizes)) or check.product:
                     _assert(check, left, said, code)
+
+
+def _may_need_checks(op: HloOp) -> bool:
+    """Whether an op takes numbers, or has unknown sizes and a shape rule that says more than that its operands have one shape."""
+    if op.number_operands or not op.has_shape_rule() or is_elementwise(op):
+        return bool(op.number_operands)
+    return any(has_dynamic_dims(value.type) for value in (*op.operands, op.result))
 
 
 def _open(conditions: Sequence[Condition], sizes: Sizes) -> list[Condition]:
@@ -120,9 +183,9 @@ def _open(conditions: Sequence[Condition], sizes: Sizes) -> list[Condition]:
 
 
 def _assert(check: Check, conditions: Sequence[Condition], said: str, code: ShapeCode) -> None:
-    scalars = dict[Number, SSAValue]()
+    scalars = dict[HostNumber, SSAValue]()
 
-    def scalar(number: Number) -> SSAValue:
+    def scalar(number: HostNumber) -> SSAValue:
         if number not in scalars:
             scalars[number] = code.scalar(number.made(code))
         return scalars[number]
@@ -149,69 +212,158 @@ def _assert(check: Check, conditions: Sequence[Condition], said: str, code: Shap
 
 # -------------------------------------------------------------------------------------------------------------- numbers
 
-
-def _constant(value: int) -> Number:
-    return Number(Size.constant(value), lambda code: value)
+ZERO = host(0)
 
 
-ZERO, ONE, LARGEST, SMALLEST = map(_constant, (0, 1, MOST, -MOST))
+class CheckSizing(Sizing):
+    """The numbers that `op` takes, and what it requires of those that data decide."""
 
+    def __init__(self, op: HloOp, sizes: Sizes) -> None:
+        super().__init__(op.operands)
+        self.op, self.sizes = op, sizes
+        self._lists = dict[SSAValue, list[HostNumber]]()
+        self._found = list[Check]()
 
-@dataclass(frozen=True)
-class _Taken:
-    """The numbers that `op` takes."""
+    def checks(self) -> list[Check]:
+        """What the op requires, in the order of its shape rule; last that the result has the sizes that its type says."""
+        shapes = self.op.shapes(self)
+        types = leaf_types(self.op.result.type)
+        for axis, number in enumerate(shapes[-1] if shapes is not None else ()):
+            static = dims_of(types[-1])[axis]
+            if static >= 0 and isinstance(number, HostNumber) and not number.is_axis:
+                message = f"the size of axis {axis} is {{0}}, where the result's type says {{1}}"
+                wanted = host(static)
+                self._found.append(Check(message, [number, wanted], [(number, wanted), (wanted, number)], guarded=True))
+        return self._found
 
-    op: HloOp
-    sizes: Sizes
-    _lists: dict[SSAValue, list[Number]] = field(default_factory=dict[SSAValue, "list[Number]"])
+    # ------------------------------------------------------------------------------------------------------- questions
 
-    @property
-    def rank(self) -> int:
-        return len(dims_of(self.op.operands[0]))
-
-    def size(self, operand: int, axis: int) -> Number:
-        """The size of an operand."""
+    def axis(self, operand: int, dim: int) -> Number:
         value = self.op.operands[operand]
         known = self.sizes.of(value)
-        return Number(known[axis] if axis < len(known) else None, lambda code: code.size(value, axis))
+        size = known[dim] if dim < len(known) else None
+        return HostNumber(size, lambda code: code.size(value, dim), is_axis=True)
 
-    def result(self, axis: int) -> list[Number]:
-        """The size of the result that its type says; [] if it says none."""
-        types = leaf_types(self.op.result.type)
-        size = dims_of(types[-1])[axis]
-        return [_constant(size)] if size >= 0 else []
-
-    def elements(self, operand: int) -> list[Number]:
-        """The elements of an operand, in row-major order."""
+    def held(self, operand: int, *indices: int) -> Number:
         value = self.op.operands[operand]
-        if value not in self._lists:
-            dims, known = dims_of(value), self.sizes.numbers(value)
-            count = 1
-            for size in dims:
-                count *= size
-            self._lists[value] = [
-                Number(known[at] if known else None, lambda code, at=at: _element(value, at, count, code))
-                for at in range(count)
-            ]
-        return self._lists[value]
+        dims = dims_of(value)
+        at, count = 0, 1
+        for index, size in zip(indices, dims, strict=True):
+            at, count = at * size + index, count * size
+        known = self.sizes.numbers(value)
+        return HostNumber(known[at] if known else None, lambda code: _element(value, at, count, code), (operand, at))
 
-    def counts(self) -> list[Number]:
+    def known(self, number: Number) -> int | None:
+        if isinstance(number, Unknown):
+            return None
+        size = host(number).size
+        return None if size is None else size.value
+
+    def maximum(self, a: Number, b: Number) -> Number:
+        return computed("maximum", maximum, a, b)
+
+    def minimum(self, a: Number, b: Number) -> Number:
+        return computed("minimum", minimum, a, b)
+
+    def ceildiv(self, a: Number, b: Number) -> Number:
+        """For a >= 0 and b >= 1, which the op requires."""
+        whole, stride = host(a), host(b)
+
+        def made(code: ShapeCode) -> Coded:
+            before_last = code.binary("subtract", whole.made(code), 1)
+            # HLO's division rounds toward zero: -1 / 1 is -1, and -1 / 2 is 0, but one element needs a start before the limit.
+            steps = code.binary("divide", code.binary("maximum", before_last, 0), stride.made(code))
+            return code.binary("minimum", code.binary("add", steps, 1), code.binary("add", before_last, 1))
+
+        return HostNumber(self._difference(whole) if self.known(stride) == 1 else None, made)
+
+    # ---------------------------------------------------------------------------------------------------- requirements
+
+    def require(
+        self,
+        said: str,
+        shown: Sequence[Number],
+        conditions: Sequence[Ordered],
+        *,
+        guarded: bool = False,
+        of_data: bool = False,
+    ) -> None:
+        numbers = [host(number) for number in shown]
+        if not of_data or any(number.size is None for number in numbers):
+            self._found.append(Check(said, numbers, [(host(a), host(b)) for a, b in conditions], guarded))
+
+    def same_product(self, a: Sequence[Number], b: Sequence[Number], broken: Broken) -> None:
+        """Of the elements of the operand, `a`, and of the sizes of its result."""
+        if any(isinstance(number, Unknown) for number in b):
+            return
+        own, numbers = [host(number) for number in a], [host(number) for number in b]
+        total: Size | None = Size.constant(1)
+        for number in own:
+            total = None if total is None or number.size is None else total * number.size
+        elements = HostNumber(total, lambda code: code.product([number.made(code) for number in own]))
+        shape = ", ".join(f"{{{axis}}}" for axis in range(len(numbers)))
+        message = f"[{shape}] does not have the {{{len(numbers)}}} elements of the operand"
+        conditions = [(ZERO, number) for number in numbers] or [(ZERO, ZERO)]
+        self._found.append(Check(message, [*numbers, elements], conditions, guarded=True, product=numbers or [host(1)]))
+
+    def fits(self, window: Number, size: Number, broken: Broken, said: str) -> None:
+        # The guards check known sizes, in loops too.
+        if None in (host(size).size, host(window).size) and self.known(window) != 0:
+            super().fits(window, size, broken, said)
+
+    def inside(self, start: Number, limit: Number, size: Number, said: str, shown: Sequence[Number]) -> None:
+        place = host(start).place
+        if isinstance(self.op, RealDynamicSliceOp) and place is not None:
+            low, high = (found[place[1]] for found in self._clamps())
+            count, whole = self._counts()[place[1]], host(size)
+            end = None if high.size is None or count.size is None else high.size + count.size
+            # start = clamp(low, at, high) and limit = start + count: 0 <= low <= high, high + count <= size, count >= 0.
+            held = [(ZERO, low), (low, high), (ZERO, count), (HostNumber(end, lambda code: 0), whole)]
+            if not _open(held, self.sizes):
+                return
+        super().inside(start, limit, size, said, shown)
+
+    def repeats(self, own: Number, wanted: Number, broken: Broken, said: str) -> Number:
+        size, result = host(own), host(wanted)
+        if self.known(own) != 1 and None in (size.size, result.size):  # the guards check known sizes, in loops too
+            off = HostNumber(None, lambda code: _differs(code, size, result))
+            self._found.append(Check(said, [size, result], [(off, ZERO)]))
+        return wanted
+
+    # -------------------------------------------------------------------------------------- slices whose start is clamped
+
+    def _difference(self, whole: HostNumber) -> Size | None:
+        """What is known about limit - start."""
+        start = whole.parts[1].place if whole.parts is not None else None
+        is_of_data = isinstance(self.op, RealDynamicSliceOp) and whole.size is None and start is not None
+        return self._counts()[start[1]].size if is_of_data and start is not None else whole.size
+
+    def _counts(self) -> list[HostNumber]:
         """Of a slice: for limit = start + n the elements of n."""
         start, limit = self.op.operands[1], self.op.operands[2].owner
         ends = limit.operands if isinstance(limit, HloOp) and limit.opcode == "add" else ()
         added = [value for value in ends if value is not start]
         return self._known(added[0] if len(added) == 1 else None)
 
-    def clamps(self) -> list[tuple[Number, Number]]:
-        """Of a slice: for start = clamp(low, at, high) the elements of low and high."""
+    def _clamps(self) -> list[list[HostNumber]]:
+        """Of a slice: for start = clamp(low, at, high) the elements of low, and of high."""
         start = self.op.operands[1].owner
         ends = start.operands[::2] if isinstance(start, HloOp) and start.opcode == "clamp" else (None, None)
-        return list(zip(*map(self._known, ends), strict=True))
+        return [self._known(end) for end in ends]
 
-    def _known(self, value: SSAValue | None) -> list[Number]:
+    def _known(self, value: SSAValue | None) -> list[HostNumber]:
         """What is known about the elements of a list with one for each axis, or one for all."""
+        rank = len(dims_of(self.op.operands[0]))
         known = (self.sizes.numbers(value) if value is not None else None) or (None,)
-        return [Number(size, lambda code: 0) for size in (known if len(known) == self.rank else known * self.rank)]
+        return [HostNumber(size, lambda code: 0) for size in (known if len(known) == rank else known * rank)]
+
+
+def _differs(code: ShapeCode, own: HostNumber, wanted: HostNumber) -> Coded:
+    """0 if own is 1 or equal to wanted, else positive."""
+    size = own.made(code)
+    difference = code.binary("subtract", size, wanted.made(code))
+    apart = code.binary("minimum", code.binary("maximum", difference, code.binary("subtract", 0, difference)), 1)
+    return code.binary("multiply", apart, code.binary("subtract", size, 1))
 
 
 def _element(value: SSAValue, at: int, count: int, code: ShapeCode) -> Coded:
@@ -224,209 +376,3 @@ def _element(value: SSAValue, at: int, count: int, code: ShapeCode) -> Coded:
         one = code.add("slice", [value], array_type(element.ir_type, (1,)), {"slice": only}, of_sizes=True)
         value = code.add("reshape", [one], array_type(element.ir_type, ()), of_sizes=True)
     return value if element.name == "s64" else code.add("convert", [value], SCALAR, of_sizes=True)
-
-
-# ---------------------------------------------------------------------------------------------------------------- rules
-
-
-def _windows(windows: Callable[[_Taken, int], Number]) -> Callable[[_Taken], Iterator[Check]]:
-    """The window fits inside the operand along each axis whose size data decide."""
-
-    def rule(t: _Taken) -> Iterator[Check]:
-        for axis in range(t.rank):
-            size, window = t.size(0, axis), windows(t, axis)
-            # The guards check known sizes, in loops too.
-            if (size.size is None or window.size is None) and window.size != Size.constant(0):
-                message = f"no window of {{1}} fits inside axis {axis} of the operand, whose size is {{0}}"
-                yield Check(message, [size, window], [(window, size), (ZERO, window)])
-
-    return rule
-
-
-def _attribute(name: str) -> Callable[[_Taken, int], Number]:
-    return lambda t, axis: _constant(integers(t.op.properties[name])[axis])
-
-
-def _real_dynamic_slice(t: _Taken) -> Iterator[Check]:
-    counts, clamps = t.counts(), t.clamps()
-    for axis, (start, limit, stride) in enumerate(zip(*(t.elements(operand) for operand in (1, 2, 3)), strict=True)):
-        size = t.size(0, axis)
-        conditions = [(ZERO, start), (start, limit), (limit, size)]
-        message = f"the range [{{0}}:{{1}}] is not inside axis {axis} of the operand, whose size is {{2}}"
-        if _open(_inside(*clamps[axis], counts[axis], size), t.sizes):
-            yield Check(message, [start, limit, size], conditions, guarded=True)
-        yield Check(f"the step {{0}} along axis {axis} is not positive", [stride], [(ONE, stride)])
-        yield from _equal(_count(start, limit, stride, counts[axis].size), t.result(axis), axis)
-
-
-def _count(start: Number, limit: Number, stride: Number, difference: Size | None) -> Number:
-    """ceil((limit - start) / stride), for limit >= start and stride >= 1; `difference`: what is known about limit - start."""
-
-    def made(code: ShapeCode) -> Coded:
-        before_last = code.binary("subtract", code.binary("subtract", limit.made(code), start.made(code)), 1)
-        # HLO's division rounds toward zero: -1 / 1 is -1, and -1 / 2 is 0, but one element needs a start before the limit.
-        whole = code.binary("divide", code.binary("maximum", before_last, 0), stride.made(code))
-        return code.binary("minimum", code.binary("add", whole, 1), code.binary("add", before_last, 1))
-
-    if start.size is not None and limit.size is not None:
-        difference = limit.size - start.size
-    return Number(difference if stride.size == ONE.size else None, made)
-
-
-def _inside(low: Number, high: Number, count: Number, size: Number) -> list[Condition]:
-    """0 <= low <= high, high + count <= size, count >= 0."""
-    end = None if high.size is None or count.size is None else high.size + count.size
-    return [(ZERO, low), (low, high), (ZERO, count), (Number(end, lambda code: 0), size)]
-
-
-def _dynamic_pad(t: _Taken) -> Iterator[Check]:
-    for axis, (low, high, interior) in enumerate(zip(*(t.elements(operand) for operand in (2, 3, 4)), strict=True)):
-        message = f"the padding {{0}} before, {{1}} after and {{2}} between the elements of axis {axis}, of size {{3}}, leaves no array"
-        size = t.size(0, axis)
-        edges = [condition for edge in (low, high) for condition in ((SMALLEST, edge), (edge, LARGEST))]
-        whole = Number(
-            None,
-            lambda code, low=low, high=high, interior=interior, size=size: _padded(code, size, low, high, interior),
-        )
-        if low.size is not None and high.size is not None and size.size is not None and interior.size == ZERO.size:
-            whole = Number(size.size + low.size + high.size, whole.made)
-        yield Check(
-            message, [low, high, interior, size], [(ZERO, interior), (interior, LARGEST), *edges, (ZERO, whole)]
-        )
-        yield from _equal(whole, t.result(axis), axis)
-
-
-def _padded(code: ShapeCode, size: Number, low: Number, high: Number, interior: Number) -> Coded:
-    """The size after padding. Numbers that are too large may wrap around here: another condition refuses them."""
-    between = code.binary("maximum", code.binary("subtract", size.made(code), 1), 0)
-    total = code.binary("add", size.made(code), code.binary("multiply", between, interior.made(code)))
-    return code.binary("add", code.binary("add", total, low.made(code)), high.made(code))
-
-
-def _equal(size: Number, wanted: Sequence[Number], axis: int) -> Iterator[Check]:
-    """The result has the size that its type says, if it says one."""
-    for static in wanted:
-        message = f"the size of axis {axis} is {{0}}, where the result's type says {{1}}"
-        yield Check(message, [size, static], [(size, static), (static, size)], guarded=True)
-
-
-def _sizes(operand: int) -> Callable[[_Taken], Iterator[Check]]:
-    """The numbers are sizes."""
-
-    def rule(t: _Taken) -> Iterator[Check]:
-        for axis, size in enumerate(t.elements(operand)):
-            yield Check(f"the size {{0}} of axis {axis} is negative", [size], [(ZERO, size)], guarded=True)
-            yield from _equal(size, t.result(axis), axis)
-
-    return rule
-
-
-def _dynamic_broadcast(t: _Taken) -> Iterator[Check]:
-    sizes = t.elements(1)
-    yield from _sizes(1)(t)
-    for axis, dim in enumerate(integers(t.op.properties["dimensions"])):
-        own, wanted = t.size(0, axis), sizes[dim]
-        if own.size == Size.constant(1) or (own.size is not None and wanted.size is not None):
-            continue  # the guards check known sizes, in loops too
-        # own == 1 or own == wanted
-        off = Number(None, lambda code, own=own, wanted=wanted: _differs(code, own, wanted))
-        message = f"axis {axis} of the operand, of size {{0}}, is no axis of size {{1}}, and is not repeated"
-        yield Check(message, [own, wanted], [(off, ZERO)])
-
-
-def _differs(code: ShapeCode, own: Number, wanted: Number) -> Coded:
-    """0 if own is 1 or equal to wanted, else positive."""
-    size = own.made(code)
-    difference = code.binary("subtract", size, wanted.made(code))
-    apart = code.binary("minimum", code.binary("maximum", difference, code.binary("subtract", 0, difference)), 1)
-    return code.binary("multiply", apart, code.binary("subtract", size, 1))
-
-
-def _dynamic_reshape(t: _Taken) -> Iterator[Check]:
-    assert isinstance(t.op, DynamicReshapeOp)
-    count = len(t.op.operands)
-    numbers = t.elements(1) if t.op.takes_list else [t.elements(operand)[0] for operand in range(1, count)]
-    own = [t.size(0, axis) for axis in range(t.rank)]
-    total: Size | None = Size.constant(1)
-    for size in own:
-        total = None if total is None or size.size is None else total * size.size
-    elements = Number(total, lambda code: code.product([size.made(code) for size in own]))
-    shape = ", ".join(f"{{{axis}}}" for axis in range(len(numbers)))
-    message = f"[{shape}] does not have the {{{len(numbers)}}} elements of the operand"
-    conditions = [(ZERO, number) for number in numbers] or [(ZERO, ZERO)]
-    yield Check(message, [*numbers, elements], conditions, guarded=True, product=numbers or [ONE])
-    for axis, number in enumerate(numbers):
-        yield from _equal(number, t.result(axis), axis)
-
-
-def _dynamic_conv(t: _Taken) -> Iterator[Check]:
-    assert isinstance(t.op, DynamicConvOp)
-    image = t.op.dim_labels.data.split("_")[0]
-    edges = t.elements(2)
-    for axis in range(len(edges) // 2):
-        low, high = edges[2 * axis : 2 * axis + 2]
-        size = t.size(0, image.index(str(axis)))
-        whole = Number(
-            None,
-            lambda code, low=low, high=high, size=size: code.binary(
-                "add", code.binary("add", size.made(code), low.made(code)), high.made(code)
-            ),
-        )
-        conditions = [condition for edge in (low, high) for condition in ((SMALLEST, edge), (edge, LARGEST))]
-        message = f"the padding {{0}} before and {{1}} after axis {axis}, of size {{2}}, leaves no array"
-        if None in (low.size, high.size, size.size):
-            yield Check(message, [low, high, size], [*conditions, (ZERO, whole)])
-
-
-def _dynamic_reduce_window(t: _Taken) -> Iterator[Check]:
-    assert isinstance(t.op, DynamicReduceWindowOp)
-    first = 2 * t.op.count
-    for operand, name in enumerate(("size", "stride", "dilation of the operand", "dilation of the window"), first):
-        for axis, number in enumerate(t.elements(operand)):
-            message = f"the window's {name} is {{0}} along axis {axis}, not between 1 and {MOST}"
-            yield Check(message, [number], [(ONE, number), (number, LARGEST)])
-    for number in t.elements(first + 4):
-        yield Check(
-            f"the padding {{0}} is not between {-MOST} and {MOST}", [number], [(SMALLEST, number), (number, LARGEST)]
-        )
-
-
-def _dynamic_gather(t: _Taken) -> Iterator[Check]:
-    assert isinstance(t.op, DynamicGatherOp)
-    sizes = t.elements(2)
-    yield from _windows(lambda t, axis: sizes[axis])(t)
-    dropped = (*integers(t.op.collapsed_slice_dims), *integers(t.op.operand_batching_dims))
-    kept = [axis for axis in range(t.rank) if axis not in dropped]
-    for axis, dim in zip(kept, integers(t.op.offset_dims), strict=True):
-        yield from _equal(sizes[axis], t.result(dim), dim)
-
-
-def _set_size(t: _Taken) -> Iterator[Check]:
-    (axis,) = integers(t.op.properties["dimensions"])
-    (number,), size = t.elements(1), t.size(0, axis)
-    yield Check("the size {0} is not in [0, {1}]", [number, size], [(ZERO, number), (number, size)], guarded=True)
-
-
-def _top_k(t: _Taken) -> Iterator[Check]:
-    (number,), size = t.elements(1), t.size(0, t.rank - 1)
-    yield Check("no {0} largest of {1}", [number, size], [(ZERO, number), (number, size)])
-    yield from _equal(number, t.result(t.rank - 1), t.rank - 1)
-
-
-RULES: Mapping[str, Callable[[_Taken], Iterator[Check]]] = {
-    "dynamic-broadcast-in-dim": _dynamic_broadcast,
-    "dynamic-conv": _dynamic_conv,
-    "dynamic-gather": _dynamic_gather,
-    "dynamic-iota": _sizes(0),
-    "dynamic-pad": _dynamic_pad,
-    "dynamic-reduce-window": _dynamic_reduce_window,
-    "dynamic-reshape": _dynamic_reshape,
-    "dynamic-rng-bit-generator": _sizes(1),
-    "dynamic-slice": _windows(_attribute("dynamic_slice_sizes")),
-    "dynamic-top-k": _top_k,
-    "dynamic-update-slice": _windows(lambda t, axis: t.size(1, axis)),
-    "gather": _windows(_attribute("slice_sizes")),
-    "real-dynamic-slice": _real_dynamic_slice,
-    "set-dimension-size": _set_size,
-}
-"""Opcode -> what the op requires of its numbers."""

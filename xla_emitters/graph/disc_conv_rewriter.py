@@ -25,7 +25,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr

@@ -24,7 +24,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of

@@ -36,8 +36,11 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.control_ops import CAPTURES
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.placement import TransferOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of, has_dynamic_dims, tuple_type, tuple_types
 from xla_emitters.graph.inlining import erase_unused
 from xla_emitters.graph.names import Names
@@ -46,10 +49,18 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.sizes import Sizes, sizes_of
 
 MOVABLE = frozenset(
-    ("broadcast", "reshape", "transpose", "slice", "pad", "reverse", "concatenate", "iota", "dot", "convolution", "reduce", "gather",
-     "get-dimension-size", "dynamic-broadcast-in-dim", "dynamic-iota", "dynamic-reshape", "tuple", "get-tuple-element", "map")
+    ("iota", "dot", "convolution", "reduce", "get-dimension-size", "dynamic-broadcast-in-dim", "dynamic-iota", "dynamic-reshape", "tuple",
+     "get-tuple-element", "map")
 )  # fmt: skip
+"""Opcodes of ops that are moved, besides elementwise ones and those that move elements to places that are known."""
 _NEEDS_PROOF = frozenset(("dynamic-broadcast-in-dim", "dynamic-iota", "dynamic-reshape"))
+
+
+def _is_movable(op: HloOp) -> bool:
+    places_are_known = (
+        op.moved_operands and not op.number_operands and not isinstance(op, DynamicOp | TransferOp | BitcastOp)
+    )
+    return op.opcode in MOVABLE or bool(places_are_known)
 
 
 @dataclass(frozen=True)
@@ -222,7 +233,7 @@ def may_fail(op: HloOp, proofs: Proofs) -> str:
     if is_elementwise(op):
         if op.opcode in ("divide", "remainder") and element_of(op.result).is_integer:
             return "an integer division may fail"
-    elif op.opcode not in MOVABLE:
+    elif not _is_movable(op):
         return f"'{op.opcode}' is not moved"
     if (
         op.opcode in _NEEDS_PROOF

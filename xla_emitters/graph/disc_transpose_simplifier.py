@@ -29,7 +29,8 @@ from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, TransposeOp

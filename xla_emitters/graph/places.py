@@ -19,7 +19,6 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
@@ -35,24 +34,8 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dtypes import Kind
 
 MOST_ELEMENTS = 64
-SHAPE_OPERANDS: dict[str, slice] = {
-    "real-dynamic-slice": slice(1, 4),
-    "dynamic-pad": slice(2, 5),
-    "dynamic-reshape": slice(1, None),
-    "dynamic-iota": slice(0, 1),
-    "dynamic-broadcast-in-dim": slice(1, 2),
-    "dynamic-gather": slice(2, 3),
-    "dynamic-conv": slice(2, 3),
-    "dynamic-reduce-window": slice(-5, None),
-    "dynamic-top-k": slice(1, 2),
-    "dynamic-rng": slice(2, 3),
-    "dynamic-rng-bit-generator": slice(1, 2),
-    "set-dimension-size": slice(1, 2),
-    "conditional": slice(0, 1),
-    "shape-assertion": slice(0, None),
-}
-"""Opcode -> the operands that determine the sizes of the result, or control flow: they are read on the host. Those of a custom call follow
-from its attribute: `host_operands`."""
+_DECIDING = {"conditional": slice(0, 1), "shape-assertion": slice(0, None)}
+"""Opcode -> the operands that determine control flow."""
 CONTROL = frozenset(("while", "conditional", "call", "fusion"))
 _HOST_OPS = frozenset(
     ("constant", "iota", "reshape", "concatenate", "slice", "broadcast", "transpose", "reverse", "pad", "dynamic-slice",
@@ -75,10 +58,8 @@ _NEVER = frozenset(
 
 
 def host_operands(op: HloOp) -> Sequence[int]:
-    """The numbers of the operands that are read on the host."""
-    if op.opcode == "custom-call":
-        return shape_operands(op)
-    return range(len(op.operands))[SHAPE_OPERANDS.get(op.opcode, slice(0, 0))]
+    """The numbers of the operands that are read on the host: they determine the sizes of the result, or control flow."""
+    return op.number_operands or range(len(op.operands))[_DECIDING.get(op.opcode, slice(0, 0))]
 
 
 Slot: TypeAlias = tuple[SSAValue, int]

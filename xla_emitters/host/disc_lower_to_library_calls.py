@@ -32,7 +32,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.dialects.hlo.contractions import DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, RANDOM_SEED
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import arith

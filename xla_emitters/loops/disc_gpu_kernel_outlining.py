@@ -21,7 +21,7 @@ Source: seed document, "ReviseGpuKernelOutliningPass" (the pass before it); MLIR
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -182,12 +182,12 @@ def _ids(launch: LaunchOp, block: Block) -> None:
     for number, argument in enumerate(arguments):
         if argument.first_use is not None:
             make, axis = READERS[number // len(DIMENSIONS)], DIMENSIONS[number % len(DIMENSIONS)]
-            made = builder.insert(make(gpu.DimensionAttr(gpu.DimensionEnum(axis))))
-            made.result.name_hint = argument.name_hint
-            argument.replace_all_uses_with(made.result)
+            made = builder.insert(make(gpu.DimensionAttr(gpu.DimensionEnum(axis)))).results[0]
+            made.name_hint = argument.name_hint
+            argument.replace_all_uses_with(made)
 
 
-READERS: tuple[type[gpu.BlockIdOp | gpu.ThreadIdOp | gpu.GridDimOp | gpu.BlockDimOp], ...] = (
+READERS: tuple[Callable[[gpu.DimensionAttr], Operation], ...] = (
     *(gpu.BlockIdOp, gpu.ThreadIdOp),
     *(gpu.GridDimOp, gpu.BlockDimOp),
 )

@@ -143,7 +143,7 @@ def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = F
 
 
 def _is_needed(root: BufferOp, fusion: FusionOp) -> bool:
-    """Whether a loop or a remaining op reads the root's result. A reduction's own loops may read what they wrote."""
+    """Whether a loop or a remaining op reads the root's result. A reduction's own loops may read what they wrote, a scatter's update it."""
     readers = [
         use.operation
         for buffer in root.outputs
@@ -151,5 +151,6 @@ def _is_needed(root: BufferOp, fusion: FusionOp) -> bool:
         if fusion.is_ancestor(use.operation) and reads(use)
     ]
     return any(
-        has_element_code(root) if isinstance(reader, memref.LoadOp) else reader is not root for reader in readers
+        has_element_code(root) if isinstance(reader, memref.LoadOp | memref.AtomicRMWOp) else reader is not root
+        for reader in readers
     )

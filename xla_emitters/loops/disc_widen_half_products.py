@@ -25,7 +25,7 @@ from xla_emitters.buffers.buffer_sizes import SIZES, declared_sizes
 from xla_emitters.buffers.fusion_rules import LOOP
 from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.dialects.hlo.contractions import DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.elementwise import ConvertOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import element_of

@@ -25,7 +25,8 @@ from xla_emitters.buffers.buffer_sizes import product
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp, emit_scalar
 from xla_emitters.dialects.hlo.convert import emit_convert
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicGatherOp, DynamicIotaOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicGatherOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, PadOp, SliceOp, rows
 from xla_emitters.dialects.hlo.types import element_of

@@ -303,7 +303,7 @@ def _number(code: KernelCode, number: int, width: int) -> SSAValue:
     return code.insert(arith.ConstantOp(IntegerAttr(signed, width))).result
 
 
-def _shifted(code: KernelCode, value: SSAValue, by: int, op: type[arith.ShLIOp | arith.ShRUIOp]) -> SSAValue:
+def _shifted(code: KernelCode, value: SSAValue, by: int, op: type[arith.SignlessIntegerBinaryOperation]) -> SSAValue:
     return code.insert(op(value, _number(code, by, dtype_of(value.type).bits))).result
 
 

@@ -196,6 +196,20 @@ class StitchGraph:
     # ------------------------------------------------------------------------------------------------------ sources
 
     @cached_property
+    def moved(self) -> set[SSAValue]:
+        """The arrays of level 0 of which an element is computed from elements of other columns, as of a `reverse` or a gather."""
+        found, deep = set[SSAValue](), set[SSAValue]()
+        for buffer, op in self.writer.items():
+            if self.levels[op]:
+                continue
+            is_deep = any(given in deep or self.is_full(given) for given in op.inputs)
+            if is_deep:
+                deep.add(buffer)
+            if (is_deep and not _is_in_place(op)) or not found.isdisjoint(op.inputs):
+                found.add(buffer)
+        return found
+
+    @cached_property
     def sources(self) -> list[list[SSAValue]]:
         """For each round the sources that it reads."""
         return self._choice[0]

@@ -316,7 +316,6 @@ class _Stitch:
         loaded  sources that were loaded before -> their arrays
         """
         known, at = dict[SSAValue, Producer](), column if held is None else held
-        code.producers = ChainMap(known, self.producers)
         for buffer in self._sources(number):
             near = self.vectors.get(buffer) or loaded.get(buffer)
             array = self.arrays.get(self.graph.remade.get(buffer, buffer))
@@ -325,10 +324,13 @@ class _Stitch:
             if near is not None:
                 value = code.load(near, [at])
             else:
+                # The elements of other sources that are known are those of this column; a moved one needs others.
+                code.producers = self.producers if buffer in self.graph.moved else ChainMap(known, self.producers)
                 value = code.load(buffer, self._indices(code, (place.row, column), buffer))
                 if array is not None:
                     code.store(value, array, [at])
             known[buffer] = Known(value)
+        code.producers = ChainMap(known, self.producers)
 
     def _is_near(self, buffer: SSAValue, number: int) -> bool:
         """Whether an earlier round kept a source."""

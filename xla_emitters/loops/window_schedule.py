@@ -53,7 +53,7 @@ from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReduceWindowOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.windows import WindowAttr
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of

@@ -1,6 +1,5 @@
 """The CPU that machine code is made for.
 
-    cpu_target("")                       the value of XLA_EMITTERS_CPU_FEATURES, which is "native" by default
     cpu_target("native")                 this machine, with all its vector instructions
     cpu_target("x86-64-v3")              any CPU that LLVM knows: a level of x86-64, or a name
     cpu_target("znver4,-avx512bf16")     with or without some instructions; without a name, of this machine
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import ctypes.util
 import json
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -154,13 +152,9 @@ def is_installed() -> bool:
     return find_spec("llvmlite") is not None
 
 
-def cpu_target(asked: str = "") -> CpuTarget:
-    """See the file's head. raises ToolError if llvmlite is not installed; UsageError for a CPU or a feature that LLVM does not know"""
-    return _cpu_target(asked or os.environ.get(CPU_FEATURES) or NATIVE)
-
-
 @cache
-def _cpu_target(asked: str) -> CpuTarget:
+def cpu_target(asked: str = NATIVE) -> CpuTarget:
+    """See the file's head. raises ToolError if llvmlite is not installed; UsageError for a CPU or a feature that LLVM does not know"""
     binding = llvm_binding()
     triple, own = binding.get_process_triple(), binding.get_host_cpu_features()
     if SYNTAX.fullmatch(asked) is None:

@@ -1,7 +1,6 @@
-"""LLVM in a separate process that stays alive: reads a job per line on stdin, writes its answer as a line on stdout.
+"""llvmlite in a separate process that stays alive: reads a job per line on stdin, writes its answer as a line on stdout.
 
-    python -I -S llvm_process.py libLLVM.so.22.1 -nvptx-prec-divf32=1 ...      LLVM's shared library, by its C API
-    python -P    llvm_process.py llvmlite        -nvptx-prec-divf32=1 ...      the LLVM inside llvmlite
+    python -I -S llvm_process.py /usr/lib/python3/site-packages -nvptx-prec-divf32=1 ...      where llvmlite is; options of LLVM
 
     {"text": "define ptx_kernel void @f(ptr %p) ...", "wanted": "ptx", "chip": "sm_90", "features": "+ptx86",
      "ids": "", "libdevice": "libdevice.10.bc", "called": ["__nv_tanhf"], "keep": null}
@@ -13,25 +12,24 @@ LLVM runs O3 with the target's passes, including the one that decides how libdev
 
 Why a process: LLVM ends its process if it cannot compile something, and its options can be set only once. Why it stays alive: loading LLVM
 takes longer than compiling a kernel; and a kernel needs 4 of libdevice's 470 kB, which are kept for the next kernel. Nothing else is kept
-between jobs: each has its own LLVMContext. The process ends with its stdin. Messages of LLVM go to stderr. This file is run as a script
+between jobs: each has its own context. The process ends with its stdin. Messages of LLVM go to stderr. This file is run as a script
 and imports nothing from this package.
-Source: LLVM 22, include/llvm-c; llvmlite 0.50, "LLVM binding layer"; MLIR 22, ModuleToObject.cpp, which does the same.
+Source: llvmlite 0.50, "LLVM binding layer"; MLIR 22, ModuleToObject.cpp, which does the same.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 TRIPLE = "nvptx64-nvidia-cuda"
 LLVM_MAJOR = 22
-LLVMLITE = "llvmlite"
-VERSION = "--version"
+# The chip that libdevice's functions are cut out for: globaldce asks nothing about it.
+_ANY_CHIP = "sm_75"
 Job = dict[str, Any]
 
 
@@ -40,246 +38,103 @@ class Refused(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """arguments: the library's path or `llvmlite`, then options of LLVM; or `--version` alone, which prints the library's version."""
-    library, *options = arguments
+    """arguments: the directory that llvmlite is in, then options of LLVM."""
+    directory, *options = arguments
+    sys.path.append(directory)
     # Only answers may be on stdout: anything else that is printed must not.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
     try:
-        if options == [VERSION]:
-            print(f"LLVM version {version_of(ctypes.CDLL(library))}", file=answers, flush=True)
-            return 0
-        compiled = by_llvmlite(options) if library == LLVMLITE else Shared(library, options).compiled
+        compiler = Compiler(import_module("llvmlite.binding"), options)
     except (Refused, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     for line in sys.stdin.buffer:
         try:
-            answer = {"result": compiled(json.loads(line))}
-        except Refused as error:
+            answer = {"result": compiler.compiled(json.loads(line))}
+        except (Refused, RuntimeError) as error:  # llvmlite raises RuntimeError with LLVM's message
             answer = {"error": str(error)}
         print(json.dumps(answer), file=answers, flush=True)
     return 0
 
 
-def keep(job: Job, name: str, text: Callable[[], str]) -> None:
-    """Writes a file into the job's directory, if it has one."""
-    if job["keep"] is not None:
-        with open(os.path.join(job["keep"], name), "w", encoding="utf-8") as file:
-            file.write(text())
+class Compiler:
+    """LLVM by llvmlite's binding layer.
 
-
-# ---- the shared library -----------------------------------------------------------------------------------------------------------------
-
-_POINTER = ctypes.c_void_p
-_INTERNAL, _ASSEMBLY, _AGGRESSIVE = 8, 0, 3  # LLVMInternalLinkage, LLVMAssemblyFile, LLVMCodeGenLevelAggressive
-
-
-def version_of(library: ctypes.CDLL) -> str:
-    """`22.1.8`. raises Refused if the library does not tell, as before LLVM 16"""
-    numbers = [ctypes.c_uint() for _ in range(3)]
-    try:
-        library.LLVMGetVersion(*map(ctypes.byref, numbers))
-    except AttributeError:
-        raise Refused(f"{library._name} is not an LLVM library that says its version") from None
-    return ".".join(str(number.value) for number in numbers)
-
-
-class Shared:
-    """LLVM's shared library.
-
-    raises  Refused if it has another version or no code for NVIDIA's GPUs, OSError if it cannot be loaded
+    binding  the module `llvmlite.binding`
+    raises   Refused if it has another LLVM
     """
 
-    def __init__(self, path: str, options: Sequence[str]) -> None:
-        self._library = ctypes.CDLL(path)
-        if (version := version_of(self._library)).partition(".")[0] != str(LLVM_MAJOR):
-            raise Refused(f"{path} is LLVM {version}; {LLVM_MAJOR} is needed")
-        for part in ("TargetInfo", "Target", "TargetMC", "AsmPrinter"):
-            try:
-                self._call(f"LLVMInitializeNVPTX{part}", None)
-            except AttributeError:
-                raise Refused(f"{path} has no code for NVIDIA's GPUs") from None
-        words = [b"llvm", *(option.encode() for option in options)]
-        self._call("LLVMParseCommandLineOptions", None, len(words), (ctypes.c_char_p * len(words))(*words), b"")
-        self._options = self._pointer("LLVMCreatePassBuilderOptions")
-        for what in ("SLPVectorization", "LoopVectorization", "LoopUnrolling", "LoopInterleaving"):
-            self._call(f"LLVMPassBuilderOptionsSet{what}", None, self._options, 1)
+    def __init__(self, binding: Any, options: Sequence[str]) -> None:
+        if binding.llvm_version_info[0] != LLVM_MAJOR:
+            raise Refused(f"this llvmlite has LLVM {binding.llvm_version_info[0]}; {LLVM_MAJOR} is needed")
+        self._binding = binding
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
+        for option in options:
+            binding.set_option("llvmlite", option)
+        self._target = binding.Target.from_triple(TRIPLE)
         self._of_libdevice = dict[tuple[str, ...], bytes]()
 
     def compiled(self, job: Job) -> str:
-        """The answer to a job. raises Refused with LLVM's message."""
-        machine, layout = self._machine(job["chip"], job["features"])
-        context = self._pointer("LLVMContextCreate")
-        module = self._parsed(context, job["text"].encode())
-        self._verify(module)
-        libraries = [job["ids"].encode()] if job["ids"] else []
+        """The answer to a job. raises RuntimeError with LLVM's message"""
+        # Made for each job, because this is the step in which LLVM refuses unknown chips.
+        machine = self._machine(job["chip"], job["features"])
+        context = self._binding.create_context()
+        module = self._binding.parse_assembly(job["text"], context)
+        module.verify()
+        own = _defined(module)
         if job["called"]:
-            libraries.insert(0, self._device_functions(job["libdevice"], tuple(job["called"])))
-        own = self._defined(module)
-        for library in libraries:
-            if self._call("LLVMLinkModules2", ctypes.c_int, module, self._parsed(context, library)):
-                raise Refused("what the kernel calls cannot be linked")
-        for name, function in self._defined(module).items():
-            if name not in own:
-                self._call("LLVMSetLinkage", None, function, _INTERNAL)
-        self._call("LLVMSetTarget", None, module, TRIPLE.encode())
-        self._call("LLVMSetDataLayout", None, module, layout)
-        keep(job, "kernel-linked.ll", lambda: self._printed(module))
-        self._run(module, b"default<O3>", machine)
-        keep(job, "kernel-opt.ll", lambda: self._printed(module))
-        answer = self._printed(module) if job["wanted"] == "llvm" else self._assembly(module, machine)
-        self._call("LLVMDisposeModule", None, module)
-        self._call("LLVMContextDispose", None, context)
-        self._call("LLVMDisposeTargetMachine", None, machine)
-        return answer
+            functions = self._device_functions(job["libdevice"], tuple(job["called"]))
+            module.link_in(self._binding.parse_bitcode(functions, context))
+        if job["ids"]:
+            module.link_in(self._binding.parse_assembly(job["ids"], context))
+        _make_internal(module, own)
+        module.triple, module.data_layout = TRIPLE, str(machine.target_data)
+        tuning = self._binding.create_pipeline_tuning_options(3)
+        tuning.loop_interleaving = tuning.loop_unrolling = True
+        tuning.loop_vectorization = tuning.slp_vectorization = True
+        builder = self._binding.create_pass_builder(machine, tuning)
+        _keep(job, "kernel-linked.ll", module)
+        builder.getModulePassManager().run(module, builder)
+        _keep(job, "kernel-opt.ll", module)
+        return str(module) if job["wanted"] == "llvm" else machine.emit_assembly(module)
 
-    def _machine(self, chip: str, features: str) -> tuple[ctypes.c_void_p, bytes]:
-        """The target machine and its data layout. Made for each job, because this is the step in which LLVM refuses unknown chips."""
-        target = _POINTER()
-        self._check("LLVMGetTargetFromTriple", TRIPLE.encode(), ctypes.byref(target))
-        names = (TRIPLE.encode(), chip.encode(), features.encode())
-        machine = self._pointer("LLVMCreateTargetMachine", target, *names, _AGGRESSIVE, 0, 0)
-        layout = self._pointer("LLVMCreateTargetDataLayout", machine)
-        text = self._taken(self._pointer("LLVMCopyStringRepOfTargetData", layout))
-        self._call("LLVMDisposeTargetData", None, layout)
-        return machine, text
+    def _machine(self, chip: str, features: str) -> Any:
+        return self._target.create_target_machine(cpu=chip, features=features, opt=3, codemodel="default")
 
     def _device_functions(self, libdevice: str, names: tuple[str, ...]) -> bytes:
         """Bitcode of the named functions of libdevice and their callees."""
         if (found := self._of_libdevice.get(names)) is None:
-            context = self._pointer("LLVMContextCreate")
+            binding = self._binding
             with open(libdevice, "rb") as file:
-                module = self._parsed(context, file.read())
-            for name, function in self._defined(module).items():
-                if name not in names:
-                    self._call("LLVMSetLinkage", None, function, _INTERNAL)
-            self._run(module, b"globaldce", _POINTER())
-            buffer = self._pointer("LLVMWriteBitcodeToMemoryBuffer", module)
-            found = self._of_libdevice[names] = self._content(buffer)
-            self._call("LLVMDisposeModule", None, module)
-            self._call("LLVMContextDispose", None, context)
+                module = binding.parse_bitcode(file.read(), binding.create_context())
+            _make_internal(module, names)
+            unused = binding.create_new_module_pass_manager()
+            unused.add_global_dead_code_eliminate_pass()
+            tuning = binding.create_pipeline_tuning_options(3)
+            unused.run(module, binding.create_pass_builder(self._machine(_ANY_CHIP, ""), tuning))
+            found = self._of_libdevice[names] = module.as_bitcode()
         return found
 
-    def _parsed(self, context: ctypes.c_void_p, data: bytes) -> ctypes.c_void_p:
-        """Parses LLVM IR or bitcode; returns the module."""
-        module, size = _POINTER(), ctypes.c_size_t(len(data))
-        buffer = self._pointer("LLVMCreateMemoryBufferWithMemoryRangeCopy", data, size, b"kernel")
-        self._check("LLVMParseIRInContext", context, buffer, ctypes.byref(module))
-        return module
 
-    def _verify(self, module: ctypes.c_void_p) -> None:
-        self._check("LLVMVerifyModule", module, 2)  # LLVMReturnStatusAction
-
-    def _defined(self, module: ctypes.c_void_p) -> dict[str, ctypes.c_void_p]:
-        """The functions with a body, by name."""
-        found, size = dict[str, ctypes.c_void_p](), ctypes.c_size_t()
-        function = self._pointer("LLVMGetFirstFunction", module)
-        while function:
-            if not self._call("LLVMIsDeclaration", ctypes.c_int, function):
-                name = self._call("LLVMGetValueName2", ctypes.c_char_p, function, ctypes.byref(size))
-                found[name.decode()] = function
-            function = self._pointer("LLVMGetNextFunction", function)
-        return found
-
-    def _run(self, module: ctypes.c_void_p, passes: bytes, machine: ctypes.c_void_p) -> None:
-        if error := self._call("LLVMRunPasses", _POINTER, module, passes, machine, self._options):
-            text = self._pointer("LLVMGetErrorMessage", _POINTER(error))
-            raise Refused(ctypes.string_at(text).decode(errors="replace"))
-
-    def _assembly(self, module: ctypes.c_void_p, machine: ctypes.c_void_p) -> str:
-        buffer, message = _POINTER(), ctypes.c_char_p()
-        arguments = (machine, module, _ASSEMBLY, ctypes.byref(message), ctypes.byref(buffer))
-        if self._call("LLVMTargetMachineEmitToMemoryBuffer", ctypes.c_int, *arguments):
-            raise Refused((message.value or b"").decode(errors="replace"))
-        return self._content(buffer).decode()
-
-    def _printed(self, module: ctypes.c_void_p) -> str:
-        return self._taken(self._pointer("LLVMPrintModuleToString", module)).decode()
-
-    def _content(self, buffer: ctypes.c_void_p) -> bytes:
-        """The contents of a memory buffer, which is then disposed."""
-        size = self._call("LLVMGetBufferSize", ctypes.c_size_t, buffer)
-        content = ctypes.string_at(self._pointer("LLVMGetBufferStart", buffer), size)
-        self._call("LLVMDisposeMemoryBuffer", None, buffer)
-        return content
-
-    def _taken(self, text: ctypes.c_void_p) -> bytes:
-        """The bytes of a string that LLVM allocated for the caller, which is then freed."""
-        content = ctypes.string_at(text)
-        self._call("LLVMDisposeMessage", None, text)
-        return content
-
-    def _check(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns 0 for success and whose last parameter is an error message. raises Refused"""
-        message = ctypes.c_char_p()
-        if self._call(name, ctypes.c_int, *arguments, ctypes.byref(message)):
-            raise Refused((message.value or b"").decode(errors="replace").strip())
-
-    def _pointer(self, name: str, *arguments: Any) -> ctypes.c_void_p:
-        return _POINTER(self._call(name, _POINTER, *arguments))
-
-    def _call(self, name: str, result: Any, *arguments: Any) -> Any:
-        function = getattr(self._library, name)
-        function.restype = result
-        return function(*arguments)
+def _defined(module: Any) -> set[str]:
+    """The names of the functions with a body."""
+    return {function.name for function in module.functions if not function.is_declaration}
 
 
-# ---- llvmlite ---------------------------------------------------------------------------------------------------------------------------
-
-
-def by_llvmlite(options: Sequence[str]) -> Callable[[Job], str]:
-    """A function that answers jobs by llvmlite. raises Refused if llvmlite has another LLVM"""
-    binding: Any = import_module("llvmlite.binding")
-    if binding.llvm_version_info[0] != LLVM_MAJOR:
-        raise Refused(f"this llvmlite has LLVM {binding.llvm_version_info[0]}; {LLVM_MAJOR} is needed")
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    for option in options:
-        binding.set_option("llvmlite", option)
-
-    def compiled(job: Job) -> str:
-        try:
-            return _compiled(binding, job)
-        except RuntimeError as error:
-            raise Refused(str(error)) from error
-
-    return compiled
-
-
-def _compiled(binding: Any, job: Job) -> str:
-    target = binding.Target.from_triple(TRIPLE)
-    machine = target.create_target_machine(cpu=job["chip"], features=job["features"], opt=3, codemodel="default")
-    context = binding.create_context()
-    module = binding.parse_assembly(job["text"], context)
-    module.verify()
-    _link(binding, context, module, job)
-    module.triple, module.data_layout = TRIPLE, str(machine.target_data)
-    tuning = binding.create_pipeline_tuning_options(3)
-    tuning.loop_interleaving = tuning.loop_unrolling = True
-    tuning.loop_vectorization = tuning.slp_vectorization = True
-    builder = binding.create_pass_builder(machine, tuning)
-    if job["called"] or job["ids"]:
-        unused = binding.create_new_module_pass_manager()
-        unused.add_global_dead_code_eliminate_pass()
-        unused.run(module, builder)
-    keep(job, "kernel-linked.ll", lambda: str(module))
-    builder.getModulePassManager().run(module, builder)
-    keep(job, "kernel-opt.ll", lambda: str(module))
-    return str(module) if job["wanted"] == "llvm" else machine.emit_assembly(module)
-
-
-def _link(binding: Any, context: Any, module: Any, job: Job) -> None:
-    """Links libdevice and the functions that read ids into `module`; the linked definitions become internal."""
-    own = {function.name for function in module.functions if not function.is_declaration}
-    if job["called"]:
-        with open(job["libdevice"], "rb") as file:
-            module.link_in(binding.parse_bitcode(file.read(), context))
-    if job["ids"]:
-        module.link_in(binding.parse_assembly(job["ids"], context))
+def _make_internal(module: Any, but: Sequence[str] | set[str]) -> None:
+    """Makes the functions with a body internal, except those named in `but`."""
     for function in module.functions:
-        if not function.is_declaration and function.name not in own:
+        if not function.is_declaration and function.name not in but:
             function.linkage = "internal"
+
+
+def _keep(job: Job, name: str, module: Any) -> None:
+    """Writes the module as text into the job's directory, if it has one."""
+    if job["keep"] is not None:
+        with open(os.path.join(job["keep"], name), "w", encoding="utf-8") as file:
+            file.write(str(module))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """PTX to machine code: ptxas assembles it and reports each kernel's resources; nvdisasm disassembles it; instructions are counted.
 
-assemble(ptx, "sm_90")     -> Assembly(cubin, entries)         ptxas -v
-disassemble(cubin)         -> SASS                             nvdisasm -c
-disassemble_with_lines(..) -> SASS, and the lines of PTX       nvdisasm -c -gp
+assemble(ptx, "sm_90", toolchain)     -> Assembly(cubin, entries)         ptxas -v
+disassemble(cubin, toolchain)         -> SASS                             nvdisasm -c
+disassemble_with_lines(..)            -> SASS, and the lines of PTX       nvdisasm -c -gp
 count_instructions(sass, "fusion")
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from xla_emitters.errors import InternalError
 from xla_emitters.lowering.tools import STAGE, TIMEOUT_SECONDS, find_tool, run_tool
+from xla_emitters.settings import Toolchain
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,19 @@ class Assembly:
 
 
 def assemble(
-    ptx: str, architecture: str, *, line_info: bool = False, timeout_seconds: float = TIMEOUT_SECONDS
+    ptx: str,
+    architecture: str,
+    toolchain: Toolchain,
+    *,
+    line_info: bool = False,
+    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Assembly:
     """Assembles PTX by ptxas -v.
 
     line_info  record PTX lines for `disassemble_with_lines`; the code is the same
     raises ToolError if ptxas is missing or refuses the text (with its line), InternalError if the text has no entry.
     """
-    ptxas = find_tool("ptxas")
+    ptxas = find_tool("ptxas", toolchain)
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         source, cubin = Path(directory) / "kernel.ptx", Path(directory) / "kernel.cubin"
         source.write_text(ptx, "utf-8")
@@ -100,12 +106,14 @@ def _resources(said: str, names: Sequence[str]) -> tuple[EntryResources, ...]:
     return tuple(found[name] for name in names if name in found)
 
 
-def disassemble(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+def disassemble(cubin: bytes, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     """SASS of a cubin, by nvdisasm. raises ToolError."""
-    return _disassembled(cubin, (), timeout_seconds)
+    return _disassembled(cubin, (), toolchain, timeout_seconds)
 
 
-def disassemble_with_lines(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[str, tuple[int, ...]]:
+def disassemble_with_lines(
+    cubin: bytes, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> tuple[str, tuple[int, ...]]:
     """The SASS, as `disassemble` returns it, and for each of its lines the PTX line, from 1; 0 for a line that is not an instruction.
 
     cubin   assembled with `line_info`
@@ -114,7 +122,7 @@ def disassemble_with_lines(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SEC
     ptxas records only where the line changes: an instruction merged from several others may have the line of the one before it.
     """
     kept, lines, now = list[str](), list[int](), 0
-    for line in _disassembled(cubin, ("-gp",), timeout_seconds).split("\n"):
+    for line in _disassembled(cubin, ("-gp",), toolchain, timeout_seconds).split("\n"):
         if found := re.match(r'\s*//## File ".nv_debug_ptx_txt", line (\d+)', line):
             now = int(found[1])
         elif not line.lstrip().startswith("//##"):
@@ -129,8 +137,8 @@ def is_instruction(line: str) -> bool:
     return re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+\S", line) is not None
 
 
-def _disassembled(cubin: bytes, options: tuple[str, ...], timeout_seconds: float) -> str:
-    return _output_of(find_tool("nvdisasm").path, cubin, options, timeout_seconds)
+def _disassembled(cubin: bytes, options: tuple[str, ...], toolchain: Toolchain, timeout_seconds: float) -> str:
+    return _output_of(find_tool("nvdisasm", toolchain).path, cubin, options, timeout_seconds)
 
 
 @lru_cache(maxsize=8)  # nvdisasm takes 0.4 s to start

@@ -1,6 +1,6 @@
-"""From the finished LLVM dialect to PTX, by LLVM: in three ways, which all end with the same checks.
+"""From the finished LLVM dialect to PTX, by llvmlite or by LLVM's own tools; every answer is checked alike.
 
-    print_llvm_ir(module) | LLVM as a library        llvm: a process that stays alive, for all modules that this process compiles
+    print_llvm_ir(module) | llvmlite                 llvmlite: a process that stays alive, for all modules that this process compiles
 
     module { llvm.func @fusion ... }                 mlir-opt: one process for all kernels of a module
       -> module attributes {gpu.container_module} {
@@ -11,9 +11,8 @@
 
     mlir-translate | llvm-link libdevice and ids | opt | llc     steps: four processes, to look at intermediate results
 
-`XLA_EMITTERS_TOOLCHAIN` names the way. By default (`auto`) it is llvm if LLVM 22's shared library is found, else mlir-opt, else
-llvmlite, which is LLVM as a Python package and works as llvm does. LLVM always runs in a separate process: if it ends itself on
-IR that it cannot compile, the caller gets a ToolError, and the next module a new process.
+`Toolchain.way` names the way; `auto`, the default, is llvmlite where it has a wheel, else mlir-opt. LLVM always runs in a separate
+process: if it ends itself on IR that it cannot compile, the caller gets a ToolError, and the next module a new process.
 
 mlir-opt exits with 0 for an unknown chip or feature and for a missing libdevice. So the answer is checked: the backend's messages
 on stderr, `.version`, `.target`, an `.entry` for every kernel, and no `.extern .func` left over.
@@ -51,7 +50,8 @@ from xla_emitters.lowering.tools import (
     find_tool,
     run_tool,
 )
-from xla_emitters.lowering.ways import LIBRARIES, LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way, tools_of
+from xla_emitters.lowering.ways import LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way
+from xla_emitters.settings import Toolchain
 
 # Older drivers still accept PTX 8.6 (CUDA 12.7); these chips came later.
 _PTX_VERSION = 86
@@ -60,7 +60,9 @@ _LIBDEVICE_PREFIX = "__nv_"
 _BLOCK_IDS = 2**24
 
 
-def compile_to_ptx(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+def compile_to_ptx(
+    module: ModuleOp, architecture: str, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> str:
     """PTX of a module in the LLVM dialect, by the chosen way.
 
     module        llvm.func ops (one or more kernels carry `nvvm.kernel`), llvm.mlir.global ops, as the last pass leaves them; not modified
@@ -69,16 +71,16 @@ def compile_to_ptx(module: ModuleOp, architecture: str, *, timeout_seconds: floa
     raises        ToolError: the tool is missing, fails, hangs, or does not know the chip; or libdevice lacks a function.
                   InternalError: the module has no kernel, or calls an undefined function. UsageError: see `choose_way`.
     """
-    with start_compile(architecture, timeout_seconds=timeout_seconds) as compiler:
+    with start_compile(architecture, toolchain, timeout_seconds=timeout_seconds) as compiler:
         return compiler.finish(module)
 
 
-def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> PtxCompiler:
+def start_compile(architecture: str, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS) -> PtxCompiler:
     """Starts the way's tool for one module that comes later, because loading the tool takes longer than compiling a kernel.
 
     raises  ToolError if it is missing, cannot start, or has another version; UsageError
     """
-    way = choose_way().way
+    way = choose_way(toolchain).way
     tool: RunningTool | ResidentTool | None = None
     match way:
         case Way.MLIR_OPT:
@@ -89,22 +91,26 @@ def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS
                 *LINE_OPTIONS,
                 "-",
             )
-            tool = RunningTool([find_tool("mlir-opt").path, *options])
-        case Way.LLVM | Way.LLVMLITE:
-            tool = _borrow_llvm(way)
+            tool = RunningTool([find_tool("mlir-opt", toolchain).path, *options])
+        case Way.LLVMLITE:
+            tool = _borrow_llvmlite(toolchain)
         case Way.STEPS:
             pass
-    return PtxCompiler(architecture, way, tool, timeout_seconds)
+    return PtxCompiler(architecture, toolchain, tool, timeout_seconds)
 
 
 class PtxCompiler:
     """A started tool. As a context manager, it ends the process if no module was given to it, or returns it if it is to stay alive."""
 
     def __init__(
-        self, architecture: str, way: Way, tool: RunningTool | ResidentTool | None, timeout_seconds: float
+        self,
+        architecture: str,
+        toolchain: Toolchain,
+        tool: RunningTool | ResidentTool | None,
+        timeout_seconds: float,
     ) -> None:
         self._architecture = architecture
-        self._way = way
+        self._toolchain = toolchain
         self._tool = tool
         self._timeout_seconds = timeout_seconds
 
@@ -117,12 +123,12 @@ class PtxCompiler:
         """PTX of the module; see `compile_to_ptx`. Can be called once, unless `takes_more`."""
         match self._tool:
             case None:
-                return _ptx_by_steps(module, self._architecture, None, self._timeout_seconds)
+                return _ptx_by_steps(module, self._architecture, self._toolchain, None, self._timeout_seconds)
             case ResidentTool() as tool:
-                job = _job(module, self._architecture, "ptx")
+                job = _job(module, self._architecture, self._toolchain, "ptx")
                 ptx, said = _answer(tool, job, self._timeout_seconds)
             case RunningTool() as tool:
-                with _linked(module) as libraries:
+                with _linked(module, self._toolchain) as libraries:
                     text = _gpu_module(module, libraries, self._architecture)
                     answer = tool.finish(text.encode(), self._timeout_seconds)
                 ptx, said = _assembly_of(answer.text), answer.said
@@ -137,13 +143,15 @@ class PtxCompiler:
             self._tool.stop()
 
 
-def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+def compile_to_llvm_ir(
+    module: ModuleOp, architecture: str, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> str:
     """Optimised LLVM IR of a module in the LLVM dialect, with libdevice linked: the input of PTX generation. raises as `compile_to_ptx`."""
-    if (way := choose_way().way) in LIBRARIES:
-        return _by_library(way, module, architecture, "llvm", None, timeout_seconds)
-    with _linked(module) as libraries:
+    if choose_way(toolchain).way is Way.LLVMLITE:
+        return _by_llvmlite(module, architecture, toolchain, "llvm", None, timeout_seconds)
+    with _linked(module, toolchain) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
-        for _, command in _steps_to_llvm_ir(libraries, architecture):
+        for _, command in _steps_to_llvm_ir(libraries, architecture, toolchain):
             data = run_tool(command, data, timeout_seconds).result
     return data.decode(errors="replace")
 
@@ -151,6 +159,7 @@ def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: 
 def compile_to_ptx_by_steps(
     module: ModuleOp,
     architecture: str,
+    toolchain: Toolchain,
     directory: str | Path | None = None,
     *,
     timeout_seconds: float = TIMEOUT_SECONDS,
@@ -160,29 +169,31 @@ def compile_to_ptx_by_steps(
     directory  where to write kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx; None: nowhere
     raises     as `compile_to_ptx`
 
-    Uses mlir-translate, llvm-link, opt and llc, or LLVM as a library if that is the way.
+    Uses llvmlite if that is the way, else mlir-translate, llvm-link, opt and llc.
     """
-    if (way := choose_way().way) not in LIBRARIES:
-        return _ptx_by_steps(module, architecture, directory, timeout_seconds)
+    if choose_way(toolchain).way is not Way.LLVMLITE:
+        return _ptx_by_steps(module, architecture, toolchain, directory, timeout_seconds)
     _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
     _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
-    ptx = _by_library(way, module, architecture, "ptx", directory, timeout_seconds)
+    ptx = _by_llvmlite(module, architecture, toolchain, "ptx", directory, timeout_seconds)
     _keep(directory, "kernel.ptx", ptx.encode())
     return ptx
 
 
-# ---- llvm: a library in a process that stays --------------------------------------------------------------------------------------------
+# ---- llvmlite: a process that stays -----------------------------------------------------------------------------------------------------
 
 
-def _borrow_llvm(way: Way) -> ResidentTool:
-    """An LLVM process, ready for jobs; starts one if none is idle."""
-    (name,) = tools_of(way)
-    # -P: the directory of this script must not hide other modules. A shared library needs no packages (-S).
-    flags, library = (("-I", "-S"), find_tool(name).path) if way is Way.LLVM else (("-P",), find_tool(name).name)
-    return borrow_tool((sys.executable, *flags, LLVM_PROCESS, library, *LLVM_OPTIONS, *LINE_OPTIONS), name)
+def _borrow_llvmlite(toolchain: Toolchain) -> ResidentTool:
+    """A process with llvmlite, ready for jobs; starts one if none is idle."""
+    tool = find_tool("llvmlite", toolchain)
+    # -I -S: it needs the standard library and llvmlite alone, and starts faster without the rest.
+    command = (sys.executable, "-I", "-S", LLVM_PROCESS, str(Path(tool.path).parent))
+    return borrow_tool((*command, *LLVM_OPTIONS, *LINE_OPTIONS), tool.name)
 
 
-def _job(module: ModuleOp, architecture: str, wanted: str, directory: str | Path | None = None) -> dict[str, Any]:
+def _job(
+    module: ModuleOp, architecture: str, toolchain: Toolchain, wanted: str, directory: str | Path | None = None
+) -> dict[str, Any]:
     """A job for `llvm_process`; see there."""
     called = [name for name, op in _functions(module) if _is_declared(op) and name.startswith(_LIBDEVICE_PREFIX)]
     return {
@@ -191,7 +202,7 @@ def _job(module: ModuleOp, architecture: str, wanted: str, directory: str | Path
         "chip": architecture,
         "features": f"+ptx{_ptx_version(architecture)}",
         "ids": _ids_text(_ids(module)),
-        "libdevice": find_tool("libdevice").path if called else None,
+        "libdevice": find_tool("libdevice", toolchain).path if called else None,
         "called": called,
         "keep": None if directory is None else str(directory),
     }
@@ -207,16 +218,16 @@ def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> 
     raise ToolError(f"{tool.name} failed: {first}", stage=STAGE, details=details)
 
 
-def _by_library(
-    way: Way,
+def _by_llvmlite(
     module: ModuleOp,
     architecture: str,
+    toolchain: Toolchain,
     wanted: str,
     directory: str | Path | None,
     timeout_seconds: float,
 ) -> str:
-    job = _job(module, architecture, wanted, directory)
-    with _borrow_llvm(way) as tool:
+    job = _job(module, architecture, toolchain, wanted, directory)
+    with _borrow_llvmlite(toolchain) as tool:
         text, said = _answer(tool, job, timeout_seconds)
         if wanted == "ptx":
             _check_ptx(text, module, architecture, tool, said)
@@ -238,13 +249,15 @@ def _gpu_module(module: ModuleOp, libraries: Sequence[str], architecture: str) -
 # ---- steps: four processes --------------------------------------------------------------------------------------------------------------
 
 
-def _ptx_by_steps(module: ModuleOp, architecture: str, directory: str | Path | None, timeout_seconds: float) -> str:
+def _ptx_by_steps(
+    module: ModuleOp, architecture: str, toolchain: Toolchain, directory: str | Path | None, timeout_seconds: float
+) -> str:
     said: list[str] = []
-    last = RunningTool([find_tool("llc").path, "-O3", *_machine(architecture), "-"])
-    with _linked(module) as libraries:
+    last = RunningTool([find_tool("llc", toolchain).path, "-O3", *_machine(architecture), "-"])
+    with _linked(module, toolchain) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
         _keep(directory, "kernel.mlir", data)
-        for name, command in _steps_to_llvm_ir(libraries, architecture):
+        for name, command in _steps_to_llvm_ir(libraries, architecture, toolchain):
             answer = run_tool(command, data, timeout_seconds)
             data = answer.result
             said.append(answer.said)
@@ -255,13 +268,13 @@ def _ptx_by_steps(module: ModuleOp, architecture: str, directory: str | Path | N
     return answer.text
 
 
-def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str) -> list[tuple[str, list[str]]]:
+def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str, toolchain: Toolchain) -> list[tuple[str, list[str]]]:
     """(file name of the result, command) of each tool up to optimised LLVM IR; each reads the previous tool's result."""
-    steps = [("kernel.ll", [find_tool("mlir-translate").path, "--mlir-to-llvmir", "-"])]
+    steps = [("kernel.ll", [find_tool("mlir-translate", toolchain).path, "--mlir-to-llvmir", "-"])]
     if libraries:
-        link = [find_tool("llvm-link").path, "-S", "-", "--internalize", "--only-needed", *libraries]
+        link = [find_tool("llvm-link", toolchain).path, "-S", "-", "--internalize", "--only-needed", *libraries]
         steps.append(("kernel-linked.ll", link))
-    steps.append(("kernel-opt.ll", [find_tool("opt").path, "-S", "-O3", *_machine(architecture), "-"]))
+    steps.append(("kernel-opt.ll", [find_tool("opt", toolchain).path, "-S", "-O3", *_machine(architecture), "-"]))
     return steps
 
 
@@ -286,9 +299,9 @@ def module_body_text(module: ModuleOp) -> str:
 
 
 @contextmanager
-def _linked(module: ModuleOp) -> Generator[list[str]]:
+def _linked(module: ModuleOp, toolchain: Toolchain) -> Generator[list[str]]:
     """The files to link with the module: libdevice, and functions that read ids."""
-    libraries = [find_tool("libdevice").path] if _calls_libdevice(module) else []
+    libraries = [find_tool("libdevice", toolchain).path] if _calls_libdevice(module) else []
     ids = _ids(module)
     with tempfile.TemporaryDirectory() as directory:
         if ids:

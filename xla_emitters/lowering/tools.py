@@ -1,20 +1,18 @@
 """The external programs: finds LLVM's and NVIDIA's tools, checks versions, runs them. No other file starts one of them.
 
-    find_tool("ptxas")            the file, by environment variable, then in its usual places; or an error that says how to install it
-    run_tool(command, data)       its answer; or an error with its messages, its exit code and the command
-    RunningTool(command)          started now, gets its input later: loading takes longer than working
-    borrow_tool(command, name)    a `ResidentTool`, which stays alive after an answer, for the next borrower
+    find_tool("ptxas", toolchain)    the file that the user names, else in its usual places; or an error that says how to install it
+    run_tool(command, data)          its answer; or an error with its messages, its exit code and the command
+    RunningTool(command)             started now, gets its input later: loading takes longer than working
+    borrow_tool(command, name)       a `ResidentTool`, which stays alive after an answer, for the next borrower
 
-LLVM must be version 22: tools are found by environment variable, then as `mlir-opt-22` or in LLVM 22's own directory, then on
-PATH, and another major version is refused by name. LLVM's shared library is the one that mlir-opt is linked with; llvmlite is LLVM 22 as a
-Python package. Both are loaded in a separate Python process. ptxas, nvdisasm
-and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
+LLVM must be version 22: tools are those that the user names, else found as `mlir-opt-22` or in LLVM 22's own directory, then on
+PATH, and another major version is refused by name. llvmlite is LLVM 22 as a Python package, loaded in a separate Python process. ptxas,
+nvdisasm and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
 """
 
 from __future__ import annotations
 
 import atexit
-import glob
 import importlib.util
 import json
 import os
@@ -26,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +33,7 @@ from typing import Any, Self
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.late_dataclass import dataclass
+from xla_emitters.settings import VARIABLES, Toolchain
 
 LLVM_MAJOR = 22
 _SYSTEM_HAS_APT = sys.platform == "linux"
@@ -42,12 +41,13 @@ _PACKAGES = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
 LLVM_HELP = _PACKAGES if _SYSTEM_HAS_APT else f"install MLIR and LLVM {LLVM_MAJOR}"
 LLVMLITE = ("0.50", "0.51")
 """The versions of llvmlite that are taken, as in pyproject.toml; `llvm_process` asks the package itself which LLVM it has."""
-_HAS_LLVMLITE = sys.platform != "darwin" or platform.machine() == "arm64"
+_LLVMLITE_WHEELS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",), "win32": ("AMD64", "ARM64")}
+_HAS_LLVMLITE = platform.machine() in _LLVMLITE_WHEELS.get(sys.platform, ())
 LLVMLITE_HELP = install_command("llvmlite>=0.50,<0.52") if _HAS_LLVMLITE else "llvmlite has no package for this system"
 _SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
 NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
 LLVM_PROCESS = str(Path(__file__).with_name("llvm_process.py"))
-"""The script that a separate Python runs for LLVM as a library; importing it here would load ctypes."""
+"""The script that a separate Python runs for llvmlite; it imports nothing from this package."""
 STAGE = "toolchain"
 """The first words of messages about tools and their results."""
 
@@ -62,17 +62,13 @@ TIMEOUT_SECONDS = 120.0
 class _Row:
     """The possible places of one tool.
 
-    variable  the environment variable that names the file
     inside    path inside a CUDA toolkit and inside NVIDIA's wheels, which are laid out alike; "" for LLVM's tools
-    package   the Python package, if the tool is one; then there is no variable
-    files     for a shared library: patterns of its paths, which have the version in the name
+    package   the Python package, if the tool is one
     """
 
     name: str
-    variable: str = ""
     inside: str = ""
     package: str = ""
-    files: tuple[str, ...] = ()
 
     @property
     def help(self) -> str:
@@ -82,27 +78,21 @@ class _Row:
 
 # Suffix of program names.
 _PROGRAM = ".exe" if sys.platform == "win32" else ""
-_LIBRARIES = (
-    f"/usr/lib/llvm-{LLVM_MAJOR}/lib/libLLVM.so.{LLVM_MAJOR}*",
-    f"/usr/lib/*/libLLVM.so.{LLVM_MAJOR}*",
-    f"/usr/lib64/libLLVM.so.{LLVM_MAJOR}*",
-    f"/opt/homebrew/opt/llvm@{LLVM_MAJOR}/lib/libLLVM.dylib",
-)
 _ROWS = (
-    _Row("mlir-opt", "XLA_EMITTERS_MLIR_OPT"),
-    _Row("mlir-translate", "XLA_EMITTERS_MLIR_TRANSLATE"),
-    _Row("llvm-link", "XLA_EMITTERS_LLVM_LINK"),
-    _Row("opt", "XLA_EMITTERS_OPT"),
-    _Row("llc", "XLA_EMITTERS_LLC"),
-    _Row("libLLVM", "XLA_EMITTERS_LIBLLVM", files=_LIBRARIES),
+    _Row("mlir-opt"),
+    _Row("mlir-translate"),
+    _Row("llvm-link"),
+    _Row("opt"),
+    _Row("llc"),
     _Row("llvmlite", package="llvmlite"),
-    _Row("ptxas", "XLA_EMITTERS_PTXAS", f"bin/ptxas{_PROGRAM}"),
-    _Row("libdevice", "XLA_EMITTERS_LIBDEVICE", "nvvm/libdevice/libdevice.10.bc"),
-    _Row("nvdisasm", "XLA_EMITTERS_NVDISASM", f"bin/nvdisasm{_PROGRAM}"),
+    _Row("ptxas", f"bin/ptxas{_PROGRAM}"),
+    _Row("libdevice", "nvvm/libdevice/libdevice.10.bc"),
+    _Row("nvdisasm", f"bin/nvdisasm{_PROGRAM}"),
 )
 # Packages of NVIDIA's wheels: for CUDA 12 one per component, for CUDA 13 one for all.
 _WHEELS = ("nvidia.cuda_nvcc", "nvidia.cuda_nvdisasm", "nvidia.cu13")
 TOOL_NAMES = tuple(row.name for row in _ROWS)
+_VARIABLE_OF = {variable.tool: variable.name for variable in VARIABLES if variable.tool}
 
 
 @dataclass(frozen=True)
@@ -121,16 +111,10 @@ class Tool:
             return version(self.name)
         if self.name == "libdevice":
             return ""
-        command = (sys.executable, "-I", "-S", LLVM_PROCESS) if self.name == "libLLVM" else ()
-        return _version_of((*command, self.path), self.name, os.stat(self.path).st_mtime_ns)
+        return _version_of(self.path, os.stat(self.path).st_mtime_ns)
 
 
-def variable_of(name: str) -> str:
-    """The environment variable that names the tool's file."""
-    return next(row.variable for row in _ROWS if row.name == name)
-
-
-def find_tool(name: str) -> Tool:
+def find_tool(name: str, toolchain: Toolchain) -> Tool:
     """The tool called `name`, one of `TOOL_NAMES`.
 
     raises ToolError if it is missing or, for LLVM's tools, has another major version than 22; the help says what to install.
@@ -139,22 +123,21 @@ def find_tool(name: str) -> Tool:
     if row.package:
         return _find_package(row)
     help = row.help
-    path, tried = _locate(row)
+    path, tried = _locate(row, toolchain)
     if path is None:
         raise ToolError(
             f"{name} was not found",
             stage=STAGE,
             details=(f"looked at: {', '.join(tried)}",),
-            help=f"{help}, or set {row.variable} to its path",
+            help=f"{help}, or set {_VARIABLE_OF[name]} to its path",
         )
     tool = Tool(name, path)
     # Asking a tool costs as much as compiling a kernel, so names with a version, as in distributions, are trusted.
-    is_named = tried[-1] in _named_places(row) or (bool(row.files) and tried[-1] == path)
-    if not row.inside and not is_named and tool.version.partition(".")[0] != str(LLVM_MAJOR):
+    if not row.inside and tried[-1] not in _named_places(row) and tool.version.partition(".")[0] != str(LLVM_MAJOR):
         raise ToolError(
             f"{name} is of version {tool.version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
             stage=STAGE,
-            help=f"{help}, or set {row.variable} to the path of one of version {LLVM_MAJOR}",
+            help=f"{help}, or set {_VARIABLE_OF[name]} to the path of one of version {LLVM_MAJOR}",
         )
     return tool
 
@@ -174,38 +157,38 @@ def _find_package(row: _Row) -> Tool:
     return tool
 
 
-def find_tools() -> dict[str, Tool | ToolError]:
+def find_tools(toolchain: Toolchain) -> dict[str, Tool | ToolError]:
     """Every tool of `TOOL_NAMES`, or the error that says why it is missing and how to install it."""
     found: dict[str, Tool | ToolError] = {}
     for name in TOOL_NAMES:
         try:
-            found[name] = find_tool(name)
+            found[name] = find_tool(name, toolchain)
         except ToolError as error:
             found[name] = error
     return found
 
 
-def _locate(row: _Row) -> tuple[str | None, list[str]]:
+def _locate(row: _Row, toolchain: Toolchain) -> tuple[str | None, list[str]]:
     """The path of the row's file and the places that were tried; the path is None if nothing was found.
 
-    A path that the user set by variable is used or refused; no other place is tried then.
+    A path that the user names is used or refused; no other place is tried then.
     """
-    if given := os.environ.get(row.variable):
+    if given := toolchain.file_of(row.name):
         path = given if os.path.isfile(given) else shutil.which(given)
-        return path, [f"{row.variable}={given}"]
+        return path, [f"{_VARIABLE_OF[row.name]}={given}"]
     tried: list[str] = []
-    for place in _places(row):
+    for place in _places(row, toolchain.cuda_home):
         tried.append(place)
         if path := place if os.path.isfile(place) else shutil.which(place):
             return path, tried
     return None, tried
 
 
-def _places(row: _Row) -> list[str]:
+def _places(row: _Row, cuda_home: str) -> list[str]:
     """Paths and command names to try for a row, in order."""
     if not row.inside:
-        return _named_places(row) + ([] if row.files else [row.name])
-    toolkits = [toolkit for toolkit in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if toolkit]
+        return [*_named_places(row), row.name]
+    toolkits = [toolkit for toolkit in (cuda_home, "/usr/local/cuda") if toolkit]
     commands = [] if row.name == "libdevice" else [row.name]
     wheels = [root for package in _WHEELS for root in _package_roots(package)]
     return [*_inside(wheels, row), *commands, *_inside(toolkits, row)]
@@ -213,15 +196,7 @@ def _places(row: _Row) -> list[str]:
 
 def _named_places(row: _Row) -> list[str]:
     """The places of LLVM's tools that have the version in the name."""
-    if row.files:
-        return list(_matching(row.files))
     return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
-
-
-@lru_cache
-def _matching(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """The matching files, and the patterns without a match. Cached: a search takes half as long as the passes of a small kernel."""
-    return tuple(path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern])
 
 
 def _inside(roots: Sequence[str], row: _Row) -> list[str]:
@@ -239,9 +214,9 @@ def _package_roots(package: str) -> tuple[str, ...]:
 
 
 @lru_cache
-def _version_of(command: Sequence[str], name: str, modified_ns: int) -> str:
-    """The version in the output of `command --version`, e.g. "22.1.8"; "" if there is none. Cached by file and modification time."""
-    said = RunningTool([*command, "--version"], name).finish(b"", timeout_seconds=10.0).text
+def _version_of(path: str, modified_ns: int) -> str:
+    """The version in the output of `path --version`, e.g. "22.1.8"; "" if there is none. Cached by file and modification time."""
+    said = RunningTool([path, "--version"]).finish(b"", timeout_seconds=10.0).text
     found = re.search(r"LLVM version (\d+[.\d]*)|\bV(\d+[.\d]*)", said)
     return (found[1] or found[2]).rstrip(".") if found else ""
 
@@ -262,9 +237,14 @@ class Answer:
         return self.result.decode(errors="replace")
 
 
-def run_tool(command: Sequence[str], data: bytes = b"", timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
+def run_tool(
+    command: Sequence[str],
+    data: bytes = b"",
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    environment: Mapping[str, str] | None = None,
+) -> Answer:
     """Runs a tool with `data` on stdin. raises as `RunningTool` and its `finish`."""
-    return RunningTool(command).finish(data, timeout_seconds)
+    return RunningTool(command, environment=environment).finish(data, timeout_seconds)
 
 
 class RunningTool:
@@ -272,15 +252,16 @@ class RunningTool:
 
     command  path and arguments
     name     for messages; default: the file's name
+    environment  its variables; default: those of this process
     raises   ToolError if it cannot start
     """
 
-    def __init__(self, command: Sequence[str], name: str = "") -> None:
+    def __init__(self, command: Sequence[str], name: str = "", environment: Mapping[str, str] | None = None) -> None:
         self.command = tuple(command)
         self.name = name or os.path.basename(self.command[0])
         try:
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=pipe)
+            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
         except OSError as error:
             reason = f"{self.name} could not be started: {error.strerror}"
             raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error

@@ -1,6 +1,6 @@
 """XLA's column of the page: each of XLA's states of a kernel beside ours; launch, registers, instructions, PTX.
 
-    unit["xla"]   {"numbers": [["registers", "23", "23"], ...], "rows": [{"xla": "cse", "ours": "xla-cse", "verdict": "renamed",
+    unit["xla"]   {"numbers": [["registers", "23", "23"], ...], "rows": [{"xla": "cse", "ours": "xla-cse", "verdict": "equal",
                    "texts": [7, 8], ...}], "ptx": [9, 10]}
     index["xla"]  {"only_ours": [...], "only_xla": [...]}
 

@@ -121,8 +121,8 @@ def program_data(
     verdict  the result of `check`; None: it was not run
     """
     text = _recorded(program.graph, "graph") or program.hlo
-    module = parse_hlo(text, f"<{program.name}>")
-    graphs = graphs_of(module)
+    module = parse_hlo(text, f"<{program.name}>") if text else None  # of a kernel that is given as IR there is none
+    graphs = graphs_of(module) if module else {}
     verdicts = {each.name: each for each in verdict.kernels} if verdict else {}
     units = list[dict[str, Any]]()
     for kernel, trace in zip(program.kernels, program.traces, strict=False):
@@ -134,7 +134,7 @@ def program_data(
     if len(units) != 1:
         unit = unit_data(program.graph, chunks, verdict) | {
             "name": f"{program.name} (HLO)",
-            "graph": entry_graph(module),
+            "graph": entry_graph(module) if module else None,
         }
         units.insert(0, unit)
     return {

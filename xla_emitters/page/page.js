@@ -5,6 +5,10 @@ const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", 
 const FIRST = ["hlo", "xla_gpu", "fused", "loops", "kernels", "llvm-dialect", "ptx", "sass"]; // the panes that are shown first
 const app = document.getElementById("app");
 const opened = new Map(); // number of a chunk -> promise of its text
+let baseline = null; // on a served page: {index, texts} before the text was changed
+let texts = null; // of a served page, by number; else they are in the document
+let scrolls = []; // of a page that is shown anew: where the panes were
+let whenOpened = () => {}; // called when another kernel is chosen
 let index, unit, view, panes, active, chosen, diff, thread, point, listings = [];
 
 async function unpacked(id) {
@@ -13,6 +17,7 @@ async function unpacked(id) {
 }
 
 function chunk(number) {
+  if (texts) return Promise.resolve(texts[number]);
   if (!opened.has(number)) opened.set(number, unpacked(`c${number}`));
   return opened.get(number);
 }
@@ -39,7 +44,7 @@ const el = (tag, className, text) => {
 };
 const recorded = () => unit.steps.map((step, n) => n).filter((n) => unit.steps[n].text !== null);
 const label = (step) => (step.stage && step.stage !== step.name ? `${step.stage} (${step.name})` : step.name);
-const stageAt = (name) => unit.steps.findIndex((step) => step.stage === name && step.text !== null);
+const stageAt = (name) => unit.steps.findLastIndex((step) => step.stage === name && step.text !== null); // a replaced kernel is its stage
 
 // ---- what is chosen, and its kin ------------------------------------------------------------------------------------------------------
 
@@ -101,17 +106,18 @@ function open(number, asked) {
   chosen = nothing();
   thread = null;
   const steps = recorded();
-  const wanted = FIRST.map(stageAt).filter((n) => n >= 0);
+  const wanted = FIRST.filter((stage) => !texts || stage !== "hlo").map(stageAt).filter((n) => n >= 0); // the editor has the text
   panes = wanted.length > 1 ? wanted : [steps[0], steps.at(-1)];
   active = panes.length - 1;
   // All lines of PTX and SASS are other than those before.
   const changes = steps.filter((n) => unit.steps[n].changed && !["ptx", "sass"].includes(unit.steps[n].stage));
-  diff = { before: changes.at(-2) ?? steps[0], after: changes.at(-1) ?? steps[0], plain: true, open: new Set() };
+  diff = { before: changes.at(-2) ?? steps[0], after: changes.at(-1) ?? steps[0], plain: true, old: Boolean(baseline), open: new Set() };
   const flat = stageAt("flat"), scf = stageAt("scf");
   if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
   point = null;
   view = asked in VIEWS && (asked !== "xla" || index.xla) ? asked : view || "code";
   frame();
+  whenOpened();
 }
 
 function frame() {
@@ -275,7 +281,7 @@ function landing(lines) {
 }
 
 async function fill(n, place, body, marks, find) {
-  const text = await stepText(n), stage = unit.steps[n].stage;
+  const top = scrolls[place], text = await stepText(n), stage = unit.steps[n].stage;
   const ptx = stage === "sass" && stageAt("ptx") >= 0 ? (await stepText(stageAt("ptx"))).origins : [];
   if (!body.isConnected) return;
   const title = (line) => (text.sources[line] || []).map((name) => `%${unit.names[name]}`).join(", ");
@@ -317,7 +323,8 @@ async function fill(n, place, body, marks, find) {
     }
   };
   listings.push(listing);
-  if (stage === "hlo" || !unit.launch) body.scrollTop = landing(text.lines) * LINE;
+  if (top !== undefined) body.scrollTop = top;
+  else if (stage === "hlo" || !unit.launch) body.scrollTop = landing(text.lines) * LINE;
   if (chosen.names.size || chosen.from) listing.relight(true);
 }
 
@@ -343,6 +350,13 @@ async function drawDiff() {
   const bar = el("div", "tools");
   const again = () => ((diff.open = new Set()), show("diff"));
   bar.append(stepSelect(diff.before, (n) => ((diff.before = n), again())), el("span", "", "→"), stepSelect(diff.after, (n) => ((diff.after = n), again())));
+  const was = beforeChange();
+  if (was >= 0) {
+    const label = el("label"), old = el("input");
+    Object.assign(old, { type: "checkbox", checked: diff.old, id: "old", onchange: () => ((diff.old = old.checked), again()) });
+    label.append(old, " the step on the right, before the text was changed");
+    bar.append(label);
+  }
   const plain = el("label"), box = el("input");
   box.type = "checkbox";
   box.checked = diff.plain;
@@ -353,13 +367,26 @@ async function drawDiff() {
   const body = el("div", "pane-body");
   body.tabIndex = 0;
   host.append(bar, body);
-  const [before, after] = [await stepText(diff.before), await stepText(diff.after)];
+  const after = await stepText(diff.after), before = was >= 0 && diff.old ? oldText(was) : await stepText(diff.before);
   if (!body.isConnected) return;
   const key = diff.plain ? (line) => line.replace(VALUE_NAME, "%") : (line) => line;
   diff.rows = diffRows(before.lines, after.lines, key);
   const gone = diff.rows.filter((row) => row.kind === "gone").length, come = diff.rows.filter((row) => row.kind === "come").length;
   counts.textContent = gone + come ? `− ${gone}  + ${come}` : "no difference";
   listDiff(body, Math.max(before.widest, after.widest));
+}
+
+// The step of the baseline that is the one on the right; -1: there is none.
+function beforeChange() {
+  const old = baseline?.index.units.find((each) => each.name === unit.name), step = unit.steps[diff.after];
+  if (!old) return -1;
+  const same = (each) => each.text !== null && (step.stage ? each.stage === step.stage : each.name === step.name);
+  return old.steps.findLastIndex(same);
+}
+
+function oldText(number) {
+  const old = baseline.index.units.find((each) => each.name === unit.name), lines = baseline.texts[old.steps[number].text].split("\n");
+  return { lines, widest: lines.reduce((most, line) => Math.max(most, line.length), 0) };
 }
 
 function listDiff(body, widest) {
@@ -692,7 +719,7 @@ async function drawSides(host, what, numbers) {
 const HELP = "1 to 7: views · ← →: panes · ↑ ↓: lines · [ ]: the pane's step before, after · /: find · Esc: nothing chosen · shift-click in Diff: the step before";
 
 document.addEventListener("keydown", async (event) => {
-  if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
   const keys = Object.keys(VIEWS).filter((key) => key !== "xla" || index.xla), number = Number(event.key);
   if (number >= 1 && number <= keys.length) return show(keys[number - 1]);
   if (event.key === "Escape") return (chosen = nothing()), relight(-1);
@@ -731,8 +758,7 @@ document.addEventListener("keydown", async (event) => {
 });
 
 // `line` in the address chooses a line: "llvm-dialect:23".
-(async () => {
-  index = JSON.parse(await unpacked("index"));
+async function begin() {
   const asked = new URLSearchParams(location.hash.slice(1)), number = Number(asked.get("unit") || 0);
   open(asked.has("unit") && index.units[number] ? number : index.first || 0, asked.get("view") || index.view || "code");
   if (asked.has("point") && view === "xla") (point = asked.get("point") === "ptx" ? "ptx" : Number(asked.get("point"))), drawXla();
@@ -743,4 +769,32 @@ document.addEventListener("keydown", async (event) => {
     relight(-1);
   }
   document.body.dataset.ready = "yes";
+}
+
+const current = () => (texts ? { index, texts } : null);
+
+// Shows other data as the page was: the same kernel, view, stages in the panes, and places in them.
+function renew(next, nextTexts) {
+  const before = unit && { name: unit.name, panes: panes.map((n) => unit.steps[n].stage || unit.steps[n].name), active, diff, thread };
+  const after = before && view === "diff" ? unit.steps[diff.after].stage || unit.steps[diff.after].name : "";
+  scrolls = before ? [...document.querySelectorAll(".pane .listing")].map((body) => body.scrollTop) : [];
+  [index, texts] = [next, nextTexts];
+  if (!before) return void begin();
+  const number = index.units.findIndex((each) => each.name === before.name);
+  unit = index.units[number >= 0 ? number : index.first || 0];
+  const stepAt = (name) => Math.max(stageAt(name), unit.steps.findLastIndex((step) => step.name === name && step.text !== null));
+  const kept = before.panes.map(stepAt);
+  open(index.units.indexOf(unit), view);
+  if (number >= 0 && kept.every((n) => n >= 0)) [panes, active, thread] = [kept, Math.min(before.active, kept.length - 1), before.thread];
+  diff.plain = before.diff.plain;
+  diff.old = Boolean(baseline) && (before.diff.old || !before.diff.had);
+  diff.had = Boolean(baseline);
+  if (after && stepAt(after) >= 0) diff.after = stepAt(after);
+  show(view);
+  scrolls = [];
+}
+
+(async () => {
+  index = JSON.parse(await unpacked("index"));
+  await (index.served ? startServed() : begin());
 })();

@@ -14,13 +14,25 @@ from importlib.resources import files
 from typing import Any
 
 SCRIPTS = ("diff.js", "listing.js", "graph.js", "threads.js", "page.js")
+SERVED = "served.js"
+"""Before page.js: what only a page has that a server answers."""
 
 
 def page_html(index: Mapping[str, Any], chunks: Sequence[str]) -> str:
     """The HTML of `data.program_data` or `data.dynamic_data`."""
+    return _html(index, chunks, SCRIPTS)
+
+
+def served_html(target: str) -> str:
+    """The HTML of a page that asks its server for the data (`tools/page_server`)."""
+    index = {"title": "xla-emitters", "target": target, "served": True}
+    return _html(index, (), (*SCRIPTS[:-1], SERVED, SCRIPTS[-1]))
+
+
+def _html(index: Mapping[str, Any], chunks: Sequence[str], scripts: Sequence[str]) -> str:
     room = files("xla_emitters.page")
     style = (room / "page.css").read_text("utf-8")
-    code = "\n".join((room / name).read_text("utf-8") for name in SCRIPTS)
+    code = "\n".join((room / name).read_text("utf-8") for name in scripts)
     texts = "\n".join(
         f'<script type="text/plain" id="c{number}">{_packed(text)}</script>' for number, text in enumerate(chunks)
     )

@@ -44,7 +44,7 @@ from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.shapes import Guard, Size
-from xla_emitters.shapes.facts import EQUAL, MULTIPLE, Fact
+from xla_emitters.shapes.facts import EQUAL, Fact
 from xla_emitters.shapes.size import Atom, Kind
 
 STAGE = "bundle"
@@ -370,8 +370,6 @@ def _divisors(sizes: Iterable[Size], names: Mapping[str, str]) -> list[str]:
 
 def _fact(fact: Fact, names: Mapping[str, str]) -> str:
     left, right = _size(fact.left, names), _size(fact.right, names)
-    if fact.relation is MULTIPLE:
-        return f"({right}) != 0 && ral_mod({left}, {right}) == 0"
     return f"({left}) {'==' if fact.relation is EQUAL else fact.relation.value} ({right})"
 
 

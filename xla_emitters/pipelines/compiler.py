@@ -34,7 +34,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
@@ -47,6 +47,8 @@ from xla_emitters.program import Compiled, Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
+from xla_emitters.rewrite.symbols import symbol_name
+from xla_emitters.settings import Toolchain
 from xla_emitters.trace import Decision, Remark, Step
 from xla_emitters.trace.python_source import source_decision
 
@@ -83,17 +85,18 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
     found = look_up(source, options, cache=cache)
     if found.program is not None:
         return found.program
-    program = compile_module(_parsed(found.text, found.name), options)
+    program = compile_module(parse_module(found.text, found.name), options)
     found.keep(program)
     return program
 
 
 def read_module(source: str | Path) -> ModuleOp:
     """The module at the stage `hlo`, from a file or HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
-    return _parsed(*read_text(source))
+    return parse_module(*read_text(source))
 
 
-def _parsed(text: str, name: str) -> ModuleOp:
+def parse_module(text: str, name: str) -> ModuleOp:
+    """The module at the stage `hlo`, from HLO text. raises ParseError, VerifyError with the place in the text of this name"""
     module = parse_hlo(text, name)
     options, context = CompileOptions(), Context()
     for row in GRAPH:
@@ -106,7 +109,7 @@ def _parsed(text: str, name: str) -> ModuleOp:
 def source_of(program: Program) -> ModuleOp:
     """The module of HLO that a program was compiled from; read again where it was kept as text."""
     assert isinstance(program.compilation, Compiled)
-    return program.compilation.source or _parsed(program.hlo, f"<{program.name}>")
+    return program.compilation.source or parse_module(program.hlo, f"<{program.name}>")
 
 
 @collector_at_rest()
@@ -143,6 +146,7 @@ def compile_module(
     planned_module = run_graph(module, options, graph, context)
     lines = PythonLines(module)
     plan = plan_program(planned_module, lines)
+    _refuse_unknown_kernels(options, plan)
     if not options.tune:
         options = replace(options, tune="auto" if len(plan.kernels) > 1 else "xla")
     recorders = [
@@ -157,7 +161,7 @@ def compile_module(
     else:
         # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
-        with _started(chip.architecture) if needs_tool else nullcontext() as pending:
+        with start_tool(chip.architecture, options.toolchain) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     devices = devices_of(module) if options.fusion is None else 1
     return Program(
@@ -184,10 +188,24 @@ def compile_module(
     )
 
 
-def _started(architecture: str) -> AbstractContextManager[PtxCompiler]:
+def _refuse_unknown_kernels(options: CompileOptions, plan: ProgramPlan) -> None:
+    """raises UsageError for IR that takes the place of a kernel that the module does not have"""
+    names = [sanitize(planned.name) for planned in plan.kernels]
+    for each in options.replaced:
+        entry = symbol_name(entry_of_kernel(parse_ir(each.text, each.name)))
+        if entry not in names:
+            raise UsageError(
+                f"{each.name}: its entry is @{entry}, and no kernel has this name",
+                stage="compile",
+                help=f"one of: {', '.join(names)}" if names else "",
+            )
+
+
+def start_tool(architecture: str, toolchain: Toolchain) -> AbstractContextManager[PtxCompiler]:
+    """Starts what makes PTX, which takes longer to start than to work."""
     from xla_emitters.lowering.toolchain import start_compile
 
-    return start_compile(architecture)
+    return start_compile(architecture, toolchain)
 
 
 def _source_of(planned: PlannedKernel, lines: PythonLines) -> Iterator[Decision]:
@@ -222,7 +240,7 @@ def with_splits(module: ModuleOp, options: CompileOptions) -> tuple[CompileOptio
     if options.splits is not None or options.tune != "price":
         return options, ()
     # Imported here, so that compilations without prices do not load the cost model.
-    from xla_emitters.pipelines.split_candidates import with_cheapest_splits
+    from xla_emitters.pipelines.tuned import with_cheapest_splits
 
     return with_cheapest_splits(module, options, _after_graph)
 
@@ -260,6 +278,24 @@ def _compile_kernels(
             if (code := shares.ptx(pending, renamed, entries)) is not None:
                 return code, _kernels(plan, renamed, launches, code, chip.architecture)
         modules = shares.modules()
+    code, renamed, ptx = code_of(modules, options, recorders, context, pending)
+    return code, _kernels(plan, renamed, launches, ptx, chip.architecture)
+
+
+def code_of(
+    modules: Sequence[ModuleOp],
+    options: CompileOptions,
+    recorders: Sequence[Recorder],
+    context: Context,
+    pending: PtxCompiler | None,
+) -> tuple[str, Sequence[Mapping[str, str]], str]:
+    """The code at the wanted stage of kernels that all passes ran on.
+
+    modules  one a kernel
+    pending  the tool, for the stages that need it
+    returns  all of them as one text, the new names of each one's functions, and PTX where the stage needs it, else ""
+    """
+    stage = options.stage
     if options.pipeline is not None and stage in TOOL_STAGES:
         _refuse_other_dialects(modules)
     if options.line_info and stage in TOOL_STAGES:
@@ -285,19 +321,19 @@ def _compile_kernels(
             _record("ptx", listing, start, recorders, functions)
             if stage == "sass":
                 start = time.perf_counter()
-                listing = sass_listing(listing, chip.architecture)
+                listing = sass_listing(listing, options.device.architecture, options.toolchain)
                 code = listing.text
                 _record("sass", listing, start, recorders, functions)
         case "llvm":
             start = time.perf_counter()
             from xla_emitters.lowering.toolchain import compile_to_llvm_ir
 
-            code = compile_to_llvm_ir(module, chip.architecture)
+            code = compile_to_llvm_ir(module, options.device.architecture, options.toolchain)
             _record("llvm", ToolListing(code), start, recorders, functions)
         case _:
             recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
             code = recorded or print_ir(module)
-    return code, _kernels(plan, renamed, launches, ptx, chip.architecture)
+    return code, renamed, ptx
 
 
 def _kernels(
@@ -395,9 +431,9 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
 
         return emit_stitched(planned.view, options.device)
     if options.tune == "price":
-        from xla_emitters.pipelines.kernel_candidates import cheapest_candidate
+        from xla_emitters.pipelines.tuned import cheapest_emitter
 
-        choose = partial(cheapest_candidate, planned, options)
+        choose = partial(cheapest_emitter, planned, options)
     elif options.tune == "auto":
         from xla_emitters.pipelines.kernel_rules import emitter_by_rule
 
@@ -429,7 +465,7 @@ def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder:
 
 
 def _record(
-    stage: str, listing: ToolListing, start: float, recorders: list[Recorder], functions: list[frozenset[str]]
+    stage: str, listing: ToolListing, start: float, recorders: Sequence[Recorder], functions: list[frozenset[str]]
 ) -> None:
     """Records what an external tool made of all kernels since `start`: each kernel's trace gets its text, and an equal part of its time."""
     seconds = (time.perf_counter() - start) / len(recorders)
@@ -450,8 +486,8 @@ def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer
             observe(kernel_pass.name, row.stage, module)
 
 
-def keep_intermediates(program: Program, directory: Path) -> None:
-    """Compiles to PTX by mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
+def keep_intermediates(program: Program, directory: Path, toolchain: Toolchain) -> None:
+    """Compiles to PTX by llvmlite, or mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
 
     program   compiled with its IR recorded at "llvm-dialect"
     """
@@ -463,4 +499,4 @@ def keep_intermediates(program: Program, directory: Path) -> None:
             raise UsageError("the program was compiled without recording its IR", stage="toolchain")
         module = parse_ir(ir)
         lower_for_tools(module, CompileOptions(target=program.target))
-        compile_to_ptx_by_steps(module, kernel.architecture, directory / kernel.name)
+        compile_to_ptx_by_steps(module, kernel.architecture, toolchain, directory / kernel.name)

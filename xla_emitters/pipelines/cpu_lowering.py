@@ -6,14 +6,13 @@
 The passes are like those of `GpuLowering`; a block is one thread, and a call of a kernel runs a range of its blocks. All kernels are one
 module.
 
-`XLA_EMITTERS_CPU` chooses how a program is computed: `llvm`, `numpy`, or `auto`, which is LLVM if llvmlite is installed and every fusion
+`Settings.cpu` chooses how a program is computed: `llvm`, `numpy`, or `auto`, which is LLVM if llvmlite is installed and every fusion
 of the program can be compiled for a CPU. Kernels do not check sizes; a program with sizes that are not proved equal is computed by NumPy,
 which checks them.
 """
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,10 +38,11 @@ from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.cpu_platform import CpuPlatform
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.constants import constants_in
+from xla_emitters.settings import AUTO, CPU, Settings
 from xla_emitters.sizes import Sizes
 
-CPU = "XLA_EMITTERS_CPU"
-AUTO, LLVM, NUMPY = BACKENDS = ("auto", "llvm", "numpy")
+LLVM, NUMPY = "llvm", "numpy"
+BACKENDS = (AUTO, LLVM, NUMPY)
 _SLOW = "llvmlite is not installed: NumPy computes programs on the CPU, op by op, which can take 100 times as long as machine code"
 
 
@@ -60,9 +60,9 @@ class CpuBackend:
     lowering: CpuLowering | None = field(default=None, repr=False, compare=False)
 
 
-def requested_backend() -> str:
-    """The value of `XLA_EMITTERS_CPU`. raises UsageError for an unknown one"""
-    asked = os.environ.get(CPU) or AUTO
+def requested_backend(settings: Settings) -> str:
+    """One of BACKENDS. raises UsageError for an unknown one"""
+    asked = settings.cpu
     if asked not in BACKENDS:
         raise UsageError(f"{CPU} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(BACKENDS)}")
     return asked
@@ -74,7 +74,7 @@ def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: S
     raises  UsageError like `requested_backend`, `cpu_target` and `CpuCode`; if `llvm` is set, Unsupported or ToolError with the reason
             why LLVM cannot compute it
     """
-    asked = requested_backend()
+    asked = requested_backend(options.settings)
     if asked == NUMPY:
         return CpuBackend(NUMPY, f"{CPU} says so")
     if asked == AUTO and not is_installed():
@@ -107,7 +107,7 @@ class CpuLowering:
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         self._options = options
-        self.cpu = cpu_target(options.cpu_features)
+        self.cpu = cpu_target(options.asked_cpu)
         self._recorder = Recorder(name, "none", options.verify, None)
         context, self.launching = make_context(), fused.clone()
         for row in CPU_LOOPS:

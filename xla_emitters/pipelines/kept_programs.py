@@ -19,7 +19,8 @@ from xla_emitters.errors import ToolError
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
-from xla_emitters.runtime.cache import PROGRAMS, Cache, is_disabled, key_of
+from xla_emitters.runtime.cache import PROGRAMS, Cache, key_of
+from xla_emitters.settings import Settings
 from xla_emitters.trace import Trace
 
 IN_MEMORY = 128
@@ -92,11 +93,15 @@ def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) 
     raises  what `read_text` raises; UsageError for an unknown target
     """
     text, name = read_text(source)
-    store = Cache.of(PROGRAMS) if cache and not options.verify and not is_disabled() else None
+    store = _store_of(options.settings) if cache and not (options.verify or options.replaced) else None
     key = _key(text, name, options) if store is not None else None
     if store is None or key is None:
         return Lookup(text, name)
     return Lookup(text, name, get_program(store, key), store, key)
+
+
+def _store_of(settings: Settings) -> Cache | None:
+    return None if settings.no_cache else Cache.of(PROGRAMS, settings)
 
 
 def read_text(source: str | Path) -> tuple[str, str]:
@@ -126,7 +131,7 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
         if needs_tools:
             from xla_emitters.lowering.ways import tools_fingerprint
 
-            tools = tools_fingerprint(with_sass=prices or options.stage == "sass")
+            tools = tools_fingerprint(options.toolchain, with_sass=prices or options.stage == "sass")
     except ToolError:
         return None
     return key_of(text, name, repr(options), repr(options.device), tools, *added)

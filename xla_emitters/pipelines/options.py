@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.errors import UsageError
 from xla_emitters.late_dataclass import dataclass
+from xla_emitters.settings import Settings, Toolchain, read_settings
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -42,6 +43,22 @@ class CompileKeywords(TypedDict, total=False):
     pass_options: tuple[tuple[str, str, Any], ...]
     entry: str
     rng_seed: int
+    settings: Settings
+    replaced: tuple[Replacement, ...]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """IR that somebody wrote in place of a kernel, the one with its entry's name.
+
+    stage  where it takes the kernel's place: "xla_gpu" to "llvm-dialect"
+    text   IR as that stage is printed
+    name   of the text in messages, such as its file
+    """
+
+    stage: str
+    text: str = field(repr=False)
+    name: str = "<edited>"
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,9 @@ class CompileOptions:
                 for their results, even where one block per result could do it. None: with `tune="price"` those that are expected to be
                 faster, else none
     cpu_features  for a program with unknown sizes: the CPU that machine code is made for, see `lowering/cpu_target`: "native", "x86-64-v3",
-                "znver4,-avx512bf16"; "": the value of XLA_EMITTERS_CPU_FEATURES, which is "native" by default
+                "znver4,-avx512bf16"; "": that of the settings
+    replaced    kernels of a module that are IR of somebody's from a stage on; such a program is not kept in the cache
+    settings    the tools, how a program is computed on the CPU, and the cache; default: what the environment says
     raises      UsageError for an unknown value of record, triton or tune; for tune="price" together with a pipeline
     """
 
@@ -96,6 +115,8 @@ class CompileOptions:
     pass_options: tuple[tuple[str, str, Any], ...] = ()
     entry: str = ""
     rng_seed: int = 0
+    replaced: tuple[Replacement, ...] = ()
+    settings: Settings = field(default_factory=read_settings, repr=False)
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
@@ -117,6 +138,16 @@ class CompileOptions:
     def as_keywords(self) -> CompileKeywords:
         """The fields by name, as `compile` takes them."""
         return cast(CompileKeywords, {each.name: getattr(self, each.name) for each in fields(self)})
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """What makes PTX and machine code."""
+        return self.settings.toolchain
+
+    @property
+    def asked_cpu(self) -> str:
+        """The CPU that a program's machine code is made for."""
+        return self.cpu_features or self.settings.cpu_features
 
     @cached_property
     def device(self) -> Device:

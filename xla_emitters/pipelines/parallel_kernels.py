@@ -231,7 +231,7 @@ def _serve(
             part = _part(list(made.values()), renamed, options, Recorder("", "none", False, None))
             from xla_emitters.lowering.toolchain import compile_to_ptx
 
-            ptx = compile_to_ptx(part, options.device.architecture)
+            ptx = compile_to_ptx(part, options.device.architecture, options.toolchain)
         except XlaEmittersError:
             ptx = None
         connection.send(ptx)

@@ -17,13 +17,17 @@ from typing import Any
 from xdsl.passes import ModulePass
 
 from xla_emitters.errors import UsageError
-from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.options import CompileOptions, Replacement
 from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES, TOOL_STAGES, PassRow
 from xla_emitters.plugins import load, note, refuse_double
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.pass_table import made
 
 LISTS: dict[str, tuple[PassRow, ...]] = {"graph": GRAPH, "kernel": KERNEL}
 """The lists of fusions and those lists of programs that were used, with the passes of plugins inserted."""
+
+EMITTED = "xla_gpu"
+"""The stage before the first row of the list "kernel"."""
 
 OF_PROGRAMS = {
     "program": "PROGRAM_FUSED",
@@ -120,8 +124,27 @@ def kernel_rows(options: CompileOptions) -> tuple[PassRow, ...]:
             raise UsageError(
                 f"the pipeline has no stage '{options.stage}'", stage="compile", help=f"one of: {', '.join(kept)}"
             )
+    rows = _with_replacements(rows, options.replaced)
     ends = [number for number, row in enumerate(rows, 1) if row.stage == options.stage]
     return rows[: ends[0]] if ends else rows if options.stage in TOOL_STAGES else ()
+
+
+def _with_replacements(rows: tuple[PassRow, ...], replaced: Sequence[Replacement]) -> tuple[PassRow, ...]:
+    """The rows, with a kernel put in place where its stage ends: the stage is then the new IR."""
+    for each in replaced:
+        row = PassRow(lambda _, each=each: made("xla-replace-kernel", each.name, each.text), "asked for", each.stage)
+        if each.stage == EMITTED:
+            rows = (row, *rows)
+            continue
+        ends = [number for number, other in enumerate(rows) if other.stage == each.stage]
+        if not ends:
+            stages = ", ".join((EMITTED, *(other.stage for other in rows if other.stage)))
+            raise UsageError(
+                f"no kernel is replaced at stage '{each.stage}'", stage="compile", help=f"one of: {stages}"
+            )
+        at = ends[-1]
+        rows = (*rows[:at], replace(rows[at], stage=None), row, *rows[at + 1 :])
+    return rows
 
 
 def program_rows(options: CompileOptions) -> tuple[tuple[PassRow, ...], tuple[PassRow, ...] | None]:

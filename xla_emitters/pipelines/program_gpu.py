@@ -18,7 +18,7 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRngOp, DynamicTopKOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp, DynamicRngOp, DynamicTopKOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp

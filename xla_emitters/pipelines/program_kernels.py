@@ -215,7 +215,7 @@ class GpuLowering:
         for row in FOR_TOOLS:
             row.make(self.options).apply(context, module)
         own = [frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)]
-        return compile_to_ptx(module, self.options.device.architecture), own
+        return compile_to_ptx(module, self.options.device.architecture, self.options.toolchain), own
 
     def listed(self, stage: str) -> tuple[Trace, ...]:
         """For each kernel a trace with its LLVM dialect and the code of all kernels: PTX, and for the stage "sass" also SASS.
@@ -231,7 +231,9 @@ class GpuLowering:
         return tuple(recorder.trace for recorder in recorders)
 
     def _sass(self, ptx: ToolListing) -> ToolListing:
-        return sass_listing(ptx, self.options.device.architecture) if self._functions else ToolListing(NO_KERNELS)
+        if not self._functions:
+            return ToolListing(NO_KERNELS)
+        return sass_listing(ptx, self.options.device.architecture, self.options.toolchain)
 
     def kernel_traces(self, stage: str, in_full: Collection[str] | None = None) -> tuple[Trace, ...]:
         """For each kernel its passes from buffers on, with the HLO instructions that each line of code comes from.

@@ -202,7 +202,7 @@ CPU_KERNEL: tuple[PassRow, ...] = (
         "the rest of `math` becomes calls of functions that `lowering/cpu_functions` has for a CPU",
     ),
     PassRow(
-        lambda o: made("disc-widen-half-floats", f16=not cpu_target(o.cpu_features).converts_f16),
+        lambda o: made("disc-widen-half-floats", f16=not cpu_target(o.asked_cpu).converts_f16),
         "conversions around functions exist; LLVM would call functions that no library has",
     ),
     _row("xla-cse", "equal conversions to f32"),

@@ -7,7 +7,7 @@
 A candidate is a fusion for Triton, or a chain of fusions (`row_groups`), in which the result of a reduction is needed for more elements
 again. By price, also a fusion that one of XLA's emitters would compile, and an ENTRY that is one kernel. The rules of stitched fusions of
 programs decide whether its ops stay in their rows (`stitched_kernel`). `by` decides whether one kernel is faster, and with how many
-threads per row: by rule, from the sizes alone (docs/decisions/26), or by the cost model, which needs the tools (`row_prices`). A candidate
+threads per row: by rule, from the sizes alone (docs/decisions/26), or by the cost model, which needs the tools (`tuning/`). A candidate
 that is not stitched gets a remark with the reason. The chosen way is an attribute of the kernel's computation, which is not split later.
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
@@ -153,9 +153,11 @@ class StitchRowsPass(KernelPass):
         self, op: Operation, view: HloFusion, found: StitchedFusion, module: ModuleOp, name: str | None
     ) -> RowWay | None:
         """The cheapest way; None if XLA's plan is expected to be as fast."""
-        from xla_emitters.pipelines.row_prices import choose_way
+        from xla_emitters.pipelines.tuned import cheapest_rows
 
-        choice = choose_way(view, found, module, CompileOptions(target=self.target, fusion=name or None, record="none"))
+        choice = cheapest_rows(
+            view, found, module, CompileOptions(target=self.target, fusion=name or None, record="none")
+        )
         decide("tune", f"%{view.name}: {choice}", chosen=str(choice.way or ""), candidates=choice.figures)
         if choice.way is None:
             self.skip(op, f"its rows are not read once: XLA's plan is expected to be as fast ({choice})")

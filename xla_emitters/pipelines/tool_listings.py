@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.recorder import Recorder, Sources
 from xla_emitters.rewrite.symbols import symbol_name
+from xla_emitters.settings import Toolchain
 
 if TYPE_CHECKING:
     from xla_emitters.lowering.ptx_lines import PtxLines
@@ -51,14 +52,14 @@ def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
     return ToolListing(read.text, _functions(read), ops, ops)
 
 
-def sass_listing(ptx: ToolListing, architecture: str) -> ToolListing:
+def sass_listing(ptx: ToolListing, architecture: str, toolchain: Toolchain) -> ToolListing:
     """SASS of the PTX; with origins if the PTX has them. raises ToolError."""
     from xla_emitters.lowering.machine_code import assemble, disassemble
     from xla_emitters.lowering.sass_lines import read_sass
 
     if not ptx.ops:
-        return ToolListing(disassemble(assemble(ptx.text, architecture).cubin))
-    read = read_sass(assemble(ptx.text, architecture, line_info=True).cubin, ptx.text)
+        return ToolListing(disassemble(assemble(ptx.text, architecture, toolchain).cubin, toolchain))
+    read = read_sass(assemble(ptx.text, architecture, toolchain, line_info=True).cubin, ptx.text, toolchain)
     functions = tuple(ptx.functions[line - 1] if line else "" for line in read.lines)
     ops = tuple(ptx.ops[line - 1] if line else 0 for line in read.lines)
     return ToolListing(read.text, functions, read.lines, ops)

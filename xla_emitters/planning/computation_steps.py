@@ -19,9 +19,9 @@ slots of the instruction's results. Results that share a buffer, or are paramete
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
@@ -147,7 +147,24 @@ class Planner:
         wanted        the slots for its results; the caller gives them memory
         is_loop_body  `given` and `wanted` are the loop's state: parameter and result of one number share a slot
         """
-        return tuple(_ComputationSteps(self, values, given, wanted, is_loop_body=is_loop_body).all())
+        first = _ComputationSteps(self, values, given, wanted, is_loop_body=is_loop_body)
+        # Computations that run one another nest as deep as the module has computations: no recursion.
+        running, made = [(first.all(), list[Step]())], None
+        while running:
+            making, steps = running[-1]
+            try:
+                step = making.send(made)
+            except StopIteration:
+                running.pop()
+                made = tuple(steps)
+                continue
+            made = None
+            if isinstance(step, _ComputationSteps):
+                running.append((step.all(), []))
+            else:
+                steps.append(step)
+        assert made is not None
+        return made
 
 
 @dataclass
@@ -181,7 +198,8 @@ class _ComputationSteps:
         """Whether a buffer can use the slot of a loop's state that holds another value when the body begins."""
         return self.last[old] < self.places[buffer[0]]
 
-    def all(self) -> Iterator[Step]:
+    def all(self) -> _Making:
+        """The steps, one after the other; for those of a computation that an instruction runs, what makes them, and is sent their tuple."""
         dying: dict[int, list[Leaf]] = {}
         for buffer, place in self.last.items():
             dying.setdefault(place, []).append(buffer)
@@ -235,7 +253,7 @@ class _ComputationSteps:
     def _results(self, op: HloOp) -> list[Slot]:
         return [self._slot(leaf) for leaf in self.values.leaves[op.result]]
 
-    def _steps_for(self, op: HloOp) -> Iterator[Step]:
+    def _steps_for(self, op: HloOp) -> _Making:
         """The steps of one instruction; the buffers of its results have memory by then."""
         match op.opcode:
             case "fusion":
@@ -265,7 +283,7 @@ class _ComputationSteps:
                 slots[operand] = target
         yield self.planner.launch(fusion, view, [slots[operand] for operand in fusion.operands], self._results(fusion))
 
-    def _loop(self, op: HloOp) -> Iterator[Step]:
+    def _loop(self, op: HloOp) -> _Making:
         (initial,), (condition, body) = op.operands, called_by(op)
         state = self._results(op)
         for (number, leaf), slot in zip(enumerate(self.values.leaves[initial]), state, strict=True):
@@ -274,7 +292,8 @@ class _ComputationSteps:
         deciding, repeating = self.planner.values.of(condition), self.planner.values.of(body, is_state=True)
         proceeds = self.planner.temporary(condition.root.type)
         yield Allocate(self.planner.place(proceeds))
-        decide, read = self.planner.steps_of(deciding, state, [proceeds]), self._read(proceeds)
+        decide = yield _ComputationSteps(self.planner, deciding, state, [proceeds], is_loop_body=False)
+        read = self._read(proceeds)
         changed = {
             number: self.planner.place(slot).slot
             for number, (leaf, slot) in enumerate(zip(self.values.leaves[op.result], state, strict=True))
@@ -283,11 +302,12 @@ class _ComputationSteps:
         from xla_emitters.fusions.loop_recurrences import deciding_leaves  # imported here: few modules have loops
 
         leaves = deciding_leaves(op)
+        repeat = yield _ComputationSteps(self.planner, repeating, state, state, is_loop_body=True)
         yield Loop(
             op.instruction_name.data,
             (*decide, read),
             read.result,
-            self.planner.steps_of(repeating, state, state, is_loop_body=True),
+            repeat,
             tuple(changed.values()),
             trips=known_trip_count(op),
             ends=self._ends(op, state),
@@ -303,13 +323,13 @@ class _ComputationSteps:
             return None
         return replace(found, state=tuple(self.planner.place(state[leaf]).slot for leaf in found.state))
 
-    def _branch(self, op: HloOp) -> Iterator[Step]:
+    def _branch(self, op: HloOp) -> _Making:
         selector, *operands = op.operands
         results = self._results(op)
-        branches = [
-            self.planner.steps_of(self.planner.values.of(branch), self._slots_of(operand), results)
-            for branch, operand in zip(called_by(op), operands, strict=True)
-        ]
+        branches = list[tuple[Step, ...]]()
+        for branch, operand in zip(called_by(op), operands, strict=True):
+            values, given = self.planner.values.of(branch), self._slots_of(operand)
+            branches.append((yield _ComputationSteps(self.planner, values, given, results, is_loop_body=False)))
         read = self._read(self._slots_of(selector)[0])
         yield read
         chosen: Extent = read.result
@@ -350,6 +370,7 @@ class _ComputationSteps:
         return frozenset(number for number in unread if number < len(outputs) and outputs[number] == "workspace")
 
 
+_Making: TypeAlias = Generator["Step | _ComputationSteps", Any, None]
 _ONE = 1, 1, 1
 
 

@@ -14,9 +14,7 @@ Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fus
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -63,8 +61,7 @@ class ProgramPlan:
 
     def with_code(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
         """The steps with the launches of the compiled kernels, one for each of `self.kernels`."""
-        with _deep_enough(len(kernels)):
-            return tuple(_with_code(step, kernels) for step in self.steps)
+        return _with_code(self.steps, kernels)
 
 
 def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramPlan:
@@ -90,8 +87,7 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
         computations = run_by(entry)
         for op in (op for computation in computations for op in computation.instructions if op.opcode == "while"):
             planner.values.of(called_by(op)[1], is_state=True)
-        with _deep_enough(len(computations)):
-            steps = planner.steps_of(planner.values.of(entry), given, wanted)
+        steps = planner.steps_of(planner.values.of(entry), given, wanted)
     root = entry.root.owner
     assert isinstance(root, HloOp)
     refuse_without_buffer(root, results)
@@ -114,33 +110,39 @@ def refuse_without_buffer(op: HloOp, types: Sequence[Attribute]) -> None:
         raise op.unsupported(f"no buffer for {type_text(without[0])}")
 
 
-_FRAMES_PER_COMPUTATION = 10
-_MOST_FRAMES = 20_000
-"""The number of Python frames for nested steps: a few for each computation that may run another one."""
+def _with_code(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+    """The steps with the launches of the compiled kernels; lists inside lists nest too deeply for a recursion."""
+    done = dict[int, tuple[Step, ...]]()
+    waiting: list[Sequence[Step]] = [steps]
+    while waiting:
+        inside = [inner for step in waiting[-1] for inner in _lists_in(step) if id(inner) not in done]
+        if inside:
+            waiting += inside
+            continue
+        made = waiting.pop()
+        done[id(made)] = tuple(_compiled(step, kernels, done) for step in made)
+    return done[id(steps)]
 
 
-@contextmanager
-def _deep_enough(computations: int) -> Generator[None]:
-    """Raises Python's recursion limit enough for a chain in which every computation is run by another one."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_COMPUTATION * computations, _MOST_FRAMES)))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
+def _lists_in(step: Step) -> tuple[tuple[Step, ...], ...]:
+    match step:
+        case Loop():
+            return step.condition, step.body
+        case Branch():
+            return step.branches
+        case _:
+            return ()
 
 
-def _with_code(step: Step, kernels: Sequence[Kernel]) -> Step:
-    def within(steps: Sequence[Step]) -> tuple[Step, ...]:
-        return tuple(_with_code(inner, kernels) for inner in steps)
-
+def _compiled(step: Step, kernels: Sequence[Kernel], done: Mapping[int, tuple[Step, ...]]) -> Step:
+    """done: the lists in the step, by identity"""
     match step:
         case Launch():
             made = kernels[int(step.kernel)]
             return Launch(made.name, made.launch.grid, made.launch.block, 0, step.arguments)
         case Loop():
-            return replace(step, condition=within(step.condition), body=within(step.body))
+            return replace(step, condition=done[id(step.condition)], body=done[id(step.body)])
         case Branch():
-            return replace(step, branches=tuple(map(within, step.branches)))
+            return replace(step, branches=tuple(done[id(branch)] for branch in step.branches))
         case _:
             return step

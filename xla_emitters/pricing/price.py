@@ -1,7 +1,7 @@
 """The cost of one of our kernels: assembles its PTX, runs some of its blocks on the CPU, reads its fusion's maps, and applies the model.
 
-    machine = assemble(program.code, "sm_90")
-    price_kernel(kernel, planned.view, module, device("h200"), machine_code_of(program.code, "sm_90"))   ->   KernelCost(...)
+    machine = assemble(program.code, "sm_90", toolchain)
+    price_kernel(kernel, planned.view, module, device("h200"), machine_code_of(program.code, "sm_90", toolchain))   ->   KernelCost(...)
 
 For a program with unknown sizes, the launch is given as numbers, and so are the arrays, by the sizes in `kernel.arguments`.
 """
@@ -23,6 +23,7 @@ from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.sass import kernels_of
 from xla_emitters.pricing.traffic import Traffic, arrays_for, measure_traffic
 from xla_emitters.program import Kernel
+from xla_emitters.settings import Toolchain
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,12 @@ class MachineCode:
     sass: Mapping[str, str]
 
 
-def machine_code_of(ptx: str, architecture: str) -> MachineCode:
+def machine_code_of(ptx: str, architecture: str, toolchain: Toolchain) -> MachineCode:
     """Assembles and disassembles a PTX text. raises ToolError if ptxas or nvdisasm is missing."""
-    assembly = assemble(ptx, architecture)
-    return MachineCode({entry.name: entry for entry in assembly.entries}, kernels_of(disassemble(assembly.cubin)))
+    assembly = assemble(ptx, architecture, toolchain)
+    return MachineCode(
+        {entry.name: entry for entry in assembly.entries}, kernels_of(disassemble(assembly.cubin, toolchain))
+    )
 
 
 def price_kernel(

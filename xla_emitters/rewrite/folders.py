@@ -449,7 +449,7 @@ def _fold_extui(op: arith.ExtUIOp, constants: Constants) -> SSAValue | Attribute
     return None if value is None or bits is None else integer_attr(value & ((1 << bits) - 1), op.result.type)
 
 
-def _fold_index_cast(op: arith.IndexCastOp, constants: Constants) -> SSAValue | Attribute | None:
+def _fold_index_cast(op: Any, constants: Constants) -> SSAValue | Attribute | None:
     if width(op.result.type) is None:
         return None
     if (value := _signed_of(constants[0])) is not None:
@@ -572,7 +572,7 @@ def _fold_truncf(op: arith.TruncFOp, constants: Constants) -> SSAValue | Attribu
     return None if value is None or not isinstance(op.result.type, WIDE_FLOATS) else float_attr(value, op.result.type)
 
 
-def _fold_integer_to_float(op: arith.SIToFPOp | arith.UIToFPOp, constants: Constants) -> SSAValue | Attribute | None:
+def _fold_integer_to_float(op: Any, constants: Constants) -> SSAValue | Attribute | None:
     value, bits = _signed_of(constants[0]), width(op.input.type)
     if value is None or bits is None or not isinstance(op.result.type, WIDE_FLOATS):
         return None
@@ -582,7 +582,7 @@ def _fold_integer_to_float(op: arith.SIToFPOp | arith.UIToFPOp, constants: Const
     return float_attr(float(value), op.result.type) if abs(value) <= 1 << 53 else None
 
 
-def _fold_float_to_integer(op: arith.FPToSIOp | arith.FPToUIOp, constants: Constants) -> SSAValue | Attribute | None:
+def _fold_float_to_integer(op: Any, constants: Constants) -> SSAValue | Attribute | None:
     value, bits = _float_of(constants[0]), width(op.result.type)
     if value is None or bits is None or not math.isfinite(value):
         return None

@@ -105,6 +105,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-lower-tensors": ("lowering", "lower_tensors"),
     "xla-lower-to-llvm-gpu": ("lowering", "lower_to_llvm_gpu"),
     "xla-remove-no-ops": ("graph", "remove_no_ops"),
+    "xla-replace-kernel": ("transforms", "replace_kernel"),
     "xla-select-fusion": ("graph", "select_fusion"),
     "xla-split-reductions": ("graph", "split_reductions"),
     "xla-split-results": ("graph", "split_results"),

@@ -23,28 +23,22 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from xla_emitters.late_dataclass import dataclass
+from xla_emitters.settings import Settings
 from xla_emitters.trace import SCHEMA
 
-DIRECTORY = "XLA_EMITTERS_CACHE_DIR"
-DISABLE = "XLA_EMITTERS_DISABLE_CACHE"
 LIMIT_BYTES = 256 * 2**20
 PROGRAMS, OPTIMIZED = "programs", "optimized"
 """The kinds."""
 LIBRARIES = ("xdsl", "numpy", "ml_dtypes")
 
 
-def cache_directory() -> Path:
-    """`XLA_EMITTERS_CACHE_DIR`, or the platform's directory for caches of this user."""
-    if given := os.environ.get(DIRECTORY):
-        return Path(given)
+def cache_directory(settings: Settings) -> Path:
+    """The directory of the settings, or the platform's directory for caches of this user."""
+    if settings.cache_dir:
+        return Path(settings.cache_dir)
     from platformdirs import user_cache_path
 
     return user_cache_path("xla-emitters", appauthor=False)
-
-
-def is_disabled() -> bool:
-    """Whether `XLA_EMITTERS_DISABLE_CACHE` is set, to anything but "" and "0"."""
-    return os.environ.get(DISABLE, "") not in ("", "0")
 
 
 def key_of(*parts: str) -> str:
@@ -87,9 +81,9 @@ class Cache:
     limit: int = LIMIT_BYTES
 
     @staticmethod
-    def of(kind: str) -> Cache:
+    def of(kind: str, settings: Settings) -> Cache:
         """That of this user."""
-        return Cache(cache_directory() / kind)
+        return Cache(cache_directory(settings) / kind)
 
     def get(self, key: str) -> bytes | None:
         """The bytes kept under `key`; None on a miss."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.base import RuleBroken
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.sized import with_operands
 from xla_emitters.dialects.hlo.types import dims_of, element_of

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -27,17 +27,16 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
 )
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
+from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_array
 from xla_emitters.runtime.draws import Places
 
-_KEEPS_INDICES = frozenset(
-    "add bitcast broadcast clamp concatenate convert copy maximum minimum reshape select slice transpose".split()
-)
+_KEEPS_INDICES = frozenset(("add", "clamp", "convert", "copy", "maximum", "minimum", "select"))
+"""Opcodes whose results are indices if their operands are; so are those of ops that move elements."""
 
 
 _DECIDES = _KEEPS_INDICES | {"and", "compare", "fusion", "not", "or"}
@@ -75,45 +74,11 @@ def allowed_starts(computation: ComputationOp) -> dict[int, Places]:
                             note(op.operands[start], Places(variable.bounds.upper, 1, unique=False))
             case _:
                 for operand, numbers in enumerate(op.operands):
-                    if (allowed := _allowed_numbers(op, operand)) is not None:
-                        note(numbers, allowed)
+                    if (allowed := op.drawn_numbers(operand)) is not None:
+                        note(numbers, _between(*allowed))
     for value in _bounds_of_loops(computation):
         note(value, TRIPS)
     return found
-
-
-LARGEST_SIZE = 64
-"""The largest size that is drawn for an array."""
-
-
-def _allowed_numbers(op: HloOp, operand: int) -> Places | None:
-    """The range of the integers in an operand that are sizes, steps or paddings; None for other operands."""
-    sizes = (
-        [size for size in dims_of(op.operands[0]) if size >= 0] if op.operands and is_array(op.operands[0].type) else []
-    )
-    smallest = min(sizes, default=LARGEST_SIZE)
-    match op.opcode, operand:
-        case "set-dimension-size", 1:
-            (axis,) = integers(op.properties["dimensions"])
-            return _between(0, dims_of(op.operands[0])[axis] if dims_of(op.operands[0])[axis] >= 0 else 0)
-        case ("dynamic-iota", 0) | ("dynamic-broadcast-in-dim", 1) | ("dynamic-rng-bit-generator", 1):
-            return _between(0, LARGEST_SIZE)
-        case "dynamic-reshape", _ if operand:
-            return _between(0, LARGEST_SIZE)
-        case "dynamic-pad", 2 | 3 | 4:
-            return _between(0, 8)
-        case "real-dynamic-slice", 1 | 2 | 3:
-            return (_between(0, smallest // 2), _between(smallest // 2, smallest), _between(1, 3))[operand - 1]
-        case "dynamic-gather", 2:
-            return _between(min(1, smallest), smallest)
-        case "dynamic-conv", 2:
-            return _between(0, 3)
-        case "dynamic-top-k", 1:
-            return _between(0, dims_of(op.operands[0])[-1] if sizes else 0)
-        case "dynamic-reduce-window", _ if operand >= len(op.operands) - 5:
-            return _between(0, 2) if operand == len(op.operands) - 1 else _between(1, 2)
-        case _:
-            return None
 
 
 def _between(least: int, most: int) -> Places:
@@ -161,6 +126,8 @@ def _leaves(value: SSAValue, through: frozenset[str]) -> Iterator[tuple[Paramete
             yield op.operands[0].owner, op.index.value.data
         elif op.opcode in through:
             pending += op.operands[1:] if op.opcode == "select" else op.operands
+        else:
+            pending += [op.operands[i] for i in op.moved_operands]
 
 
 def _passed(value: SSAValue, element: int | None) -> Iterator[SSAValue]:

@@ -29,30 +29,15 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import (
-    DynamicBroadcastInDimOp,
-    DynamicConvOp,
-    DynamicGatherOp,
-    DynamicPadOp,
-    DynamicReshapeOp,
-    GetDimensionSizeOp,
-    RealDynamicSliceOp,
-    SetDimensionSizeOp,
-    SizeOp,
-)
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.library_calls import is_collective, is_library_call
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp, ReducingOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.shape_ops import (
-    BitcastOp,
-    ConcatenateOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-    MoveOp,
-    PadOp,
-)
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
@@ -100,19 +85,6 @@ def evaluate_bounds(
         return found
     with np.errstate(all="ignore"):
         return [narrowed(bounds, tape.bounds_of(bounds)) for bounds in found]
-
-
-MOVED_ARRAYS: Mapping[type[HloOp], int] = {
-    GetDimensionSizeOp: 1,
-    SetDimensionSizeOp: 1,
-    DynamicReshapeOp: 1,
-    DynamicBroadcastInDimOp: 1,
-    DynamicGatherOp: 1,
-    DynamicPadOp: 2,
-    DynamicConvOp: 2,
-    RealDynamicSliceOp: 1,
-}
-"""Opcode -> how many of its first operands are arrays; the others are sizes, places or paddings."""
 
 
 class _Carrying:
@@ -198,28 +170,28 @@ class _Carrying:
                 return bounds_after(op, operands, evaluate, is_outward=is_outward)
             case _ if all(isinstance(bounds, Bounds) and bounds.is_point for bounds in operands):
                 return _known(evaluate([bounds.low for bounds in operands]))
-            case SizeOp() | GetDimensionSizeOp() if type(op) in MOVED_ARRAYS:
-                return self._after_sizes(op, operands, evaluate)
-            case BitcastOp() if element_of(op.operands[0]) != element_of(op.result):
+            case BitcastOp() if not op.moved_operands:
                 return reinterpreted(operands[0], evaluate)
-            case MoveOp() | ConcatenateOp() | PadOp():
-                return Bounds(
-                    *(evaluate(list(ends)) for ends in zip(*(bounds.ends for bounds in operands), strict=True))
-                )
+            case GetDimensionSizeOp():
+                return self._after_moves(op, operands, 1, evaluate)
+            case DynamicConvOp():
+                if not all(bounds.is_single.all() for bounds in operands[2:]):
+                    return nothing_known(op)
+                static = op.static([bounds.low for bounds in operands])
+                return bounds_of_contraction(static, operands[:2], self._evaluating(static))
+            case _ if op.moved_operands:
+                return self._after_moves(op, operands, len(op.moved_operands), evaluate)
             case _:
                 return nothing_known(op)
 
-    def _after_sizes(
-        self, op: SizeOp | GetDimensionSizeOp, operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Any]
+    def _after_moves(
+        self, op: HloOp, operands: Sequence[Bounds], count: int, evaluate: Callable[[Sequence[Array]], Any]
     ) -> Bounds:
-        """Bounds of ops with sizes, places or paddings as operands: evaluated on bounds of the arrays if those are known."""
-        arrays, numbers = operands[: MOVED_ARRAYS[type(op)]], operands[MOVED_ARRAYS[type(op)] :]
+        """Bounds of ops that move the elements of the first `count` operands: evaluated on bounds of these if the others are known."""
+        arrays, numbers = operands[:count], operands[count:]
         if not all(bounds.is_single.all() for bounds in numbers):
             return nothing_known(op)
         known = [bounds.low for bounds in numbers]
-        if isinstance(op, DynamicConvOp):
-            static = op.static([*(bounds.low for bounds in arrays), *known])
-            return bounds_of_contraction(static, arrays, self._evaluating(static))
         return Bounds(*(evaluate([*ends, *known]) for ends in zip(*(bounds.ends for bounds in arrays), strict=True)))
 
     def _after_rule(

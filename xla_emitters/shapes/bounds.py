@@ -162,8 +162,8 @@ class Residue:
     `remainder` is in [0, modulus) unless the modulus is 0; modulus 1 means that nothing is known.
 
     >>> even = Residue(0, 2)
-    >>> even * even, even + Residue(1, 0), (even + Residue(1, 0)).divisible_by(2)
-    (Residue(remainder=0, modulus=4), Residue(remainder=1, modulus=2), False)
+    >>> even * even, even + Residue(1, 0)
+    (Residue(remainder=0, modulus=4), Residue(remainder=1, modulus=2))
     """
 
     remainder: int = 0
@@ -173,17 +173,6 @@ class Residue:
     def point(value: int) -> Residue:
         """The residue of a single value."""
         return Residue(value, 0)
-
-    @property
-    def divisor(self) -> int:
-        """The largest known divisor of every value; 0 for the number 0, which every number divides."""
-        return math.gcd(self.remainder, self.modulus)
-
-    def divisible_by(self, divisor: int) -> bool | None:
-        """True if every value is a multiple of `divisor`, False if none is, None if it depends; `divisor` is not 0."""
-        if self.modulus % divisor == 0:
-            return self.remainder % divisor == 0
-        return None if self.remainder % math.gcd(self.modulus, divisor) == 0 else False
 
     def contains(self, value: int) -> bool:
         """Whether `value` has this remainder."""

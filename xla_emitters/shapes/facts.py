@@ -71,17 +71,16 @@ class Relation(Enum):
     EQUAL = "=="
     AT_LEAST = ">="
     AT_MOST = "<="
-    MULTIPLE = "multiple of"
 
 
-EQUAL, AT_LEAST, AT_MOST, MULTIPLE = Relation
+EQUAL, AT_LEAST, AT_MOST = Relation
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One statement about sizes, and its source.
 
-    >>> str(Fact(MULTIPLE, Size.symbol("s"), Size.constant(8), "the caller"))
+    >>> str(Fact(EQUAL, Size.symbol("s") % 8, Size.constant(0), "the caller"))
     'mod(s, 8) == 0'
     """
 
@@ -97,13 +96,9 @@ class Fact:
             return left == right
         if self.relation is AT_LEAST:
             return left >= right
-        if self.relation is AT_MOST:
-            return left <= right
-        return left % right == 0 if right else left == 0
+        return left <= right
 
     def __str__(self) -> str:
-        if self.relation is MULTIPLE:
-            return f"mod({self.left}, {self.right}) == 0"
         return f"{self.left} {self.relation.value} {self.right}"
 
 
@@ -157,10 +152,6 @@ class Facts:
         """These facts and a <= b."""
         return self.with_fact(Fact(AT_MOST, as_size(a), as_size(b), source))
 
-    def with_divides(self, divisor: Size | int, a: Size | int, source: Source) -> Facts:
-        """These facts and: `a` is a multiple of `divisor`."""
-        return self.with_fact(Fact(MULTIPLE, as_size(a), as_size(divisor), source))
-
     def with_fact(self, fact: Fact) -> Facts:
         """These facts and `fact`; unchanged if it follows from them, or is too large to compute with."""
         if self.holds(fact.relation, fact.left, fact.right):
@@ -180,8 +171,6 @@ class Facts:
         """Whether the relation holds between a and b; None if unknown."""
         if relation is EQUAL:
             return self.equal(a, b)
-        if relation is MULTIPLE:
-            return self.divides(b, a)
         return self.at_least(a, b) if relation is AT_LEAST else self.at_least(b, a)
 
     def equal(self, a: Size | int, b: Size | int) -> bool | None:
@@ -211,17 +200,6 @@ class Facts:
             return True
         return False if bounds.upper is not None and bounds.upper < 0 else None
 
-    def divides(self, divisor: Size | int, a: Size | int) -> bool | None:
-        """Whether `a` is a multiple of `divisor`, which is not 0; None if unknown."""
-        try:
-            size, by = self._known.simplify(as_size(a)), self._known.simplify(as_size(divisor))
-            if by.value is not None:
-                return self._known.residue(size).divisible_by(abs(by.value)) if by.value else None
-            is_multiple = self._known.is_nonzero(by) and not divide(size, by)[1].terms
-        except TooLarge:
-            return None
-        return True if is_multiple else None
-
     def bounds(self, a: Size | int) -> Bounds:
         """The bounds of `a`.
 
@@ -234,18 +212,11 @@ class Facts:
         except TooLarge:
             return Bounds()
 
-    def known_divisor(self, a: Size | int) -> int:
-        """The largest known divisor of `a`; 0 if `a` is 0."""
-        try:
-            return self._known.residue(self._known.simplify(as_size(a))).divisor
-        except TooLarge:
-            return 1
-
     def simplify(self, a: Size | int) -> Size:
         """A simpler size with the same value whenever the facts hold and `a` has a value; of equal symbols only one remains.
 
         >>> b, s = Size.symbol("b"), Size.symbol("s")
-        >>> facts = Facts.of_symbols("bs", 1, "the caller").with_divides(8, s, "the caller").with_equal(b, s, "the caller")
+        >>> facts = Facts.of_symbols("bs", 1, "the caller").with_equal(s % 8, 0, "the caller").with_equal(b, s, "the caller")
         >>> print(facts.simplify((b * s + b) // s), facts.simplify(s % 4), facts.simplify(Size.symbol("t") % 4))
         b + 1 0 mod(t, 4)
         """
@@ -343,14 +314,6 @@ class _Knowledge:
     def add(self, fact: Fact) -> None:
         if fact.relation is EQUAL:
             self.add_equation(fact.left - fact.right)
-        elif fact.relation is MULTIPLE:
-            divisor = self.simplify(fact.right)
-            if divisor.value is None:
-                self.add_equation(mod(fact.left, divisor))
-            elif divisor.value:
-                self.add_residue(self.simplify(fact.left), Residue(0, abs(divisor.value)))
-            else:
-                self.add_equation(fact.left)
         else:
             bounds = Bounds(0) if fact.relation is AT_LEAST else Bounds(None, 0)
             self.add_limit(self.simplify(fact.left - fact.right), bounds)

@@ -30,9 +30,9 @@ class Guard:
     message   {0}, {1} ... in it are replaced by the values of `shown`; "" means a message that names the sizes
     source    of the requirement, for the fact that holds once it is checked
 
-    >>> from xla_emitters.shapes.facts import EQUAL, MULTIPLE
+    >>> from xla_emitters.shapes.facts import EQUAL
     >>> b, s = Size.symbol("b"), Size.symbol("s")
-    >>> print(Guard(EQUAL, b, s), Guard(MULTIPLE, s, Size.constant(8)))
+    >>> print(Guard(EQUAL, b, s), Guard(EQUAL, s % 8, Size.constant(0)))
     b == s mod(s, 8) == 0
     >>> Guard(EQUAL, b + 1, s).message_for({"b": 1, "s": 4})
     'b + 1 == s does not hold: b + 1 is 2, s is 4'

@@ -272,23 +272,6 @@ class Size:
 
         return interpret(self, Bounds.point, of_atom)
 
-    def known_divisor(self, symbols: Mapping[str, int] | None = None) -> int:
-        """A number that divides every value if each symbol is a multiple of the given number; 0 for the constant 0.
-
-        >>> (Size.symbol("s") * 6 + 4).known_divisor(), (Size.symbol("s") * 6 + 4).known_divisor({"s": 2})
-        (2, 4)
-        """
-        given = symbols or {}
-
-        def of_atom(atom: Atom) -> Residue:
-            if atom.kind is SYMBOL:
-                return Residue(0, given.get(atom.name, 1))
-            return residue_of_operation(
-                atom.kind, [interpret(operand, Residue.point, of_atom) for operand in atom.operands]
-            )
-
-        return interpret(self, Residue.point, of_atom).divisor
-
     def __str__(self) -> str:
         pieces: list[str] = []
         for factors, coefficient in self.terms:

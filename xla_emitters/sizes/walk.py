@@ -29,26 +29,25 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.hlo.base import HloOp, integer, integers, written_at
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, ParameterOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp, ShapeAssertionOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import (
+    DynamicBroadcastInDimOp,
+    DynamicReshapeOp,
+    GetDimensionSizeOp,
+    ShapeAssertionOp,
+)
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.errors import Place, VerifyError
+from xla_emitters.errors import DataError, Place, VerifyError
 from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.shapes.facts import Source
 from xla_emitters.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.sizes.numbers import FEWEST_BITS, Arithmetic, assume, in_range, is_data
-from xla_emitters.sizes.rules import RULES, Entry, Shape
-from xla_emitters.sizes.rules import elementwise as elementwise_rule
+from xla_emitters.sizes.sizing import Entry, SizeSizing
 
 MOST_ELEMENTS = 64  # largest tracked array: shape operands have one element per dimension
 _SAME = frozenset({"opt-barrier", "copy", "all-reduce", "collective-permute", "add-dependency", "domain"})
-_MOVES = frozenset({"reshape", "dynamic-reshape", "broadcast", "concatenate", "slice", "reverse", "iota"})
-_FUNCTIONS = frozenset({*RULES, "constant", "iota", "get-dimension-size"}) - {"custom-call"}
-"""Ops, besides elementwise ones, that have the same result whenever they have the same operands. Calls of libraries need not."""
-
 _Key: TypeAlias = tuple[HloOp | int, ...]
 """An op, and the numbers of the arrays that it is given."""
 
@@ -163,7 +162,7 @@ class Walk:
 
     def _uncertain(self, op: HloOp, operands: Sequence[Leaf]) -> Value:
         """The result of an op that may not run, computed once for the same operands, and again to report what a trial could not."""
-        if not is_elementwise(op) and op.opcode not in _FUNCTIONS:
+        if not _is_function(op):
             self._others += 1
             return self._array_op(op, operands)
         key = _key(op, operands)
@@ -280,8 +279,7 @@ class Walk:
     # ------------------------------------------------------------------------------------------------------------ arrays
 
     def _array_op(self, op: HloOp, operands: Sequence[Leaf]) -> Value:
-        rule = elementwise_rule if is_elementwise(op) and operands else RULES.get(op.opcode)
-        shapes = None if rule is None or not operands else rule(op, operands, self)
+        shapes = SizeSizing(op, operands, self).shapes()
         for size in (entry for shape in shapes or () for entry in shape if isinstance(entry, Size)):
             if size.value is None and self._is_certain and not is_data(size):
                 self.computed.setdefault(size, op)
@@ -311,12 +309,9 @@ class Walk:
             if any(len(row) != count for row in wide):
                 return None
             return tuple(self._arithmetic.elementwise(op, numbers, self.facts) for numbers in zip(*wide, strict=True))
-        if op.opcode in _MOVES or isinstance(op, DynamicSliceOp):
-            return self._moved(op, operands)
-        if op.opcode == "dynamic-broadcast-in-dim":
-            (row, _) = (leaf.elements or () for leaf in operands)
-            return row * count if len(row) == 1 else None
-        return None
+        if isinstance(op, DynamicBroadcastInDimOp) and len(operands[0].elements or ()) == 1:
+            return (operands[0].elements or ()) * count
+        return self._moved(op, operands) if op.moved_operands else None
 
     def _moved(self, op: HloOp, operands: Sequence[Leaf]) -> tuple[Number, ...] | None:
         """An op that only moves elements also moves their numbers: it is evaluated on positions to find where each element comes from."""
@@ -325,21 +320,24 @@ class Walk:
             return tuple(
                 in_range(Size.constant(i[along]), element_of(op.result), self.facts) for i in np.ndindex(*dims)
             )
-        if op.opcode == "dynamic-reshape":
+        if isinstance(op, DynamicReshapeOp):
             return operands[0].elements
-        numbers = [number for leaf in operands for number in leaf.elements or ()]
-        ends = np.cumsum([0, *(len(leaf.elements or ()) for leaf in operands)])
-        places: Array = np.arange(int(ends[-1]), dtype=np.int64)
-        data: list[Array] = [
-            places[ends[i] : ends[i + 1]].reshape(dims_of(operand)) for i, operand in enumerate(op.operands)
-        ]
-        if isinstance(op, DynamicSliceOp):
-            for i, leaf in enumerate(operands[1:], 1):
-                (start,) = leaf.sizes_in(1)
-                if start is None or start.value is None:
+        numbers, data = list[Number](), list[Array]()
+        for i, (leaf, operand) in enumerate(zip(operands, op.operands, strict=True)):
+            elements = leaf.elements or ()
+            if i in op.moved_operands:
+                places: Array = np.arange(len(numbers), len(numbers) + len(elements), dtype=np.int64)
+                numbers += elements
+            else:
+                known = [size.value if size is not None else None for size in leaf.sizes_in(len(elements))]
+                if None in known:
                     return None
-                data[i] = np.asarray(start.value)
-        moved: Array = np.asarray(op.evaluate(data, _no_call))
+                places = np.asarray(known, np.int64)
+            data.append(places.reshape(dims_of(operand)))
+        try:
+            moved: Array = np.asarray(op.evaluate(data, _no_call))
+        except DataError:  # numbers that the op forbids: it says so when it runs
+            return None
         return tuple(numbers[int(place)] for place in moved.reshape(-1))
 
     # ------------------------------------------------------------------------------------------------------------- sizes
@@ -347,7 +345,7 @@ class Walk:
     def made(
         self,
         ir_type: Attribute,
-        shapes: Sequence[Shape] | None,
+        shapes: Sequence[Sequence[Entry]] | None,
         source: Source,
         op: HloOp | None = None,
         elements: tuple[Number, ...] | None = None,
@@ -396,19 +394,17 @@ class Walk:
     def join(self, a: AxisKey, b: AxisKey, op: HloOp) -> None:
         self._join(a, b, self._source(op), op)
 
-    def equal_products(self, a: Sequence[AxisKey], b: Sequence[Entry], op: HloOp) -> None:
-        left = [self.size(key) for key in a]
-        if any(size is None for size in left) or not all(isinstance(size, Size) and not is_data(size) for size in b):
-            return
+    def equal_products(self, a: Sequence[Entry], b: Sequence[Entry], op: HloOp) -> None:
         products = [Size.constant(1), Size.constant(1)]
-        for side, sizes in enumerate((left, b)):
-            for size in sizes:
-                assert isinstance(size, Size)
+        for side, entries in enumerate((a, b)):
+            for entry in entries:
+                size = self.size(entry) if isinstance(entry, tuple) else entry
+                if size is None or (is_data(size) and side):
+                    return
                 products[side] = products[side] * size
         self._meet(products[0], products[1], self._source(op), op, "the numbers of elements differ")
 
-    def equals(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
-        own = self.size(key)
+    def equals(self, own: Size | None, size: Size | None, op: HloOp) -> None:
         if own is not None and size is not None and not is_data(own) and not is_data(size):
             self._meet(own, size, self._source(op), op)
         elif self._is_trial:
@@ -416,25 +412,22 @@ class Walk:
         else:
             self.unproved[op] = None
 
-    def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
-        size = self.size(key)
-        if self._is_certain and size is not None and not any(map(is_data, (start, limit, size))):
+    def inside(self, start: Size, limit: Size, size: Size, op: HloOp) -> None:
+        if self._is_certain and not any(map(is_data, (start, limit, size))):
             self.ranges.append((start, limit, size, op))
 
-    def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
+    def fits(self, window: Size, size: Size, op: HloOp) -> None:
         """Checked even if `op` may not run: at known sizes, a window larger than its array is invalid HLO, and no kernel checks it."""
-        size = self.size(key)
-        if window is None or size is None or is_data(window) or is_data(size):
+        if is_data(window) or is_data(size):
             return
         if self._is_trial:
             self._is_silenced = True
         else:
             self.ranges.append((Size.constant(0), window, size, op))
 
-    def repeats(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+    def repeats(self, own: Size, size: Size, op: HloOp) -> None:
         """Checked even if `op` may not run, like `fits`."""
-        own = self.size(key)
-        if own is None or size is None or is_data(own) or is_data(size) or own == Size.constant(1):
+        if is_data(own) or is_data(size) or own == Size.constant(1):
             return
         if self.facts.equal(own, size) is not True:
             if self._is_trial:
@@ -487,6 +480,13 @@ class Walk:
             line = f" at line {place.line}" if place is not None else ""
             self._sources[op] = f"%{op.instruction_name.data} = {op.opcode}{line}"
         return self._sources[op]
+
+
+def _is_function(op: HloOp) -> bool:
+    """Whether an op has the same sizes whenever it has the same operands. Calls of libraries need not."""
+    return (op.has_shape_rule() and op.opcode != "custom-call") or isinstance(
+        op, ConstantOp | IotaOp | GetDimensionSizeOp
+    )
 
 
 def _small(ir_type: Attribute) -> int | None:

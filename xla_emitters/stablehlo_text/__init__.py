@@ -17,12 +17,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xla_emitters.stablehlo_text.beginning import is_kernel_ir as is_kernel_ir
     from xla_emitters.stablehlo_text.beginning import is_stablehlo as is_stablehlo
     from xla_emitters.stablehlo_text.printer import print_stablehlo as print_stablehlo
     from xla_emitters.stablehlo_text.reader import parse_stablehlo as parse_stablehlo
 
-_HOMES = {"is_stablehlo": "beginning", "parse_stablehlo": "reader", "print_stablehlo": "printer"}
-__all__ = ["is_stablehlo", "parse_stablehlo", "print_stablehlo"]
+_HOMES = {
+    "is_kernel_ir": "beginning",
+    "is_stablehlo": "beginning",
+    "parse_stablehlo": "reader",
+    "print_stablehlo": "printer",
+}
+__all__ = ["is_kernel_ir", "is_stablehlo", "parse_stablehlo", "print_stablehlo"]
 
 
 def __getattr__(name: str) -> Any:

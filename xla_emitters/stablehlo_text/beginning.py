@@ -26,3 +26,15 @@ def is_stablehlo(text: str) -> bool:
     start = _COMMENT.match(text)
     assert start is not None
     return _BEGINNINGS.match(text, start.end()) is not None
+
+
+_ENTRY = re.compile(r"\b(?:xla\.entry|nvvm\.kernel)\b")
+
+
+def is_kernel_ir(text: str) -> bool:
+    """Whether text of MLIR has a kernel's entry: that is IR of a stage, not a program.
+
+    >>> is_kernel_ir("func.func @f() attributes {xla.entry} {"), is_kernel_ir("func.func @main() {")
+    (True, False)
+    """
+    return is_stablehlo(text) and _ENTRY.search(text) is not None

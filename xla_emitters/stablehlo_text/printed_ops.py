@@ -32,6 +32,7 @@ from xla_emitters.stablehlo_text.rules import (
     ELEMENTWISE,
     GATHER_LISTS,
     GENERATORS,
+    PLAIN,
     SCATTER_LISTS,
 )
 from xla_emitters.stablehlo_text.types import stablehlo_type
@@ -355,7 +356,7 @@ def _row(name: str, attributes: Attributes = _none, *regions: str) -> Row:
 
 
 PRINTED: dict[str, Row] = {
-    **{opcode: _row(name) for name, opcode in ELEMENTWISE.items()},
+    **{opcode: _row(name) for name, opcode in (ELEMENTWISE | PLAIN).items()},
     **{name: (f"chlo.{name}", _none, ()) for name in CHLO_OPCODES},
     "clamp": _row("clamp"),
     "compare": _row("compare", _compare),
@@ -373,7 +374,6 @@ PRINTED: dict[str, Row] = {
     "slice": _row("slice", lambda op: _columns(op, "slice", "start_indices", "limit_indices", "strides")),
     "pad": _row("pad", lambda op: _columns(op, "padding", "edge_padding_low", "edge_padding_high", "interior_padding")),
     "dynamic-slice": _row("dynamic_slice", _lists(slice_sizes="dynamic_slice_sizes")),
-    "dynamic-update-slice": _row("dynamic_update_slice"),
     "dot": _row("dot_general", _dot),
     "convolution": _row("convolution", _convolution),
     "gather": _row("gather", _gather),
@@ -407,10 +407,7 @@ PRINTED: dict[str, Row] = {
     "get-dimension-size": _row("get_dimension_size", _dimension("dimension")),
     "set-dimension-size": _row("set_dimension_size", _dimension("dimension")),
     "dynamic-broadcast-in-dim": _row("dynamic_broadcast_in_dim", _dynamic_broadcast),
-    "dynamic-reshape": _row("dynamic_reshape"),
     "dynamic-iota": _row("dynamic_iota", _numbers_of(iota_dimension="iota_dimension")),
-    "dynamic-pad": _row("dynamic_pad"),
-    "real-dynamic-slice": _row("real_dynamic_slice"),
     "dynamic-gather": _row("dynamic_gather", _dynamic_gather),
     "dynamic-conv": _row("dynamic_conv", _dynamic_conv),
     "dynamic-reduce-window": _row("custom_call", lambda op: _target("stablehlo.dynamic_reduce_window")),

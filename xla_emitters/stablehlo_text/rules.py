@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefA
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -54,6 +55,8 @@ _CLASSES = (BitcastConvertOp, ComplexOp, ConvertOp, SelectOp)
 _OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
 ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, *_OTHERS)}
 """Elementwise ops that exist in HLO -> HLO's opcode."""
+PLAIN = {name.replace("-", "_"): name for name, op in {**HLO_OPS, **PROGRAM_OPS}.items() if op.IN_STABLEHLO}
+"""Ops with the same operands in HLO and no attributes -> HLO's opcode."""
 
 
 def elementwise(opcode: str) -> Rule:
@@ -898,6 +901,7 @@ _QUANTIZED = refused("quantized types are not supported")
 
 DATA_RULES: dict[str, Rule] = {
     **{name: elementwise(opcode) for name, opcode in ELEMENTWISE.items()},
+    **{name: _as_operand(opcode) for name, opcode in PLAIN.items()},
     "clamp": _clamp,
     "compare": _compare,
     "reduce_precision": _reduce_precision,
@@ -912,7 +916,6 @@ DATA_RULES: dict[str, Rule] = {
     "slice": _slice,
     "pad": _pad,
     "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _as_operand("dynamic-update-slice"),
     "dot_general": _dot_general,
     "dot": _dot,
     "convolution": _convolution,
@@ -922,10 +925,7 @@ DATA_RULES: dict[str, Rule] = {
     "get_dimension_size": _with_dimension("get-dimension-size"),
     "set_dimension_size": _with_dimension("set-dimension-size"),
     "dynamic_broadcast_in_dim": _dynamic_broadcast_in_dim,
-    "dynamic_reshape": _as_operand("dynamic-reshape"),
     "dynamic_iota": _dynamic_iota,
-    "dynamic_pad": _as_operand("dynamic-pad"),
-    "real_dynamic_slice": _as_operand("real-dynamic-slice"),
     "tuple": _tuple,
     "get_tuple_element": _get_tuple_element,
     "optimization_barrier": _optimization_barrier,

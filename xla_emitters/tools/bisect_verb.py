@@ -81,9 +81,10 @@ def run(options: argparse.Namespace) -> int:
         kernels = counted(search.kernels, "kernel")
         print(f"no pass is wrong: {kernels}, {counted(search.executed, 'execution')}, one after every pass among them")
     else:
-        since = f"  since     git bisect start BAD GOOD, then: {recipe(options, culprit.kind)}"
         where = [] if search.device is None else [f"on device {search.device}:"]
-        print(*where, *culprit_lines(culprit), since, sep="\n")
+        print(*where, *culprit_lines(culprit), sep="\n")
+        if not options.replace:  # a kernel that a person replaced was never right in any version
+            print(f"  since     git bisect start BAD GOOD, then: {recipe(options, culprit.kind)}")
     if culprit is None:
         return 0
     if culprit.error is not None:

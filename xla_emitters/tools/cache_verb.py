@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from xla_emitters.runtime.cache import OPTIMIZED, PROGRAMS, Cache, cache_directory, is_disabled
+from xla_emitters.runtime.cache import OPTIMIZED, PROGRAMS, Cache, cache_directory
+from xla_emitters.settings import Settings
 from xla_emitters.tools.input_output import counted
 
 
@@ -15,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    directory, programs, optimized = cache_directory(), Cache.of(PROGRAMS), Cache.of(OPTIMIZED)
+    settings: Settings = options.settings
+    directory = cache_directory(settings)
+    programs, optimized = Cache.of(PROGRAMS, settings), Cache.of(OPTIMIZED, settings)
     if options.action == "clear":
         removed, modules = programs.clear(), optimized.clear()
         if options.json:
@@ -27,12 +30,12 @@ def run(options: argparse.Namespace) -> int:
     entries, size = programs.size()
     modules, modules_size = optimized.size()
     if options.json:
-        facts = {"directory": str(directory), "enabled": not is_disabled(), "programs": entries}
+        facts = {"directory": str(directory), "enabled": not settings.no_cache, "programs": entries}
         facts |= {"bytes": size, "limit_bytes": programs.limit}
         facts |= {"optimized": modules, "optimized_bytes": modules_size, "optimized_limit_bytes": optimized.limit}
         print(json.dumps(facts, indent=2))
         return 0
-    print(f"directory  {directory}{' (disabled)' if is_disabled() else ''}")
+    print(f"directory  {directory}{' (disabled)' if settings.no_cache else ''}")
     print(f"programs   {entries}")
     print(f"size       {size / 2**20:.1f} of {programs.limit / 2**20:.0f} MiB")
     print(f"optimized  {counted(modules, 'module')}, {modules_size / 2**20:.1f} of {optimized.limit / 2**20:.0f} MiB")

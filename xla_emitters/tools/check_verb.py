@@ -238,7 +238,7 @@ def check_one(options: argparse.Namespace, name: str) -> FileRow:
     row, messages = FileRow(name), io.StringIO()
     with redirect_stderr(messages):
         reduced = partial(reduced_crash, name, options)
-        row.exit_code = reported(partial(_check, options, name, row), reduced)
+        row.exit_code = reported(partial(_check, options, name, row), reduced, debug=options.settings.debug)
     row.ok, row.messages = row.ok and row.exit_code == 0, messages.getvalue()
     return row
 

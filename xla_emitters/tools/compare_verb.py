@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersE
 from xla_emitters.tools.given import Given, read_given
 from xla_emitters.tools.input_output import modules_in
 from xla_emitters.tools.options import add_compilation, add_input, compile_options
-from xla_emitters.tools.show_verb import last_stage, module_index, write_page
+from xla_emitters.tools.page_index import module_index
+from xla_emitters.tools.show_verb import write_page
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, 
     from xla_emitters.page.write import page_html
     from xla_emitters.pipelines.compiler import read_module
 
-    chunks, how = Chunks(), replace(how, stage=last_stage(), record="passes", line_info=True)
+    chunks = Chunks()
     index = with_comparison(module_index(read_module(source), how, options.file, chunks), found, chunks)
     write_page(options.output, page_html(index, chunks.texts))
 

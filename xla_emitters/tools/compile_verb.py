@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
+from xla_emitters.settings import Toolchain
 from xla_emitters.tools.given import Given, read_given
 from xla_emitters.tools.input_output import print_dumps, print_left_out, print_warnings, write_file
 from xla_emitters.tools.kernel_files import file_stem, is_directory, make_directory, write_kernel_files, write_whole
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
         program = given.compiled(how, cache=cached)
     if options.keep_intermediates:
-        _keep_intermediates(program, Path(options.keep_intermediates))
+        _keep_intermediates(program, Path(options.keep_intermediates), options.settings.toolchain)
     kind, text = _printed(options, given, program)
     if folder is None:
         write(options.output, text, kind)
@@ -151,10 +152,10 @@ def _what_can_be_compiled(given: Given, how: CompileOptions) -> tuple[Program, t
         return compile_module(module, how), left_out
 
 
-def _keep_intermediates(program: Any, folder: Path) -> None:
+def _keep_intermediates(program: Any, folder: Path, toolchain: Toolchain) -> None:
     from xla_emitters.pipelines.compiler import keep_intermediates
 
-    keep_intermediates(program, folder)
+    keep_intermediates(program, folder, toolchain)
 
 
 def _printed(options: argparse.Namespace, given: Given, program: Program) -> tuple[str, str]:
@@ -204,7 +205,7 @@ def _default_stage(options: argparse.Namespace) -> str:
     if is_ir_wanted and (options.diff or not is_code_wanted):
         from xla_emitters.lowering.ways import ptx_reason_missing
 
-        if missing := ptx_reason_missing():
+        if missing := ptx_reason_missing(options.settings.toolchain):
             print(f"note: PTX is left out: {missing}", file=sys.stderr)
             return "llvm-dialect"
     return "ptx"

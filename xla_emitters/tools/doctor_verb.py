@@ -1,11 +1,11 @@
 """`xla-emitters doctor`: what was found, what is missing, and the command that installs it.
 
-    ok       way to PTX      llvm: libLLVM is here
+    ok       way to PTX      llvmlite: llvmlite is here
     ok       mlir-opt        22.1.8  /usr/bin/mlir-opt-22
     absent   llc             llc was not found (for --keep-intermediates)
              -> apt-get install mlir-22-tools llvm-22
 
-"way to PTX" is the toolchain that `XLA_EMITTERS_TOOLCHAIN` names or, without the variable, the one that is found, with the reason. The
+"way to PTX" is the toolchain that `XLA_EMITTERS_TOOLCHAIN` or `--toolchain` names, else the one that is found, with the reason. The
 tools of that toolchain are needed; if there is none, the tools of the default one are listed as missing.
 Exit code 0 when fusions can be compiled to PTX here, 4 when something needed for that is missing.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import warnings
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from importlib import import_module
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
-from xla_emitters.tools.environment import VARIABLES
+from xla_emitters.settings import VARIABLES, Settings, Toolchain
 from xla_emitters.tools.input_output import counted
 
 # Distribution -> (extra that installs it, its purpose). A distribution without an extra is always needed.
@@ -36,18 +35,19 @@ PACKAGES = {
     "islpy": ("prove", "proofs about indexing maps"),
     "marimo": ("notebook", "the notebooks"),
     "jax": ("jax", "JAX functions in"),
+    "torch": ("torch", "PyTorch modules in"),
+    "torchax": ("torch", "PyTorch modules in"),
     "jaxlib": ("xla", "the real XLA: optimize, and comparing with it"),
     "jax-cuda13-pjrt": ("xla", "the real XLA: optimize, and comparing with it"),
 }
 PURPOSES = {
-    "libLLVM": "PTX",
-    "mlir-opt": "PTX",
+    "llvmlite": "PTX, and machine code of the CPU",
+    "mlir-opt": "PTX without llvmlite",
     "libdevice": "PTX of kernels that call mathematical functions",
     "mlir-translate": "--keep-intermediates",
     "llvm-link": "--keep-intermediates",
     "opt": "--keep-intermediates",
     "llc": "--keep-intermediates",
-    "llvmlite": "PTX without LLVM's library and mlir-opt",
     "ptxas": "assembling PTX: registers and spills",
     "nvdisasm": "counting machine instructions",
 }
@@ -75,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    findings = [*python(), *packages(), *tools(), *cpu(), *gpu(), *cache(), *plugins(), *environment()]
+    settings: Settings = options.settings
+    about = tools(settings.toolchain), cpu(settings), gpu(), cache(settings), plugins(), environment(settings)
+    findings = [*python(), *packages(), *(finding for each in about for finding in each)]
     is_ready = all(finding.state != "missing" for finding in findings)
     if options.json:
         print(json.dumps({"ready": is_ready, "findings": [asdict(finding) for finding in findings]}, indent=2))
@@ -131,19 +133,19 @@ def plugins() -> Iterator[Finding]:
         )
 
 
-def tools() -> Iterator[Finding]:
+def tools(toolchain: Toolchain) -> Iterator[Finding]:
     from xla_emitters.lowering.tools import find_tools
-    from xla_emitters.lowering.ways import Way, choose_way, requested_way, tools_of
+    from xla_emitters.lowering.ways import candidates, choose_way, tools_of
 
     purpose = "PTX"
     try:
-        choice = choose_way()
+        choice = choose_way(toolchain)
         needed = (*tools_of(choice.way), "libdevice")
         yield Finding("tools", "way to PTX", "ok", f"{choice.way}: {choice.reason}", purpose)
     except ToolError as error:
-        needed = (*tools_of(requested_way() or Way.MLIR_OPT), "libdevice")
+        needed = (*tools_of(candidates(toolchain)[0]), "libdevice")
         yield Finding("tools", "way to PTX", "absent", f"none: {error.message}", purpose)
-    for name, tool in find_tools().items():
+    for name, tool in find_tools(toolchain).items():
         if isinstance(tool, ToolError):
             state = "missing" if name in needed else "absent"
             yield Finding("tools", name, state, tool.message, PURPOSES[name], tool.help or "")
@@ -154,7 +156,7 @@ def tools() -> Iterator[Finding]:
             yield Finding("tools", name, "missing" if name in needed else "absent", error.message, PURPOSES[name])
 
 
-def cpu() -> Iterator[Finding]:
+def cpu(settings: Settings) -> Iterator[Finding]:
     from xla_emitters.lowering.cpu_target import cpu_target, is_installed
     from xla_emitters.lowering.tools import LLVMLITE_HELP
     from xla_emitters.pipelines.cpu_lowering import NUMPY, requested_backend
@@ -162,14 +164,14 @@ def cpu() -> Iterator[Finding]:
 
     without = not is_installed()
     purpose = "fast programs on the CPU; NumPy computes them without it"
-    if (asked := requested_backend()) == NUMPY or without:
+    if (asked := requested_backend(settings)) == NUMPY or without:
         remedy = "" if asked == NUMPY else LLVMLITE_HELP
         state = "ok" if asked == NUMPY else "absent"
         yield Finding(
             "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy
         )
         return
-    yield Finding("cpu", "programs", "ok", f"llvm: code for {cpu_target().name}", purpose)
+    yield Finding("cpu", "programs", "ok", f"llvm: code for {cpu_target(settings.cpu_features).name}", purpose)
     purpose = "products and convolutions of programs on the CPU; NumPy computes them without it"
     if library() is None:
         yield Finding("cpu", "products", "absent", "no scipy-openblas32", purpose, install_command("scipy-openblas32"))
@@ -187,19 +189,23 @@ def gpu() -> Iterator[Finding]:
         yield Finding("gpu", "cuda", "absent", error.message, purpose, error.help or "")
 
 
-def cache() -> Iterator[Finding]:
-    from xla_emitters.runtime.cache import PROGRAMS, Cache, cache_directory, is_disabled
+def cache(settings: Settings) -> Iterator[Finding]:
+    from xla_emitters.runtime.cache import PROGRAMS, Cache, cache_directory
 
-    if is_disabled():
+    if settings.no_cache:
         yield Finding("cache", "programs", "ok", "disabled by XLA_EMITTERS_DISABLE_CACHE")
         return
-    entries, size = Cache.of(PROGRAMS).size()
+    entries, size = Cache.of(PROGRAMS, settings).size()
     yield Finding(
-        "cache", "programs", "ok", f"{counted(entries, 'program')}, {size / 2**20:.1f} MiB in {cache_directory()}"
+        "cache",
+        "programs",
+        "ok",
+        f"{counted(entries, 'program')}, {size / 2**20:.1f} MiB in {cache_directory(settings)}",
     )
 
 
-def environment() -> Iterator[Finding]:
+def environment(settings: Settings) -> Iterator[Finding]:
+    given = dict(settings.given)
     for variable in VARIABLES:
-        value = os.environ.get(variable.name)
+        value = given.get(variable.name)
         yield Finding("environment", variable.name, "ok", "not set" if value is None else value, variable.help)

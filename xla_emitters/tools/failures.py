@@ -2,7 +2,7 @@
 
     0 ok · 1 the input is wrong or not supported · 2 usage · 3 numbers differ · 4 a tool or an extra is missing · 70 our own bug
 
-`XLA_EMITTERS_DEBUG=1` prints tracebacks too. For a bug of ours the message names a file with the traceback and the command line, and a
+`--debug` prints tracebacks too. For a bug of ours the message names a file with the traceback and the command line, and a
 smaller input if one was made (`crashes`).
 """
 
@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from xla_emitters.errors import InternalError, UsageError, XlaEmittersError
+from xla_emitters.settings import read_settings
 from xla_emitters.tools.terminal import marked_error
 
-DEBUG = "XLA_EMITTERS_DEBUG"
 INTERRUPTED = 130
 """The exit code that shells report for a program ended by Ctrl-C."""
 
@@ -41,20 +41,24 @@ class Parser(argparse.ArgumentParser):
         self.exit(UsageError.exit_code)
 
 
-def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "") -> int:
+def reported(
+    run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "", *, debug: bool | None = None
+) -> int:
     """Calls `run` and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
 
     Python's warnings become messages too.
 
     reduced  called for a bug of ours with the reproducer's directory: writes a smaller input there and returns lines about it
+    debug    whether tracebacks are printed too; default: what the environment says
     """
+    debug = read_settings().debug if debug is None else debug
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("ignore", DeprecationWarning)  # for developers, as Python has it
             return run()
     except XlaEmittersError as error:
-        if os.environ.get(DEBUG):
+        if debug:
             traceback.print_exc()
         print(marked_error(error.render(), sys.stderr), file=sys.stderr)
         if isinstance(error, InternalError):
@@ -62,7 +66,7 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
         return error.exit_code
     except (ParseError, VerifyException, DiagnosticException) as error:
         # A pass made IR that does not verify, or `opt` gave a pass IR that it does not accept.
-        if os.environ.get(DEBUG):
+        if debug:
             traceback.print_exc()
         print(f"error: [verify] {error}", file=sys.stderr)
         return 1
@@ -81,7 +85,7 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        if os.environ.get(DEBUG):
+        if debug:
             raise
         print(f"error: [internal] {type(error).__name__}: {error}", file=sys.stderr)
         print(reproducer(reduced), file=sys.stderr)

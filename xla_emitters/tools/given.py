@@ -67,6 +67,7 @@ ONLY = (
     Only("--fusion", False),
     Only("--hero-rules", False),
     Only("--triton", False),
+    Only("--replace", False, "its kernels share functions"),
     Only("--tune", False, "a price needs known sizes"),
     Only("--keep-intermediates", False),
     Only("--keep-going", False),
@@ -76,6 +77,10 @@ ONLY = (
     Only("--pipeline", False, verbs=("bisect", "cost", "reduce", "show")),
 )
 """All options that one kind of text does not have. Where several files were given, such an option is for those of its kind."""
+
+
+OF_KERNELS = ("compile", "serve")
+"""The verbs that take a kernel's IR without the module that it is from."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +130,25 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     """
     # Imported here: --help of a verb loads none of it.
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.stablehlo_text import is_stablehlo
+    from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+    from xla_emitters.texts.torch_archive import is_torch_archive
 
     file = file or str(options.file)
     source = read_source(file)
-    text, name = read_text(source)
+    if is_torch_archive(source):
+        from xla_emitters.explore.torch_program import text_of_archive
+
+        with progress(f"exporting {file}"):
+            text, name = text_of_archive(file), file
+    else:
+        text, name = read_text(source)
     given = Given(source, text, name if isinstance(source, Path) else "<stdin>", is_stablehlo(text))
+    if is_kernel_ir(text) and options.verb not in OF_KERNELS:
+        raise Unsupported(
+            f"{given.name} is a kernel's IR: nothing says what it should compute",
+            stage=options.verb,
+            help=f"{' and '.join(OF_KERNELS)} take it; or a module with it: MODULE.hlo --replace STAGE={given.name}",
+        )
     if len(getattr(options, "files", ())) < 2:
         for each in ONLY:
             if each.of_programs != given.is_program and each.is_in(options):

@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from xla_emitters.plugins import left_out
 from xla_emitters.tools.cold_start import begin
 from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import Parser, reported
@@ -48,6 +50,14 @@ VERBS = {
     "show": (
         "write one HTML file to look at: every pass, all stages side by side, which thread touches what",
         "xla-emitters show examples/gelu.hlo -o gelu.html",
+    ),
+    "serve": (
+        "serve that page: recompiled while you type or save, priced and checked",
+        "xla-emitters serve examples/gelu.hlo",
+    ),
+    "lsp": (
+        "be an editor's server: diagnostics, hover, definitions (extra [lsp])",
+        "xla-emitters lsp",
     ),
     "cost": (
         "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
@@ -140,7 +150,8 @@ def main(args: Sequence[str] | None = None) -> int:
     options, unknown = build_parser(*(word for word in words if word in VERBS)).parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return reported(lambda: options.run(options), partial(_reduced, options))
+    with left_out() if options.settings.no_plugins else nullcontext():
+        return reported(lambda: options.run(options), partial(_reduced, options), debug=options.settings.debug)
 
 
 def _reduced(options: argparse.Namespace, directory: Path) -> str:

@@ -38,6 +38,9 @@ def run(options: argparse.Namespace) -> int:
     flags = dict(map(parse_flag, options.flag))
     text, name = read_text(read_source(options.file))
     remark = partial(print, file=sys.stderr)
-    found = optimize(text, options.target, flags, devices=options.devices, name=name, remark=remark)
+    toolchain = options.settings.toolchain
+    found = optimize(
+        text, options.target, flags, devices=options.devices, name=name, remark=remark, toolchain=toolchain
+    )
     write_file(options.output, found)
     return 0

@@ -11,7 +11,7 @@ from xla_emitters.device import DEFAULT_DEVICE
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.options import CompileOptions, Replacement
 
 
 def add_file(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -70,6 +70,12 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         help="set options of passes, wherever they are in the lists: 'disc-base-gemm{multiple=8 least=64},disc-placer{i32-on-host}'",
     )
     parser.add_argument(
+        "--replace",
+        metavar="STAGE=FILE.mlir",
+        action="append",
+        help="IR of this stage in place of the kernel with its entry's name: an idea tried by hand, which the passes go on from",
+    )
+    parser.add_argument(
         "--replace-cpu-alloc",
         action="store_true",
         help="of a program: the host's buffers are allocated by calls of the runtime too, as with BladeDISC's TAO_REPLACE_CPU_ALLOC",
@@ -107,7 +113,26 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
         rng_seed=options.rng_seed,
         tune=options.tune or "",
         mixed_precision=getattr(options, "mixed_precision", ""),
+        replaced=tuple(map(_replacement, options.replace or ())),
+        settings=options.settings,
     )
+
+
+def _replacement(given: str) -> Replacement:
+    """The value of a `--replace`. raises UsageError where it is not STAGE=FILE, or the file cannot be read"""
+    from xla_emitters.errors import UsageError
+    from xla_emitters.pipelines.options import Replacement
+    from xla_emitters.texts.decoding import decoded
+
+    stage, equals, file = given.partition("=")
+    if not (stage and equals and file):
+        raise UsageError(
+            f"--replace {given}: it is not STAGE=FILE.mlir", stage="usage", help="--replace scf=kernel.mlir"
+        )
+    try:
+        return Replacement(stage, decoded(Path(file).read_bytes(), file, "read"), file)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}", stage="usage") from error
 
 
 def _pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:

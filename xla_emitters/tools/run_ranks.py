@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.settings import job_variables
 from xla_emitters.tools.failures import reported
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _job(comm: str) -> tuple[Job, Callable[[Program], Exchange]]:
         from xla_emitters.runtime.comm.mpi import MpiJob
         from xla_emitters.runtime.comm.nccl import NcclExchange
 
-        job = TcpJob() if "RANK" in os.environ else MpiJob()
+        job = TcpJob(launched) if "RANK" in (launched := job_variables()) else MpiJob()
         return job, lambda program: NcclExchange(job, groups_of(program))
     from xla_emitters.runtime.comm.mpi import MpiExchange, MpiJob
 

@@ -287,7 +287,7 @@ class _Runner:
         from xla_emitters.lowering.ways import ptx_reason_missing
         from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 
-        if self.on_gpu or not (missing := ptx_reason_missing()):
+        if self.on_gpu or not (missing := ptx_reason_missing(self.options.settings.toolchain)):
             return "ptx"
         print(f"note: PTX is left out: {missing}", file=sys.stderr)
         return EXECUTABLE_STAGES[-1]

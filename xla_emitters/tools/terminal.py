@@ -6,13 +6,14 @@ on stderr after a second and is erased when the work is done.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Timer
 from typing import TextIO
+
+from xla_emitters.settings import wishes_colour
 
 PROGRESS_AFTER_SECONDS = 1.0
 _RED, _PLAIN = "\x1b[1;31m", "\x1b[0m"
@@ -22,9 +23,7 @@ _ERROR = re.compile(r"^((?:\S.*?:\d+: )?)error:", re.MULTILINE)
 
 def wants_colour(stream: TextIO) -> bool:
     """Whether text for `stream` may contain colour codes."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+    return stream.isatty() if (wish := wishes_colour()) is None else wish
 
 
 def coloured(text: str, kind: str, stream: TextIO) -> str:

@@ -77,3 +77,23 @@ hlo.computation @clamped entry {
   %y = hlo.real_dynamic_slice %x, %start, %end, %one {name = "y"} : (tensor<8xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<2xf32>
   hlo.return %y : tensor<2xf32>
 }
+
+// -----
+
+// A slice of an axis that data cut; a convolution of one whose result's type says a size.
+// CHECK-LABEL: hlo.computation @cut entry {
+// CHECK:         %[[SIZE:.*]] = hlo.convert %get_dimension_size
+// CHECK:         hlo.shape_assertion {{.*}}, %[[SIZE]], {{.*}} {message = "%y = slice: the range [1:{1}] is not inside axis 2 of the operand, whose size is {0}"
+// CHECK-NEXT:    %y = hlo.slice
+// CHECK:         hlo.shape_assertion {{.*}} {message = "%z = convolution: the size of axis 2 is {0}, where the result's type says {1}"
+// CHECK-NEXT:    %z = hlo.convolution
+hlo.computation @cut entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<1x1x8xf32>
+  %n = hlo.parameter 1 {name = "n"} : tensor<i32>
+  %k = hlo.parameter 2 {name = "k"} : tensor<1x1x3xf32>
+  %t = hlo.set_dimension_size %x, %n {dimensions = array<i64: 2>, name = "t"} : (tensor<1x1x8xf32>, tensor<i32>) -> tensor<1x1x?xf32>
+  %y = hlo.slice %t {name = "y", slice = [array<i64: 0, 1, 1>, array<i64: 0, 1, 1>, array<i64: 1, 4, 1>]} : (tensor<1x1x?xf32>) -> tensor<1x1x3xf32>
+  %z = hlo.convolution %t, %k {dim_labels = "bf0_oi0->bf0", name = "z", window = #hlo.window<size = [3], pad = [1, 1]>} : (tensor<1x1x?xf32>, tensor<1x1x3xf32>) -> tensor<1x1x3xf32>
+  %r = hlo.add %y, %z {name = "r"} : tensor<1x1x3xf32>
+  hlo.return %r : tensor<1x1x3xf32>
+}

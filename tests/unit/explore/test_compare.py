@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tools_here import PTX, SASS, needs
+from tools_here import PTX, SASS, here, needs
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
 
 from xla_emitters.device import device
@@ -71,7 +71,7 @@ def test_gelu_is_xlas_from_emission_to_llvm(compared: Comparison) -> None:
     (kernel,) = compared.kernels
     found = {row.ours: row.found for row in kernel.passes if row.found}
     equal = ("xla-cse", "inline", "xla-gpu-peel-loops", "xla-lower-xla-loops-to-scf")
-    assert {name: found[name].verdict for name in equal if name != "xla-cse"} == dict.fromkeys(equal[1:], "renamed")
+    assert {name: found[name].verdict for name in equal if name != "xla-cse"} == dict.fromkeys(equal[1:], "equal")
     assert found["xla-lower-to-llvm-gpu"].ops == {"nvvm.griddepcontrol": (0, 1)}
 
 
@@ -86,7 +86,7 @@ def test_every_pass_of_both_sides_has_one_row(gelu: Passes, compared: Comparison
 
 @needs(*PTX)
 def test_a_wrong_constant_is_seen_from_the_pass_that_makes_it(gelu: Passes, compared: Comparison) -> None:
-    """One bf16 constant is another in our IR from `inline` on: no state is renamed any more."""
+    """One bf16 constant is another in our IR from `inline` on: no state is equal any more."""
     first = [name for name, _ in gelu].index("inline")
     broken = [(name, ir.clone()) for name, ir in gelu]
     for _, ir in broken[first:]:
@@ -101,7 +101,7 @@ def test_a_wrong_constant_is_seen_from_the_pass_that_makes_it(gelu: Passes, comp
     rows = [row for row in compare_passes(broken, parse_log((GELU / "passes.mlir.log").read_text())) if row.ours]
     before = [row.kind for row in compared.kernels[0].passes if row.ours]
     assert [row.kind for row in rows[:first]] == before[:first]
-    assert "renamed" in before[first:]
+    assert "equal" in before[first:]
     assert {row.kind for row in rows[first:]} - {""} == {"differs"}
 
 
@@ -181,7 +181,7 @@ def test_an_array_that_is_given_twice_has_two_parameters_in_both(tmp_path: Path)
     """docs/decisions/02: XLA's entry too keeps both, and reads the first."""
     pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
     request = {"work": "compile", "text": SAME_TWICE, "target": "h200", "directory": str(tmp_path)}
-    ask_xla(request, SAME_TWICE, "same.hlo")
+    ask_xla(request, SAME_TWICE, "same.hlo", here())
     (theirs,) = read_dump(tmp_path)
     program = compile_module(read_module(SAME_TWICE), CompileOptions())
     assert theirs.ptx is not None

@@ -366,7 +366,7 @@ def test_xla_is_asked_once(jax: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert len(asked) == 4
     from_jax(two, X, stage="scf", cache=False)
     assert len(asked) == 5
-    monkeypatch.setattr(optimized_texts, "_versions", lambda: "another XLA")
+    monkeypatch.setattr(optimized_texts, "_versions", lambda toolchain: "another XLA")
     from_jax(two, X, stage="scf")
     assert len(asked) == 6
 

@@ -17,6 +17,7 @@ from xla_emitters.explore import optimize as optimizer
 from xla_emitters.explore.optimize import optimize, parse_flag
 from xla_emitters.explore.xla import Flag, description
 from xla_emitters.lowering.tools import RunningTool
+from xla_emitters.settings import Toolchain
 from xla_emitters.texts.text_proto import parse_text_proto
 from xla_emitters.trace import Remark
 
@@ -180,9 +181,9 @@ def test_what_xla_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     code = (
         "import os\nfrom xla_emitters.explore import xla\n"
         "class Loud:\n    def __init__(self, *given): pass\n    def compile(self, text, directory): os.write(1, b'failed to converge')\n"
-        "xla.XlaGpu = Loud\nxla.find_tool = lambda name: __import__('types').SimpleNamespace(path='/bin/sh')\nxla.serve()\n"
+        "xla.XlaGpu = Loud\nxla.serve()\n"
     )
-    request = {"work": "compile", "text": "", "target": "h200", "directory": str(tmp_path)}
+    request = {"work": "compile", "text": "", "target": "h200", "directory": str(tmp_path), "cuda": ""}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=True)
     assert (json.loads(done.stdout), done.stderr) == ({}, "failed to converge")
@@ -207,7 +208,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch, messages: list[str]) -> list[objec
     """XLA that fails with these messages, then answers; the values of Triton's flag that it is given."""
     asked: list[object] = []
 
-    def ask(request: dict[str, Any], text: str, name: str) -> None:
+    def ask(request: dict[str, Any], text: str, name: str, toolchain: Toolchain) -> None:
         asked.append(request["flags"].get("xla_gpu_enable_triton_gemm"))
         if len(asked) <= len(messages):
             raise DataError(messages[len(asked) - 1], stage="xla")

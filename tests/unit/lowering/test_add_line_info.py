@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools_here import PTX, STEPS, needs
+from tools_here import PTX, STEPS, here, needs
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -14,9 +14,9 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.lowering.add_line_info import AddLineInfoPass
 from xla_emitters.lowering.ptx_lines import read_lines
 from xla_emitters.lowering.toolchain import compile_to_ptx
-from xla_emitters.lowering.ways import TOOLCHAIN
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.settings import TOOLCHAIN
 
 ROOT = Path(__file__).parents[3]
 CORPUS = ROOT / "tests" / "corpus"
@@ -88,7 +88,7 @@ def test_declarations_and_modules_without_places_are_taken() -> None:
 
 ONE_PROCESS = (
     pytest.param("mlir-opt", marks=needs("mlir-opt", "libdevice")),
-    pytest.param("llvm", marks=needs("llvmlite", "libdevice")),
+    pytest.param("llvmlite", marks=needs("llvmlite", "libdevice")),
 )
 
 
@@ -112,8 +112,8 @@ def assert_the_code_is_the_same(way: str, path: Path, monkeypatch: pytest.Monkey
     with_lines(module)
     for each in (module, plain):
         lower_for_tools(each, CompileOptions())
-    found = read_lines(compile_to_ptx(module, "sm_90"))
-    assert found.text == compile_to_ptx(plain, "sm_90")
+    found = read_lines(compile_to_ptx(module, "sm_90", here()))
+    assert found.text == compile_to_ptx(plain, "sm_90", here())
     assert any(line is not None and line.op_line for line in found.lines)
 
 
@@ -122,7 +122,7 @@ def test_ptxas_still_optimises() -> None:
     """Debug information of another kind writes `.target sm_90, debug`."""
     module = with_lines(kernel_of(SAMPLES[0]))
     lower_for_tools(module, CompileOptions())
-    ptx = compile_to_ptx(module, "sm_90")
+    ptx = compile_to_ptx(module, "sm_90", here())
     assert "\n.target sm_90\n" in ptx
     assert '.file\t1 "' in ptx
     assert "gelu.hlo" in ptx

@@ -4,7 +4,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from tools_here import needs
+from tools_here import here, needs
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -91,7 +91,11 @@ def test_what_stays_is_said() -> None:
 def test_mlir_reads_what_is_printed() -> None:
     text = print_ir(converted(KERNEL))
     done = subprocess.run(
-        [find_tool("mlir-opt").path], input=text.encode(), capture_output=True, check=False, timeout=60
+        [find_tool("mlir-opt", here()).path],
+        input=text.encode(),
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     out = np.full(40, -99, np.int32)

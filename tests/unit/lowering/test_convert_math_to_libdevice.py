@@ -1,6 +1,7 @@
 """Every row of the table names a function that libdevice has, and the call is located."""
 
 import pytest
+from tools_here import here
 from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -18,7 +19,7 @@ BINARY = ("arith.remf", "math.atan2", "math.powf")
 
 def test_libdevice_has_every_function() -> None:
     """Each row as f32, f64, bf16 and approximated, called from a kernel: nothing is left undefined in the PTX."""
-    for found in find_tools().values():
+    for found in find_tools(here()).values():
         if isinstance(found, ToolError):
             pytest.skip(found.message)
     kernels: list[str] = []
@@ -40,7 +41,7 @@ def test_libdevice_has_every_function() -> None:
     assert {"__nv_tanh", "__nv_tanhf", "__nv_fast_expf", "__nv_powi"} <= called
     LowerToLlvmGpuPass().apply(ctx, module)
     module.verify()
-    assert compile_to_ptx(module, "sm_90").count(".visible .entry") == len(kernels)
+    assert compile_to_ptx(module, "sm_90", here()).count(".visible .entry") == len(kernels)
 
 
 def test_calls_are_located() -> None:

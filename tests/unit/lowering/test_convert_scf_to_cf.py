@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from tools_here import here
 from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -62,7 +63,7 @@ def test_new_ops_are_located() -> None:
 
 def test_mlir_takes_it() -> None:
     try:
-        mlir_opt = find_tool("mlir-opt").path
+        mlir_opt = find_tool("mlir-opt", here()).path
     except ToolError as error:
         pytest.skip(error.message)
     module = parse_ir(NESTED)

@@ -10,7 +10,7 @@ pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 
 from xla_emitters.errors import ToolError, UsageError
 from xla_emitters.lowering.cpu_code import CpuCode, cpu_object
-from xla_emitters.lowering.cpu_target import CPU_FEATURES, cpu_target, probed
+from xla_emitters.lowering.cpu_target import cpu_target, probed
 
 on_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels are of x86-64")
 TRIPLE = "x86_64-unknown-linux-gnu"
@@ -44,17 +44,8 @@ def test_what_follows_from_a_level() -> None:
     assert cpu_target("x86-64-v3").converts_f16
 
 
-def test_this_machine_runs_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(CPU_FEATURES, raising=False)
-    assert cpu_target() == cpu_target("native")
+def test_this_machine_runs_its_own_code() -> None:
     assert not cpu_target().lacking
-
-
-@on_x86
-def test_the_variable_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CPU_FEATURES, "x86-64-v2")
-    assert cpu_target().asked == "x86-64-v2"
-    assert cpu_target("native").asked == "native"
 
 
 @on_x86

@@ -1,4 +1,4 @@
-"""LLVM as a library in a process of its own:
+"""llvmlite in a process of its own:
 what is linked, what is cached, that it keeps running, and that its crash does not end the caller.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tools_here import needs
+from tools_here import here, needs
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import InternalError, ToolError
@@ -27,9 +27,9 @@ from xla_emitters.lowering.toolchain import (
     start_compile,
 )
 from xla_emitters.lowering.tools import ResidentTool, borrow_tool, end_idle_tools
-from xla_emitters.lowering.ways import TOOLCHAIN
+from xla_emitters.settings import TOOLCHAIN
 
-pytestmark = pytest.mark.usefixtures("way")
+pytestmark = [pytest.mark.usefixtures("llvmlite_makes_ptx"), needs("llvmlite")]
 
 TANH = """
 llvm.func @__nv_tanhf(f32) -> f32
@@ -59,13 +59,11 @@ CANNOT_SELECT = PLAIN.replace(
 KERNELS = (("plain", PLAIN, "sm_90"), ("tanh", TANH, "sm_75"), ("sin", TANH.replace("tanhf", "sinf"), "sm_100"))
 
 
-@pytest.fixture(
-    params=[pytest.param("llvm", marks=needs("libLLVM")), pytest.param("llvmlite", marks=needs("llvmlite"))]
-)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv(TOOLCHAIN, request.param)
+@pytest.fixture
+def llvmlite_makes_ptx(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(TOOLCHAIN, "llvmlite")
     end_idle_tools()
-    yield {"llvm": "libLLVM"}.get(request.param, request.param)
+    yield
     end_idle_tools()
 
 
@@ -79,7 +77,7 @@ def ready(text: str):
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90", "sm_100"])
 def test_libdevice_is_linked_and_nothing_of_it_is_left(architecture: str) -> None:
     """XLA's options reach the backend; what libdevice asks about denormal numbers is answered; ids are inlined."""
-    ptx = compile_to_ptx(ready(TANH), architecture)
+    ptx = compile_to_ptx(ready(TANH), architecture, here())
     assert f".target {architecture}" in ptx
     assert ".visible .entry tanh(" in ptx
     assert not re.search(r"\.func|__nv|sreg\.|fma\.rn\.ftz", ptx)
@@ -89,7 +87,7 @@ def test_libdevice_is_linked_and_nothing_of_it_is_left(architecture: str) -> Non
 
 @needs("libdevice")
 def test_llvm_ir_that_ptx_is_made_of() -> None:
-    text = compile_to_llvm_ir(ready(TANH), "sm_90")
+    text = compile_to_llvm_ir(ready(TANH), "sm_90", here())
     assert "define ptx_kernel void @tanh(ptr" in text
     assert "!range" in text
     assert "@__nv" not in text
@@ -98,7 +96,7 @@ def test_llvm_ir_that_ptx_is_made_of() -> None:
 @needs("libdevice")
 def test_what_is_between_is_kept(tmp_path: Path) -> None:
     module = ready(TANH)
-    assert compile_to_ptx_by_steps(module, "sm_90", tmp_path) == compile_to_ptx(module, "sm_90")
+    assert compile_to_ptx_by_steps(module, "sm_90", here(), tmp_path) == compile_to_ptx(module, "sm_90", here())
     kept = ["kernel-linked.ll", "kernel-opt.ll", "kernel.ll", "kernel.mlir", "kernel.ptx"]
     assert sorted(path.name for path in tmp_path.iterdir()) == kept
     assert "declare float @__nv_tanhf(float)" in (tmp_path / "kernel.ll").read_text()
@@ -107,64 +105,46 @@ def test_what_is_between_is_kept(tmp_path: Path) -> None:
     assert "__nv_sinf" not in (tmp_path / "kernel-linked.ll").read_text()
 
 
-def test_a_crash_of_llvm_is_an_error_of_the_tool(way: str) -> None:
+def test_a_crash_of_llvm_is_an_error_of_the_tool() -> None:
     """The caller lives, and knows what LLVM said."""
-    with pytest.raises(ToolError, match=rf"{way} failed \((signal|exit) \d+\)") as raised:
-        compile_to_ptx(parse_ir(CANNOT_SELECT), "sm_90")
+    with pytest.raises(ToolError, match=r"llvmlite failed \((signal|exit) \d+\)") as raised:
+        compile_to_ptx(parse_ir(CANNOT_SELECT), "sm_90", here())
     assert raised.value.exit_code == 4
     assert any("rdtsc" in line for line in (raised.value.message, *raised.value.details))
-    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90")
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90", here())
 
 
-def test_unknown_chip(way: str) -> None:
-    with pytest.raises(ToolError, match=f"{way} does not know the processor 'sm_999'"):
-        compile_to_ptx(parse_ir(PLAIN), "sm_999")
+def test_unknown_chip() -> None:
+    with pytest.raises(ToolError, match="llvmlite does not know the processor 'sm_999'"):
+        compile_to_ptx(parse_ir(PLAIN), "sm_999", here())
 
 
 @needs("libdevice")
 def test_missing_libdevice_function() -> None:
     with pytest.raises(ToolError, match="libdevice does not define __nv_nothing"):
-        compile_to_ptx(ready(TANH.replace("__nv_tanhf", "__nv_nothing")), "sm_90")
+        compile_to_ptx(ready(TANH.replace("__nv_tanhf", "__nv_nothing")), "sm_90", here())
 
 
 def test_call_of_an_undefined_function() -> None:
     with pytest.raises(InternalError, match="calls mystery, which nothing defines"):
-        compile_to_ptx(ready(TANH.replace("__nv_tanhf", "mystery")), "sm_90")
+        compile_to_ptx(ready(TANH.replace("__nv_tanhf", "mystery")), "sm_90", here())
 
 
-def test_llvm_ir_that_does_not_verify(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_llvm_ir_that_does_not_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake of the printer is what LLVM says about it, not a traceback."""
     monkeypatch.setattr(toolchain, "print_llvm_ir", lambda module: "define void @f() {\n  ret i32 0\n}\n")
-    with pytest.raises(ToolError, match=f"{way} failed: ") as raised:
-        compile_to_ptx(parse_ir(PLAIN), "sm_90")
+    with pytest.raises(ToolError, match="llvmlite failed: ") as raised:
+        compile_to_ptx(parse_ir(PLAIN), "sm_90", here())
     assert "value doesn't match function result type" in f"{raised.value.message} {raised.value.details}"
     assert "Traceback" not in str(raised.value)
 
 
-def test_another_llvm_is_refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_another_llvm_is_refused() -> None:
     class Binding:
         llvm_version_info = (15, 0, 7)
 
-    monkeypatch.setattr(llvm_process, "import_module", lambda name: Binding)
     with pytest.raises(llvm_process.Refused, match="this llvmlite has LLVM 15; 22 is needed"):
-        llvm_process.by_llvmlite([])
-
-
-def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
-    """By what it says when it is asked for its version; none of it runs in this process."""
-    path = tmp_path / "libLLVM.so.22.1"
-    path.write_text("not a library")
-    for library, said in ((str(path), "invalid ELF header|file too short"), (_libc(), "is not an LLVM library")):
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", llvm_process.__file__, library, "--version"], capture_output=True, text=True
-        )
-        assert done.returncode == 1
-        assert re.match(f"error: .*({said})", done.stderr)
-        assert "Traceback" not in done.stderr
-
-
-def _libc() -> str:
-    return next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libc." in line)
+        llvm_process.Compiler(Binding, [])
 
 
 # ---- the process stays ------------------------------------------------------------------------------------------------------------------
@@ -172,21 +152,21 @@ def _libc() -> str:
 
 def test_one_process_for_all_compilations() -> None:
     """Also where a compilation ends before it has a module."""
-    with start_compile("sm_90") as compiler:
+    with start_compile("sm_90", here()) as compiler:
         first = compiler._tool
     assert isinstance(first, ResidentTool)
     for _ in range(2):
-        with start_compile("sm_90") as compiler:
+        with start_compile("sm_90", here()) as compiler:
             assert compiler._tool is first
             assert ".entry plain(" in compiler.finish(parse_ir(PLAIN))
     end_idle_tools()
     assert first._process.poll() is not None
-    with start_compile("sm_90") as compiler:
+    with start_compile("sm_90", here()) as compiler:
         assert compiler._tool is not first
 
 
 def test_compilations_at_the_same_time_have_a_process_each() -> None:
-    with start_compile("sm_90") as one, start_compile("sm_90") as other:
+    with start_compile("sm_90", here()) as one, start_compile("sm_90", here()) as other:
         assert one._tool is not other._tool
         assert one.finish(parse_ir(PLAIN)) == other.finish(parse_ir(PLAIN))
 
@@ -195,20 +175,20 @@ def test_compilations_at_the_same_time_have_a_process_each() -> None:
 def test_a_kernel_does_not_depend_on_those_before() -> None:
     """Of the same process, of other chips, with and without libdevice, after an error."""
     end_idle_tools()
-    alone = {name: compile_to_ptx(ready(text), chip) for name, text, chip in KERNELS if not end_idle_tools()}
+    alone = {name: compile_to_ptx(ready(text), chip, here()) for name, text, chip in KERNELS if not end_idle_tools()}
     for name, text, chip in (*KERNELS, *reversed(KERNELS)):
         with pytest.raises(ToolError):
-            compile_to_ptx(parse_ir(PLAIN), "sm_999")
-        assert compile_to_ptx(ready(text), chip) == alone[name]
+            compile_to_ptx(parse_ir(PLAIN), "sm_999", here())
+        assert compile_to_ptx(ready(text), chip, here()) == alone[name]
 
 
 def test_a_process_that_was_killed_is_replaced() -> None:
-    with start_compile("sm_90") as compiler:
+    with start_compile("sm_90", here()) as compiler:
         tool = compiler._tool
         assert isinstance(tool, ResidentTool)
     tool._process.kill()
     tool._process.wait()
-    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90")
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90", here())
 
 
 def test_one_that_does_not_answer_is_ended_in_time() -> None:
@@ -227,7 +207,7 @@ def test_one_that_was_interrupted_is_not_asked_again() -> None:
 
         def close(self) -> None: ...
 
-    with start_compile("sm_90") as compiler:
+    with start_compile("sm_90", here()) as compiler:
         tool = compiler._tool
         assert isinstance(tool, ResidentTool)
     job = {"text": "a", "wanted": "ptx", "chip": "sm_90", "features": "", "ids": "", "called": [], "keep": None}
@@ -237,16 +217,16 @@ def test_one_that_was_interrupted_is_not_asked_again() -> None:
         with pytest.raises(KeyboardInterrupt):
             again.ask(job)
     assert not tool.is_alive
-    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90")
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90", here())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_starts_its_own() -> None:
     """The process that this one started answers this one alone."""
-    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90")
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90", here())
     if (child := os.fork()) == 0:
         try:
-            with start_compile("sm_90") as compiler:
+            with start_compile("sm_90", here()) as compiler:
                 is_own = compiler._tool is not None and compiler._tool._process_id == os.getpid()
                 made = ".entry plain(" in compiler.finish(parse_ir(PLAIN))
             end_idle_tools()
@@ -254,7 +234,7 @@ def test_a_fork_starts_its_own() -> None:
             os._exit(9)
         os._exit(0 if is_own and made else 8)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90")
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90", here())
 
 
 def test_nothing_is_left_when_the_caller_is_killed() -> None:
@@ -262,7 +242,8 @@ def test_nothing_is_left_when_the_caller_is_killed() -> None:
     program = (
         "import os, signal\n"
         "from xla_emitters.lowering.toolchain import start_compile\n"
-        "with start_compile('sm_90') as compiler: print(compiler._tool._process.pid, flush=True)\n"
+        "from xla_emitters.settings import read_settings\n"
+        "with start_compile('sm_90', read_settings().toolchain) as compiler: print(compiler._tool._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

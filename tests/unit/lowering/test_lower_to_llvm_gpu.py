@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tools_here import here
 from unit.lowering.gelu import GELU
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 from xdsl.traits import IsTerminator
@@ -39,7 +40,7 @@ def lowered(text: str) -> ModuleOp:
 
 
 def skip_without(*names: str) -> None:
-    for name, found in find_tools().items():
+    for name, found in find_tools(here()).items():
         if name in names and isinstance(found, ToolError):
             pytest.skip(found.message)
 
@@ -95,21 +96,28 @@ def test_only_llvm_is_left_and_all_is_located() -> None:
 def test_gelu_costs_no_more_than_xla_s() -> None:
     """One 8-byte load, one 8-byte store, no spills; registers and instructions at most those of XLA's own PTX, same ptxas."""
     skip_without("mlir-opt", "libdevice", "ptxas", "nvdisasm")
-    ptx = compile_to_ptx(lowered(GELU), "sm_90")
+    ptx = compile_to_ptx(lowered(GELU), "sm_90", here())
     assert len(re.findall(r"\bld\.global\S*", ptx)) == len(re.findall(r"\bst\.global\S*", ptx)) == 1
-    ours = assemble(ptx, "sm_90")
-    xla = assemble((Path(__file__).parent / "gelu_by_xla.ptx").read_text(), "sm_90a")
-    sass = disassemble(ours.cubin)
+    ours = assemble(ptx, "sm_90", here())
+    xla = assemble((Path(__file__).parent / "gelu_by_xla.ptx").read_text(), "sm_90a", here())
+    sass = disassemble(ours.cubin, here())
     assert len(re.findall(r"LDG\.E\.64", sass)) == len(re.findall(r"STG\.E\.64", sass)) == 1
     assert ours.spill_bytes == 0
     assert ours.registers <= xla.registers
-    assert count_instructions(sass) <= count_instructions(disassemble(xla.cubin))
+    assert count_instructions(sass) <= count_instructions(disassemble(xla.cubin, here()))
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_100"])
 def test_gelu_assembles(architecture: str) -> None:
     skip_without("mlir-opt", "libdevice", "ptxas")
-    assert assemble(compile_to_ptx(lowered(GELU), architecture), architecture).spill_bytes == 0
+    assert (
+        assemble(
+            compile_to_ptx(lowered(GELU), architecture, here()),
+            architecture,
+            here(),
+        ).spill_bytes
+        == 0
+    )
 
 
 # Operand types of the ops that are not f32 to f32 or i32 to i32.
@@ -166,7 +174,7 @@ def test_every_row_becomes_ptx() -> None:
           llvm.store %r, %p : {output}, !llvm.ptr
           func.return
         }}""")
-    ptx = compile_to_ptx(lowered("\n".join(functions)), "sm_75")
+    ptx = compile_to_ptx(lowered("\n".join(functions)), "sm_75", here())
     assert ptx.count(".visible .entry") == len(functions)
 
 
@@ -192,7 +200,7 @@ def test_rounding_divisions() -> None:
         }}"""
         for number, (name, x, y) in enumerate(DIVISIONS)
     ]
-    ptx = compile_to_ptx(lowered("\n".join(functions)), "sm_90")
+    ptx = compile_to_ptx(lowered("\n".join(functions)), "sm_90", here())
     got = [int(text) for text in re.findall(r"st\.global\.b32\s+\[\S+\], (-?\d+);", ptx)]
     wanted = [x // y if name == "floordivsi" else -(-x // y) for name, x, y in DIVISIONS]
     assert got == wanted
@@ -222,10 +230,10 @@ def test_mlir_takes_branches_and_switches() -> None:
       }
       func.return
     }""")
-    mlir_opt = find_tools()["mlir-opt"]
+    mlir_opt = find_tools(here())["mlir-opt"]
     assert not isinstance(mlir_opt, ToolError)
     subprocess.run([mlir_opt.path, "-"], input=module_body_text(module), text=True, check=True, capture_output=True)
-    ptx = compile_to_ptx(module, "sm_90")
+    ptx = compile_to_ptx(module, "sm_90", here())
     assert "20" in ptx
     assert "50" in ptx
 
@@ -276,6 +284,7 @@ def test_control_flow_computes() -> None:
       func.return
     }"""),
         "sm_90",
+        here(),
     )
     wanted = sum(100 if i == j else {2: 10}.get(j, j) for i in range(6) for j in range(i, 6))
     while wanted < 5000:

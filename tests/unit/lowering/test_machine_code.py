@@ -1,7 +1,7 @@
 """Reading the output of ptxas and nvdisasm: resources of each kernel, and counts of instructions."""
 
 import pytest
-from tools_here import needs
+from tools_here import here, needs
 
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering import machine_code
@@ -37,4 +37,4 @@ ptxas info    : Used 40 registers, used 1 barriers, 4224 bytes smem
 @needs("ptxas")
 def test_ptxas_refuses() -> None:
     with pytest.raises(ToolError, match=r"ptxas failed \(exit 255\).*Missing \.version directive"):
-        assemble("nonsense", "sm_90")
+        assemble("nonsense", "sm_90", here())

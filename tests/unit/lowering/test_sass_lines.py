@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools_here import SASS, needs
+from tools_here import SASS, here, needs
 
 from xla_emitters.lowering.machine_code import assemble, disassemble, is_instruction
 from xla_emitters.lowering.ptx_lines import instruction_at
@@ -21,13 +21,13 @@ FAMILIES = {"HADD2": "add", "HMUL2": "mul", "LDG": "ld", "STG": "st", "MUFU": ("
 def gelu() -> tuple[str, SassLines]:
     """PTX and SASS of GELU."""
     ptx = compile(GELU, cache=False, record="none").code
-    return ptx, read_sass(assemble(ptx, "sm_90", line_info=True).cubin, ptx)
+    return ptx, read_sass(assemble(ptx, "sm_90", here(), line_info=True).cubin, ptx, here())
 
 
 @needs(*SASS)
 def test_the_code_is_the_same(gelu: tuple[str, SassLines]) -> None:
     ptx, sass = gelu
-    assert sass.text == disassemble(assemble(ptx, "sm_90").cubin)
+    assert sass.text == disassemble(assemble(ptx, "sm_90", here()).cubin, here())
     assert len(sass.lines) == len(sass.text.split("\n"))
 
 

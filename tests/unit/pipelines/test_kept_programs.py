@@ -15,6 +15,7 @@ from xla_emitters.pipelines.kept_programs import get_program, put_program
 from xla_emitters.program import Program
 from xla_emitters.runtime import cache as cache_module
 from xla_emitters.runtime.cache import PROGRAMS, Cache, key_of
+from xla_emitters.settings import read_settings
 from xla_emitters.tools.main import main
 
 NEGATE = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
@@ -47,14 +48,14 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_what_is_put_is_got_from_memory_and_from_disk(directory: Path) -> None:
     made = program(record="passes")
-    put_program(Cache.of(PROGRAMS), "aa11", made)
+    put_program(Cache.of(PROGRAMS, read_settings()), "aa11", made)
     forgotten()
-    got = get_program(Cache.of(PROGRAMS), "aa11")
+    got = get_program(Cache.of(PROGRAMS, read_settings()), "aa11")
     assert got is not None
     assert got == made
     assert got.traces == made.traces
     assert got.trace["flat"].ir == made.trace["flat"].ir
-    assert get_program(Cache.of(PROGRAMS), "bb22") is None
+    assert get_program(Cache.of(PROGRAMS, read_settings()), "bb22") is None
 
 
 def test_a_key_is_of_all_parts_and_their_borders() -> None:
@@ -120,7 +121,7 @@ def test_another_xdsl_is_another_compiler(monkeypatch: pytest.MonkeyPatch, tmp_p
 )
 def test_a_damaged_entry_is_a_miss_and_goes_away(directory: Path, compiled: list[str], damage) -> None:
     first = xe.compile(NEGATE, stage="flat")
-    (entry,) = Cache.of(PROGRAMS).entries()
+    (entry,) = Cache.of(PROGRAMS, read_settings()).entries()
     entry.write_bytes(damage(entry.read_bytes()))
     forgotten()
     assert xe.compile(NEGATE, stage="flat") == first
@@ -197,4 +198,4 @@ def test_info_and_clear(directory: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.splitlines()[:2] == [f"directory  {directory}", "programs   1"]
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out == f"1 program removed from {directory}\n"
-    assert Cache.of(PROGRAMS).size() == (0, 0)
+    assert Cache.of(PROGRAMS, read_settings()).size() == (0, 0)

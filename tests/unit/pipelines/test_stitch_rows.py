@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from runtime.row_modules import text_of
@@ -15,12 +16,12 @@ from xla_emitters.fusions.control_computations import fusions_run_by
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched, view_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.pipelines import row_prices
 from xla_emitters.pipelines.compiler import compile, with_splits
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.row_prices import Option
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.tuning import row_prices
+from xla_emitters.tuning.row_prices import Option
 
 SOFTMAX = text_of("softmax_f32", 64, 512)
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
@@ -119,7 +120,7 @@ def test_a_plan_that_is_as_fast_stays(gain: float, kernels: int, monkeypatch: py
     """One kernel is taken from 2 % less time on."""
     priced = row_prices._priced
 
-    def fixed(*arguments: object) -> tuple[Option, ...]:
+    def fixed(*arguments: object) -> tuple[Option[Any], ...]:
         plan, *ways = priced(*arguments)
         each = plan.time * gain
         return (plan, *(replace(way, costs=(replace(way.costs[0], time=each),)) for way in ways))

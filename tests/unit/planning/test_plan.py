@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+from long_lists import but_long
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.plan import ProgramPlan, plan_program
-from xla_emitters.program import Slot
+from xla_emitters.program import Kernel, Slot
+from xla_emitters.program import Launch as LaunchSize
+from xla_emitters.program.steps import Branch, Launch
 from xla_emitters.program.steps_text import StepsText
 
 BODIES = """
@@ -261,3 +266,42 @@ ENTRY main { n = s32[] constant(2)
   ROOT s = f32[<=8] get-tuple-element(w), index=0 }"""
     with pytest.raises(Unsupported, match=r"f32\[<=8\]\).*'set-dimension-size' \(instruction %d\)"):
         compile_module(parse_hlo(text), CompileOptions(stage="xla_gpu", record="none"))
+
+
+@pytest.mark.parametrize("depth", but_long((1_000, 20_000), (20_000,)))
+def test_computations_nest_as_deep_as_there_are(depth: int) -> None:
+    """A conditional in a branch of a conditional, and so on: planning and naming the kernels' code are no recursion."""
+    limit = sys.getrecursionlimit()
+    state = "(s32[], f32[8])"
+    computations = [
+        f"""
+b0 {{
+  p = {state} parameter(0)
+  x = f32[8] get-tuple-element(p), index=1
+  ROOT n = f32[8] fusion(x), kind=kLoop, calls=one
+}}"""
+    ]
+    for level in range(1, depth + 1):
+        computations.append(f"""
+b{level} {{
+  p = {state} parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  ROOT c = f32[8] conditional(i, p), branch_computations={{b{level - 1}}}
+}}""")
+    entry = f"""
+ENTRY main {{
+  i = s32[] parameter(0)
+  x = f32[8] parameter(1)
+  p = {state} tuple(i, x)
+  ROOT c = f32[8] conditional(i, p), branch_computations={{b{depth}}}
+}}"""
+    planned = plan_program(parse_hlo(BODIES + "".join(computations) + entry))
+    kernel = Kernel("one_kernel", "", "sm_90", LaunchSize((3, 1, 1), (8, 1, 1)), 0, ())
+    step, found = planned.with_code([kernel]), 0
+    while len(step) == 2:
+        assert isinstance(step[1], Branch)
+        step, found = step[1].branches[0], found + 1
+    (launch,) = step
+    assert isinstance(launch, Launch)
+    assert (launch.kernel, launch.grid, found) == ("one_kernel", (3, 1, 1), depth + 1)
+    assert sys.getrecursionlimit() == limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tools_here import SASS, needs
+from tools_here import SASS, here, needs
 from unit.pricing.sass_listing import listing
 
 from xla_emitters.lowering.machine_code import assemble, disassemble
@@ -226,7 +226,7 @@ LOOP = """
 @needs(*SASS)
 def test_a_loop_that_ptxas_made() -> None:
     """A thousand loads, however ptxas lays out the loop."""
-    found = executed(disassemble(assemble(LOOP, "sm_90").cubin))
+    found = executed(disassemble(assemble(LOOP, "sm_90", here()).cubin, here()))
     assert (found.loads, found.stores, found.unknown_loops) == (Counter({4: 1000}), Counter({4: 1}), 0)
 
 

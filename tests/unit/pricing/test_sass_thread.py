@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tools_here import SASS, needs
+from tools_here import SASS, here, needs
 from unit.pricing.sass_listing import listing
 
 import xla_emitters as xe
@@ -135,11 +135,11 @@ def test_of_a_kernel_whose_sizes_are_known_both_counts_agree(architecture: str) 
       ROOT y = f32[64] reduce(x, z), dimensions={1}, to_apply=add }"""
     program = xe.compile(text, target=architecture)
     (kernel,) = program.kernels
-    code = machine_code_of(program.code, architecture)
+    code = machine_code_of(program.code, architecture, here())
     launch = kernel.launch
     run = run_threads(code.sass[kernel.name], architecture, launch, (object(),) * 2, (8, 8))
     wanted = executed(code.sass[kernel.name])
     assert run.executed.loads == wanted.loads
     assert 0.9 * wanted.instructions <= run.executed.instructions <= wanted.instructions
     assert architecture in PARAMETERS
-    assert assemble(program.code, architecture).entries[0].name == kernel.name
+    assert assemble(program.code, architecture, here()).entries[0].name == kernel.name

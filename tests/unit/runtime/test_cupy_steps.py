@@ -100,8 +100,16 @@ def test_products_and_copies_are_enqueued_too(cupy: ModuleType, monkeypatch: pyt
 def test_known_numbers_are_copied_to_the_device_when_a_size_is_new(
     cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = warm_calls(cupy, monkeypatch, "stablehlo/gather_rows", {"b": 2, "s": 5})
+    calls = warm_calls(cupy, monkeypatch, "programs/dropout", {"b": 2, "s": 5})
     assert set(calls) - ASKS == ENQUEUES - {"matmul"}
+
+
+def test_numbers_that_a_gather_takes_out_of_a_shape_are_not_on_the_device(
+    cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They follow from sizes, so no kernel computes them and nothing is copied."""
+    calls = warm_calls(cupy, monkeypatch, "stablehlo/gather_rows", {"b": 2, "s": 5})
+    assert set(calls) - ASKS == {"empty", "launchKernel"}
 
 
 def test_a_predicate_is_read_by_one_copy_and_one_wait(cupy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

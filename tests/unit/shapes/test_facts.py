@@ -10,7 +10,7 @@ from unit.shapes.random_sizes import NAMES, Tape, build, value
 
 from xla_emitters.errors import Place, VerifyError
 from xla_emitters.shapes import Bounds, Facts, Size, maximum, minimum, parse_size
-from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL, MULTIPLE, Fact
+from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL, Fact
 from xla_emitters.shapes.size import as_size
 
 A, B, C, S, T = (Size.symbol(name) for name in "abcst")
@@ -19,7 +19,6 @@ HOLDS = {
     EQUAL: lambda x, y: x == y,
     AT_LEAST: lambda x, y: x >= y,
     AT_MOST: lambda x, y: x <= y,
-    MULTIPLE: lambda x, y: x % y == 0,
 }
 POSITIVE = Facts.of_symbols(("a", "b", "c", "s", "t"), 1, "jax.export")
 
@@ -33,9 +32,9 @@ def value_or_none(tree, point):
 
 def add_random_fact(tape, facts, points):
     """(facts with one more, the points that satisfy it); None where it contradicts the others, as all points then do."""
-    relation = tape.choose((EQUAL, EQUAL, AT_LEAST, AT_MOST, MULTIPLE))
+    relation = tape.choose((EQUAL, EQUAL, AT_LEAST, AT_MOST))
     left = tape.tree(tape.choose((0, 1, 1, 2)))
-    right = tape.choose((2, 3, 4, 8)) if relation is MULTIPLE else tape.tree(tape.choose((0, 0, 1)))
+    right = tape.tree(tape.choose((0, 0, 1)))
     kept = []
     for point in points:
         x, y = value_or_none(left, point), value_or_none(right, point)
@@ -71,8 +70,8 @@ def check_random_questions(tape, facts, points):
     for _ in range(3):
         left, right, divisor = tape.tree(3), tape.tree(1), tape.choose((2, 3, 4))
         x, y = as_size(build(left)), as_size(build(right))
-        answers = [facts.equal(x, y), facts.at_least(x, y), facts.divides(divisor, x)]
-        simple, bounds, known_divisor = facts.simplify(x), facts.bounds(x), facts.known_divisor(x)
+        answers = [facts.equal(x, y), facts.at_least(x, y), facts.equal(x % divisor, 0)]
+        simple, bounds = facts.simplify(x), facts.bounds(x)
         for point in points:
             a, b = value_or_none(left, point), value_or_none(right, point)
             if a is None:
@@ -80,7 +79,6 @@ def check_random_questions(tape, facts, points):
             context = (facts.stated, x, y, point)
             assert simple.evaluate(point) == a, context
             assert bounds.contains(a), context
-            assert a % known_divisor == 0 if known_divisor else a == 0, context
             assert answers[2] in (None, a % divisor == 0), context
             if b is not None:
                 assert answers[0] in (None, a == b), context
@@ -146,7 +144,7 @@ def test_equalities_are_followed():
     assert facts.equal(A, B)
     assert facts.equal(S * C, 2 * A * B)
     assert facts.at_least(S, 2)
-    assert facts.divides(2, S)
+    assert facts.equal(S % 2, 0)
     assert facts.equal(S, 7) is False
     assert facts.simplify(S // 2 + C) == 2 * facts.simplify(B)
     facts = facts.with_equal(C, 4, "w")
@@ -158,7 +156,7 @@ def test_the_order_of_facts_does_not_matter():
         Fact(EQUAL, S, 2 * B, "1"),
         Fact(EQUAL, T, S, "2"),
         Fact(AT_LEAST, T, Size.constant(3), "3"),
-        Fact(MULTIPLE, B, Size.constant(4), "4"),
+        Fact(EQUAL, B % 4, Size.constant(0), "4"),
         Fact(AT_MOST, B, Size.constant(7), "5"),
     ]
     for order in itertools.permutations(facts):
@@ -178,19 +176,18 @@ def test_products_that_are_equal():
 
 
 def test_divisibility():
-    facts = POSITIVE.with_divides(8, S, "the caller")
-    assert facts.divides(4, S)
-    assert facts.divides(16, B * S * 2)
-    assert facts.divides(2, S + 1) is False
-    assert facts.divides(16, S) is None
+    facts = POSITIVE.with_equal(S % 8, 0, "the caller")
+    assert facts.equal(S % 4, 0)
+    assert facts.equal((B * S * 2) % 16, 0)
+    assert facts.equal((S + 1) % 2, 0) is False
+    assert facts.equal(S % 16, 0) is None
     assert facts.equal(8 * (S // 8), S)
     assert facts.simplify((S + 3) % 8) == 3
     assert facts.at_least(S, 8)
-    assert facts.known_divisor(S * 3 + 4) == 4
-    assert facts.divides(B, B * S)
-    assert Facts().divides(B, B * S) is None  # b may be 0
+    assert facts.equal((B * S) % B, 0)
+    assert Facts().equal((B * S) % B, 0) is None  # b may be 0
     # What jax.export writes for the constraint mod(a, 2) == 0:
-    assert Facts().with_equal(2 * (A // 2) - A, 0, "jax.export").divides(2, A)
+    assert Facts().with_equal(2 * (A // 2) - A, 0, "jax.export").equal(A % 2, 0)
     assert Facts().with_equal(A % 4, 3, "x").simplify((A + 1) % 4) == 0
 
 
@@ -230,9 +227,9 @@ def test_facts_do_not_change():
             ["b == s", "s == t"],
         ),
         (lambda f: f.with_at_least(B, 5, "one").with_at_most(B, 4, "two"), ["b >= 5", "b <= 4"]),
-        (lambda f: f.with_divides(4, B, "one").with_equal(B, 6, "two"), ["mod(b, 4) == 0", "b == 6"]),
+        (lambda f: f.with_equal(B % 4, 0, "one").with_equal(B, 6, "two"), ["mod(b, 4) == 0", "b == 6"]),
         (
-            lambda f: f.with_divides(4, B, "one").with_at_least(B, 1, "two").with_at_most(B, 3, "three"),
+            lambda f: f.with_equal(B % 4, 0, "one").with_at_least(B, 1, "two").with_at_most(B, 3, "three"),
             ["b >= 1", "b <= 3"],
         ),
         (lambda f: f.with_equal(2 * B, 2 * S + 1, "one"), ["2*b == 2*s + 1"]),

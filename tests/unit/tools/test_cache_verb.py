@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.runtime.cache import OPTIMIZED, Cache
+from xla_emitters.settings import read_settings
 from xla_emitters.tools.main import main
 
 NEGATE = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
@@ -42,9 +43,9 @@ def test_info_and_clear(cache_of_its_own: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_modules_of_xla_are_counted_and_cleared(cache_of_its_own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Cache.of(OPTIMIZED).put("ab" * 32, b"HloModule m")
+    Cache.of(OPTIMIZED, read_settings()).put("ab" * 32, b"HloModule m")
     assert main(["cache", "info"]) == 0
     assert "optimized  1 module, 0.0 of 256 MiB" in capsys.readouterr().out
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out == f"0 programs and 1 optimized module removed from {cache_of_its_own}\n"
-    assert Cache.of(OPTIMIZED).size() == (0, 0)
+    assert Cache.of(OPTIMIZED, read_settings()).size() == (0, 0)

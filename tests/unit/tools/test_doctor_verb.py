@@ -11,7 +11,7 @@ import pytest
 from tools_here import PTX, needs
 
 from xla_emitters.extras import install_command
-from xla_emitters.tools.environment import VARIABLES
+from xla_emitters.settings import VARIABLES
 from xla_emitters.tools.main import main
 
 pytestmark = pytest.mark.usefixtures("cache_of_its_own")
@@ -33,7 +33,7 @@ def test_a_missing_tool_comes_with_the_command_that_installs_it(
     assert main(["doctor"]) == 4
     lines = capsys.readouterr().out.splitlines()
     (row,) = [number for number, line in enumerate(lines) if line.startswith("  missing")]
-    assert "mlir-opt was not found (for PTX)" in lines[row]
+    assert "mlir-opt was not found (for PTX without llvmlite)" in lines[row]
     assert "-> apt-get install mlir-22-tools llvm-22" in lines[row + 1]
     assert any(line.startswith("  absent") and "llc was not found (for --keep-intermediates)" in line for line in lines)
     assert lines[-1] == "not ready: install what is missing"
@@ -42,16 +42,16 @@ def test_a_missing_tool_comes_with_the_command_that_installs_it(
 @needs("llvmlite", "libdevice")
 def test_the_way_to_ptx_and_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool of another way is absent, not missing."""
-    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "llvm")
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "llvmlite")
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
     assert main(["doctor", "--json"]) == 0
     found = {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
-    assert found["way to PTX"]["found"] == "llvm: XLA_EMITTERS_TOOLCHAIN says so"
+    assert found["way to PTX"]["found"] == "llvmlite: llvmlite is here"
     assert found["mlir-opt"]["state"] == "absent"
     assert found["llvmlite"]["found"].startswith(("0.50.", "0.51."))
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "gcc")
     assert main(["doctor"]) == 2
-    assert "one of: auto, mlir-opt, steps, llvm" in capsys.readouterr().err
+    assert "one of: auto, llvmlite, mlir-opt, steps" in capsys.readouterr().err
 
 
 def test_a_tool_of_another_version(

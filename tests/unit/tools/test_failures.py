@@ -10,7 +10,8 @@ import pytest
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.errors import InternalError, NumbersDiffer, Place, ToolError, Unsupported, UsageError
-from xla_emitters.tools.failures import DEBUG, INTERRUPTED, reported
+from xla_emitters.settings import DEBUG
+from xla_emitters.tools.failures import INTERRUPTED, reported
 
 
 def raising(error: BaseException) -> Callable[[], int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from xla_emitters.settings import Toolchain
 from xla_emitters.tools.main import main
 
 TEXT = "HloModule m\n"
@@ -27,6 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         devices: int | None,
         name: str,
         remark: Callable[[str], object],
+        toolchain: Toolchain,
     ) -> str:
         calls.append((text, target, flags, devices, name))
         remark("asked again")

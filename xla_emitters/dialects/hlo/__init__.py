@@ -12,6 +12,8 @@
     library_calls   which library function an op is          custom_calls  targets of XLA:GPU and JAX, and their
     comparators     what a sort's comparator compares        backend_configs
     dynamic_shape_ops  sizes that are values                 sized         an op at the sizes of its operands' values
+    dynamic_routines   static ops at numbers that are values dynamic_slices  windows at starts known at run time
+    shape_rule    the kinds of numbers of shape rules
     placement       host and device                          implicit_broadcast  of frontends that leave it to the compiler
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
@@ -28,7 +30,9 @@ from xla_emitters.dialects.hlo import (
     constant,
     contractions,
     control_ops,
+    dynamic_routines,
     dynamic_shape_ops,
+    dynamic_slices,
     elementwise,
     gather_scatter,
     placement,
@@ -46,6 +50,7 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
     constant.OPS,
     elementwise.OPS,
     shape_ops.OPS,
+    dynamic_slices.OPS,
     reductions.OPS,
     contractions.OPS,
     gather_scatter.OPS,
@@ -58,7 +63,9 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
 HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
 """The op class of each HLO opcode."""
 
-PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *placement.OPS)}
+PROGRAM_OPS: dict[str, type[HloOp]] = {
+    opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *dynamic_routines.OPS, *placement.OPS)
+}
 """The op classes without an opcode in HLO text, by the name that they would have."""
 
 HLO = Dialect(

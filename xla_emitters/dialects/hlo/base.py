@@ -8,7 +8,8 @@ that any instruction may carry (metadata, sharding ...) are discardable ones, as
 
 An op's class defines its meaning:
 
-    verify_           its shape and type rule; a `RuleBroken` names the operand at fault
+    verify_           its attributes and types; a `RuleBroken` names the operand at fault
+    shapes            its shape rule, over sizes of any kind: of types, of values, of a program, as code (`shape_rule`)
     evaluate          its value in NumPy: the reference for all stages
     output_to_input   which elements of each operand an element of the result needs
     input_to_output   which elements of the result need an element of an operand: derived from `output_to_input` if that is linear
@@ -43,6 +44,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, TypeSizing, spelled
 from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.errors import DataError, Place, Unsupported
@@ -210,12 +212,57 @@ class HloOp(QuickOp):
         """The result's type from operands and attributes, for text that omits it; None when it does not follow from them."""
         return None
 
-    DEPENDS_ON_SIZES: ClassVar[bool] = False
-    """Whether `evaluate` reads sizes from the types, not from the operands: then `result_sizes` must be defined (see `sized`)."""
+    def shapes(self, s: Sizing) -> Sequence[Shape] | None:
+        """The shape rule: the sizes of each array of the result, and what must hold of the operands' sizes (see `shape_rule`).
 
-    def result_sizes(self) -> Sequence[int]:
-        """The sizes of the result, or of each array of it, from the operands' types and the attributes."""
-        raise self.unsupported("no sizes of the result")
+        It is asked of ops whose attributes `verify_` found to be right. None: only the type says the sizes.
+        """
+        return None
+
+    @classmethod
+    def has_shape_rule(cls) -> bool:
+        """Whether `shapes` is defined."""
+        return cls.shapes is not HloOp.shapes
+
+    def inferred_shapes(self) -> list[list[int]]:
+        """The sizes of each array of the result from the operands' types; UNBOUNDED: not known. raises RuleBroken by the rule"""
+        found = self.shapes(TypeSizing(self.operands))
+        if found is None:
+            raise self.unsupported("no sizes of the result")
+        return [spelled(shape) for shape in found]
+
+    def inferred_dims(self) -> list[int]:
+        """`inferred_shapes` of a result whose arrays have one shape."""
+        return self.inferred_shapes()[0]
+
+    NUMBERS: ClassVar[slice] = slice(0, 0)
+    """The operands that hold numbers from which the sizes of the result follow: sizes, places, steps or paddings."""
+
+    @property
+    def number_operands(self) -> Sequence[int]:
+        """The numbers of the operands in `NUMBERS`."""
+        return range(len(self.operands))[self.NUMBERS]
+
+    IN_STABLEHLO: ClassVar[bool] = False
+    """Whether StableHLO has the op under the same name, with the same operands and no attributes: its text then needs no row."""
+
+    def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
+        """The least and the greatest integer to draw for an operand in `NUMBERS`, so that the op has a value; None for other operands."""
+        return None
+
+    MOVED: ClassVar[slice] = slice(0, 0)
+    """Of an op that only moves elements: the operands of whose elements the result is made. The others say which, and where."""
+
+    @property
+    def moved_operands(self) -> Sequence[int]:
+        """The numbers of the operands in `MOVED`."""
+        return range(len(self.operands))[self.MOVED]
+
+    READS_ONCE: ClassVar[bool] = False
+    """Whether it reads each element of its operands at most once, at places that are known."""
+
+    DEPENDS_ON_SIZES: ClassVar[bool] = False
+    """Whether `evaluate` reads sizes from the types, not from the operands: then the op has a shape rule (see `sized`)."""
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """The instruction's value from those of its operands: row-major arrays, or tuples of values."""

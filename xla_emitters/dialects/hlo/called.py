@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.computation import (
     Callee,
     CallingOp,
@@ -30,7 +30,8 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, same_axes
+from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, type_text
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import IndexingMap
@@ -166,8 +167,21 @@ class MapOp(CallingOp):
         )
 
     def verify_shape(self) -> None:
-        for operand in self.operands:
-            self.expect_dims(as_array(operand.type).get_shape(), "its operand has")
+        ranks = [len(dims_of(operand)) for operand in self.operands]
+        if (other := next((i for i, rank in enumerate(ranks) if rank != ranks[0]), None)) is not None:
+            raise self._differs(other)
+        self.expect_dims(self.inferred_dims(), "its operand has")
+
+    def _differs(self, operand: int) -> RuleBroken:
+        first, other = (type_text(self.operands[i].type) for i in (0, operand))
+        return RuleBroken(
+            "the arrays of 'map' differ in shape",
+            operand=operand,
+            details=(f"operand {operand} is {other}; operand 0 is {first}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [same_axes(s, range(len(self.operands)), self._differs)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         (value,) = on_elements(self, self.to_apply, call)(operands)

@@ -10,7 +10,7 @@ Source: docs/reference/1 3.2, 3.6, 5.5, 6.8.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any, ClassVar
@@ -24,8 +24,9 @@ from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, integers
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert, wrap
-from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, same_dims, type_text
-from xla_emitters.dialects.hlo.windows import Window, WindowAttr, points_inside, window_map
+from xla_emitters.dialects.hlo.shape_rule import Broken, Number, Shape, Sizing, positions
+from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, type_text
+from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim, points_inside, window_map
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype
@@ -48,27 +49,44 @@ class DotDimensions:
     lhs: int = 0
     rhs: int = 1
 
-    def result_dims(self, op: HloOp, skip: Sequence[int] = ()) -> list[int]:
-        """Batch dimensions, then free ones of lhs, then of rhs but for `skip`; raises RuleBroken when the operands do not fit."""
-        values = op.operands[self.lhs], op.operands[self.rhs]
-        lhs, rhs = (dims_of(value) for value in values)
+    def verify(self, op: HloOp, skip: Sequence[int] = ()) -> None:
+        """raises RuleBroken unless the dimensions, and those of rhs in `skip`, are different ones of the operands, in pairs"""
         taken = self.lhs_batch + self.lhs_contracting, (*self.rhs_batch, *self.rhs_contracting, *skip)
-        for operand, dims, used in zip((self.lhs, self.rhs), (lhs, rhs), taken, strict=True):
-            if any(not 0 <= dim < len(dims) for dim in used) or len(set(used)) != len(used):
+        for operand, used in zip((self.lhs, self.rhs), taken, strict=True):
+            rank = len(dims_of(op.operands[operand]))
+            if any(not 0 <= dim < rank for dim in used) or len(set(used)) != len(used):
                 raise RuleBroken(
                     "batch and contracting dimensions are not different dimensions of the operand",
                     operand=operand,
                     details=(f"it is {type_text(op.operands[operand].type)}",),
                 )
-        pairs = (self.lhs_batch, self.rhs_batch), (self.lhs_contracting, self.rhs_contracting)
-        if not all(same_dims([lhs[dim] for dim in a], [rhs[dim] for dim in b]) for a, b in pairs):
-            raise RuleBroken(
-                "the operands differ in a batch or contracting dimension",
-                operand=self.rhs,
-                details=(f"lhs is {type_text(values[0].type)}, rhs {type_text(values[1].type)}",),
-            )
-        free = [[size for dim, size in enumerate(d) if dim not in t] for d, t in zip((lhs, rhs), taken, strict=True)]
-        return [*(lhs[dim] for dim in self.lhs_batch), *free[0], *free[1]]
+        if any(len(a) != len(b) for a, b in self._pairs):
+            raise self._differ(op)
+
+    @property
+    def _pairs(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        return (self.lhs_batch, self.rhs_batch), (self.lhs_contracting, self.rhs_contracting)
+
+    def _differ(self, op: HloOp) -> RuleBroken:
+        lhs, rhs = (type_text(op.operands[operand].type) for operand in (self.lhs, self.rhs))
+        return RuleBroken(
+            "the operands differ in a batch or contracting dimension",
+            operand=self.rhs,
+            details=(f"lhs is {lhs}, rhs {rhs}",),
+        )
+
+    def shape(self, op: HloOp, s: Sizing, skip: Sequence[int] = ()) -> list[Number]:
+        """Batch dimensions, then free ones of lhs, then of rhs but for `skip`."""
+        lhs, rhs = s.axes(self.lhs), s.axes(self.rhs)
+        for a, b in ((a, b) for pair in self._pairs for a, b in zip(*pair, strict=True)):
+            lhs[a] = s.same(lhs[a], rhs[b], lambda: self._differ(op))
+        left = self.lhs_batch + self.lhs_contracting
+        right = (*self.rhs_batch, *self.rhs_contracting, *skip)
+        return [
+            *(lhs[dim] for dim in self.lhs_batch),
+            *(size for dim, size in enumerate(lhs) if dim not in left),
+            *(size for dim, size in enumerate(rhs) if dim not in right),
+        ]
 
 
 ALGORITHMS: Mapping[str, str | None] = {
@@ -234,10 +252,11 @@ class DotOp(ContractingOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.verify_algorithm()
-        self.expect_dims(self.result_sizes(), "its operands give")
+        self.pairing.verify(self)
+        self.expect_dims(self.inferred_dims(), "its operands give")
 
-    def result_sizes(self) -> list[int]:
-        return self.pairing.result_dims(self)
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [self.pairing.shape(self, s)]
 
     def summed(self, *factors: Array) -> Array:
         """A row of lhs times a column of rhs at once, term by term, in the order of the maps."""
@@ -281,6 +300,39 @@ class DotOp(ContractingOp):
         return tuple(maps)
 
 
+def labels_of(dim_labels: StringAttr) -> list[str]:
+    """The dimensions of image, kernel and result: "bf01_oi01->bf01" is ["bf01", "oi01", "bf01"]."""
+    return dim_labels.data.replace("->", "_").split("_")
+
+
+def convolved(
+    s: Sizing,
+    labels: Sequence[str],
+    window: Sequence[WindowDim],
+    batch_groups: int,
+    padding: Callable[[int, int], Number] | None = None,
+    misfit: Broken | None = None,
+) -> Shape:
+    """The sizes of a convolution's result: batches of the image, features of the kernel, positions of the kernel in the image.
+
+    padding  (spatial dimension, 0: low or 1: high) -> the number in place of the window's
+    misfit   the message for a window of other sizes than the kernel's; None: the window's do not matter
+    """
+    in_image, in_kernel, in_result = labels
+    found: dict[str, Number] = {"f": s.axis(1, in_kernel.index("o"))}
+    batch = s.axis(0, in_image.index("b"))
+    found["b"] = batch if batch_groups == 1 else batch // batch_groups
+    for i, along in enumerate(window):
+        size = s.axis(1, in_kernel.index(str(i)))
+        size = size if misfit is None else s.same(size, along.size, misfit)
+        low, high = (along.low, along.high) if padding is None else (padding(i, 0), padding(i, 1))
+        elements, (stride, base, apart) = s.axis(0, in_image.index(str(i))), along.steps
+        places = positions(s, elements, size, stride, low, high, base, apart)
+        # A kernel of no elements has no position.
+        found[str(i)] = places if s.known(size) is not None else places * s.minimum(size, 1)
+    return [found[label] for label in in_result]
+
+
 @op_definition
 class ConvolutionOp(ContractingOp):
     """Sums of products of a kernel that slides over an array, over spatial dimensions and features."""
@@ -295,7 +347,7 @@ class ConvolutionOp(ContractingOp):
     @property
     def labels(self) -> list[str]:
         """A letter or digit per dimension, of the image (b, f), the kernel (i, o) and the result (b, f)."""
-        return self.dim_labels.data.replace("->", "_").split("_")
+        return labels_of(self.dim_labels)
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -316,26 +368,18 @@ class ConvolutionOp(ContractingOp):
             raise RuleBroken(f"dim_labels={self.dim_labels.data} differ in their spatial dimensions")
         image, kernel, _ = sizes
         self._verify_groups(image, kernel)
-        window = self.window.data.dims if self.window else ()
-        if not same_dims([dim.size for dim in window], [kernel[dim] for dim in spatial]):
-            raise RuleBroken(
-                "the window is not as large as the kernel", operand=1, details=(type_text(self.operands[1].type),)
-            )
-        self.expect_dims(self.result_sizes(), "image, kernel and window give")
+        if len(self.window.data.dims if self.window else ()) != len(spatial):
+            raise self._window_misfit()
+        self.expect_dims(self.inferred_dims(), "image, kernel and window give")
 
-    def result_sizes(self) -> list[int]:
-        in_image, in_kernel, in_result = self.labels
-        image, kernel = (
-            dict(zip(label, dims_of(value), strict=True))
-            for label, value in zip((in_image, in_kernel), self.operands, strict=True)
-        )
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
         window = self.window.data.dims if self.window else ()
-        sizes = {
-            str(i): UNBOUNDED if image[str(i)] == UNBOUNDED else along.output_size(image[str(i)])
-            for i, along in enumerate(window)
-        }
-        sizes |= {"b": image["b"] if image["b"] == UNBOUNDED else image["b"] // self.batch_groups, "f": kernel["o"]}
-        return [sizes[label] for label in in_result]
+        return [convolved(s, self.labels, window, self.batch_groups, misfit=self._window_misfit)]
+
+    def _window_misfit(self) -> RuleBroken:
+        return RuleBroken(
+            "the window is not as large as the kernel", operand=1, details=(type_text(self.operands[1].type),)
+        )
 
     @property
     def feature_groups(self) -> int:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo import control_meaning as meaning
+from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee, verify_aliasing
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
@@ -29,10 +30,13 @@ from xla_emitters.dialects.hlo.rule_ops import (
     element_of_tuple,
     scalar,
 )
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.hlo.types import (
     array_type,
     as_array,
+    dims_of,
     element_of,
+    leaf_types,
     tuple_type,
     tuple_types,
 )
@@ -118,6 +122,17 @@ def _custom_call(op: RuleOp) -> None:
         raise op.broken(f"{len(wanted)} layout constraints for {len(op.operands)} operands")
     for operand, ir_type in enumerate(wanted):
         op.expect_operand(operand, ir_type)
+
+
+def _listed_shapes(op: RuleOp, s: Sizing) -> list[Shape] | None:
+    """The elements of the operands that list the sizes, if it has such operands."""
+    types, listed = leaf_types(op.result.type), shape_operands(op)
+    if not listed:
+        return None
+    return [
+        [s.is_size(s.held(operand, dim), dim) for dim in range(len(dims_of(leaf)))]
+        for operand, leaf in zip(listed, types, strict=True)
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------- async operations
@@ -313,6 +328,7 @@ ROWS: tuple[RuleRow, ...] = (
             "api_version",
         ),
         meaning=evaluated_by_library,
+        shapes=_listed_shapes,
     ),
     # async operations
     RuleRow(

@@ -28,6 +28,7 @@ from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ParameterOp, find_computation
 from xla_emitters.dialects.hlo.contractions import ALGORITHMS, ConvolutionOp, DotDimensions
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.shape_rule import TypeSizing, spelled
 from xla_emitters.dialects.hlo.types import (
     array_type,
     dims_of,
@@ -153,7 +154,8 @@ def _gemm(op: RuleOp) -> Config:
     lhs_batch, rhs_batch, lhs_contracting, rhs_contracting = (tuple(pairing.numbers(side)) for side in sides)
     dimensions = DotDimensions(lhs_batch, rhs_batch, lhs_contracting, rhs_contracting)
     try:
-        dims = dimensions.result_dims(op)
+        dimensions.verify(op)
+        dims = spelled(dimensions.shape(op, TypeSizing(op.operands)))
     except VerifyException as error:
         raise broken(op, "does not fit the operands", str(error)) from None
     for number, name in enumerate(outputs):

@@ -50,7 +50,15 @@ from xla_emitters.dialects.hlo.convert import (
 )
 from xla_emitters.dialects.hlo.elementwise_code import Code, op
 from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy, ufunc_of
-from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, broadcast_arrays, verify_broadcast, verify_one_shape
+from xla_emitters.dialects.hlo.implicit_broadcast import (
+    BROADCAST,
+    DONE,
+    broadcast_arrays,
+    implicit_shape,
+    verify_broadcast,
+    verify_one_shape,
+)
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, same_axes
 from xla_emitters.dialects.hlo.types import (
     array_type,
     dims_of,
@@ -65,6 +73,7 @@ from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.mlir.math import CountLeadingZerosOp, CtPopOp
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
+from xla_emitters.errors import UsageError
 from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
@@ -144,14 +153,24 @@ def _function(
     codes       code of kinds other than floats and complex numbers, or of a function without an op
     float_code  makes the code of a float from the class of the function's op
     """
-    row = BY_OPCODE[opcode]
+    if (row := BY_OPCODE.get(opcode)) is None:
+        raise UsageError(
+            f"HLO op '{opcode}' has a row in ROWS of dialects/hlo/elementwise.py, but no real function has this opcode",
+            stage="hlo",
+            help=f'add RealFunction("{opcode}", ...) to FUNCTIONS of xla_emitters/functions.py',
+        )
     found = dict(codes or {})
     if row.op:
         found[FLOAT] = float_code(op_named(row.op))
     if row.complex_op:
         found[COMPLEX] = op(op_named(row.complex_op))
     if means is None:
-        assert row.numpy, f"{opcode}: NumPy has no such function"
+        if not row.numpy:
+            raise UsageError(
+                f"NumPy has no function for HLO op '{opcode}', and its row in ROWS of dialects/hlo/elementwise.py has no formula",
+                stage="hlo",
+                help=f'_function("{opcode}", formula), with the formula in dialects/hlo/elementwise_meaning.py',
+            )
         means = numpy(getattr(np, row.numpy))
     kinds = {FLOAT, *found, *([COMPLEX] if row.takes_complex else [])}
     takes = tuple(kind for kind in NUMBERS if kind in kinds)
@@ -299,24 +318,35 @@ class ElementwiseOp(HloOp):
     def _verify_shapes(self) -> None:
         if BROADCAST in self.attributes:
             return verify_broadcast(self)
+        rank = len(dims_of(self.operands[self.ROW.deciding]))
+        if any(len(dims_of(self.operands[i])) != rank for i in self._arrays()):
+            raise self._differ()
+        self.expect_dims(self.inferred_dims(), "its operands have")
+
+    def _arrays(self) -> list[int]:
+        """The operands that have the result's shape, the deciding one first: those that may be scalars need not."""
         row = self.ROW
+        others = (i for i in range(len(self.operands)) if i != row.deciding)
+        return [row.deciding, *(i for i in others if i not in row.scalars or dims_of(self.operands[i]))]
+
+    def _differ(self) -> RuleBroken:
+        """The message for operands of different shapes: for the first that differs from the result, if one has its shape."""
         shapes = [dims_of(operand) for operand in self.operands]
-        if not all(same_dims(shapes[row.deciding], dims) for dims in shapes) and dims_of(self.result) in shapes:
-            wanted = dims_of(self.result)
-        else:
-            wanted = shapes[row.deciding]
-        for i, (operand, dims) in enumerate(zip(self.operands, shapes, strict=True)):
-            if same_dims(dims, wanted) or (i in row.scalars and not dims):
-                continue
-            needed = type_text(array_type(element_of(operand).ir_type, wanted))
-            axes = _broadcast_dimensions(dims, wanted)
-            raise RuleBroken(
-                "elementwise operands differ in shape",
-                operand=i,
-                details=(f"operand {i} is {type_text(operand.type)}; '{row.opcode}' needs {needed}",),
-                help="" if axes is None else f"{needed} broadcast(%{_name(operand)}), dimensions={{{axes}}}",
-            )
-        self.expect_dims(wanted, "its operands have")
+        wanted = dims_of(self.result) if dims_of(self.result) in shapes else shapes[self.ROW.deciding]
+        i = next(i for i in sorted(self._arrays()) if not same_dims(shapes[i], wanted))
+        needed = type_text(array_type(element_of(self.operands[i]).ir_type, wanted))
+        axes = _broadcast_dimensions(shapes[i], wanted)
+        return RuleBroken(
+            "elementwise operands differ in shape",
+            operand=i,
+            details=(f"operand {i} is {type_text(self.operands[i].type)}; '{self.opcode}' needs {needed}",),
+            help="" if axes is None else f"{needed} broadcast(%{_name(self.operands[i])}), dimensions={{{axes}}}",
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape] | None:
+        if BROADCAST in self.attributes and DONE not in self.attributes:
+            return [implicit_shape(self, s)]
+        return [same_axes(s, self._arrays(), lambda i: self._differ())]
 
     # ------------------------------------------------------------------------------------------- meaning
 
@@ -424,6 +454,7 @@ class CopyOp(ElementwiseOp):
     """The same array, perhaps in another layout; or the same tuple of them."""
 
     name = "hlo.copy"
+    READS_ONCE: ClassVar = True
     ROW: ClassVar[ElementwiseRow] = _row("copy", X, EVERY)
     OPERANDS: ClassVar[range | None] = range(1, 2)
 
@@ -433,6 +464,9 @@ class CopyOp(ElementwiseOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_type(self.infer_type(), "its operand is")
+
+    def shapes(self, s: Sizing) -> Sequence[Shape] | None:
+        return super().shapes(s) if is_array(self.operands[0].type) else None
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return operands[0]
@@ -564,25 +598,29 @@ class BitcastConvertOp(ElementwiseOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         source, target = self.deciding, element_of(self.result)
-        dims = dims_of(self.operands[0])
-        if source.bits == target.bits:
-            self.expect_dims(dims, "its operand has")
-            return
-        narrow, wide = sorted((source.bits, target.bits))
+        if target.bits > source.bits and not dims_of(self.operands[0]):
+            raise self._no_parts()
+        why = "its operand has"
         if target.bits < source.bits:
-            self.expect_dims(
-                (*dims, wide // narrow), f"{source.name} is {wide // narrow} of {target.name}, so it must be"
-            )
-        elif dims and dims[-1] == wide // narrow:
-            self.expect_dims(dims[:-1], f"{wide // narrow} of {source.name} are one {target.name}, so it must be")
-        else:
-            raise RuleBroken(
-                "bitcast-convert to a wider type needs a minor dimension that holds its parts",
-                operand=0,
-                details=(
-                    f"operand 0 is {type_text(self.operands[0].type)}; its last dimension must be {wide // narrow}",
-                ),
-            )
+            why = f"{source.name} is {self.parts} of {target.name}, so it must be"
+        elif target.bits > source.bits:
+            why = f"{self.parts} of {source.name} are one {target.name}, so it must be"
+        self.expect_dims(self.inferred_dims(), why)
+
+    def _no_parts(self) -> RuleBroken:
+        return RuleBroken(
+            "bitcast-convert to a wider type needs a minor dimension that holds its parts",
+            operand=0,
+            details=(f"operand 0 is {type_text(self.operands[0].type)}; its last dimension must be {self.parts}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        """The parts of a wide element are the last dimension of the narrow array."""
+        source, target, sizes = self.deciding, element_of(self.result), s.axes(0)
+        if target.bits > source.bits:
+            s.same(sizes[-1], self.parts, self._no_parts)
+        wide = sizes[:-1] if target.bits > source.bits else sizes
+        return [[*wide, self.parts] if target.bits < source.bits else wide]
 
     @property
     def parts(self) -> int:

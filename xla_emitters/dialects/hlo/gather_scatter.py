@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,17 +28,25 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
+from xla_emitters.dialects.hlo.base import (
+    Call,
+    ElementContext,
+    HloOp,
+    RuleBroken,
+    at_least,
+    fault,
+    integer,
+    integers,
+)
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
+from xla_emitters.dialects.hlo.shape_rule import Broken, Shape, Sizing, fits_inside, same_axes
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     array_type,
     as_array,
     dims_of,
     element_of,
-    has_dynamic_dims,
-    same_dims,
     tuple_type,
     type_text,
 )
@@ -94,29 +103,57 @@ def verify_batching(
     of_indices: DenseArrayBase[Any] | None,
     names: tuple[str, str],
 ) -> None:
-    """Checks the batching dimensions, pairs of one of operand 0 and one of the indices, of the same size and other than `along`.
+    """Checks the batching dimensions, pairs of one of operand 0 and one of the indices, other than `along`.
 
     indices  the number of the operand
     names    the names of the attributes `of_array` and `of_indices`
     """
     pairs = integers(of_array), integers(of_indices)
-    sizes = dims_of(op.operands[0]), dims_of(op.operands[indices])
-    if any(not 0 <= dim < len(sizes[1]) for dim in pairs[1]) or len(set(pairs[1])) != len(pairs[1]):
+    rank = len(dims_of(op.operands[indices]))
+    if any(not 0 <= dim < rank for dim in pairs[1]) or len(set(pairs[1])) != len(pairs[1]):
         raise RuleBroken(
             f"{names[1]}={{{','.join(map(str, pairs[1]))}}} are not different dimensions of the indices",
             operand=indices,
             details=(f"they are {type_text(op.operands[indices].type)}",),
         )
-    paired = [[dims[dim] for dim in numbers] for numbers, dims in zip(pairs, sizes, strict=True)]
-    if along in pairs[1] or not same_dims(*paired):
-        texts = [f"{name}={{{','.join(map(str, numbers))}}}" for name, numbers in zip(names, pairs, strict=True)]
-        raise RuleBroken(
-            f"{texts[0]} and {texts[1]} do not pair dimensions of one size",
-            operand=indices,
-            details=(
-                f"the array is {type_text(op.operands[0].type)}, the indices {type_text(op.operands[indices].type)}",
-            ),
-        )
+    if along in pairs[1] or len(pairs[0]) != len(pairs[1]):
+        raise _unpaired(op, indices, pairs, names)
+
+
+def _unpaired(
+    op: HloOp, indices: int, pairs: tuple[tuple[int, ...], tuple[int, ...]], names: tuple[str, str]
+) -> RuleBroken:
+    texts = [f"{name}={{{','.join(map(str, numbers))}}}" for name, numbers in zip(names, pairs, strict=True)]
+    return RuleBroken(
+        f"{texts[0]} and {texts[1]} do not pair dimensions of one size",
+        operand=indices,
+        details=(f"the array is {type_text(op.operands[0].type)}, the indices {type_text(op.operands[indices].type)}",),
+    )
+
+
+def same_batches(
+    op: HloOp, s: Sizing, indices: int, of_array: tuple[int, ...], of_indices: tuple[int, ...], names: tuple[str, str]
+) -> None:
+    """The batching dimensions of operand 0 and of the indices are of the same sizes; arguments as for `verify_batching`."""
+    for dim, other in zip(of_array, of_indices, strict=True):
+        s.same(s.axis(0, dim), s.axis(indices, other), lambda: _unpaired(op, indices, (of_array, of_indices), names))
+
+
+GATHER_BATCHES = ("operand_batching_dims", "start_indices_batching_dims")
+
+
+def gathered(op: HloOp, s: Sizing, slice_sizes: Shape, outside: Broken) -> Shape:
+    """The sizes of a gather's result: those of a slice at offset_dims, those of the indices at the others, in order."""
+    fits_inside(s, slice_sizes, s.axes(0), outside)
+    properties = op.properties
+    batching, of_indices = (integers(properties.get(name)) for name in GATHER_BATCHES)
+    same_batches(op, s, 1, batching, of_indices, GATHER_BATCHES)
+    dropped = {*integers(properties["collapsed_slice_dims"]), *batching}
+    along, offsets = integer(properties["index_vector_dim"]), integers(properties["offset_dims"])
+    window = [size for dim, size in enumerate(slice_sizes) if dim not in dropped]
+    rest = [size for dim, size in enumerate(s.axes(1)) if dim != along]
+    found = iter(rest)
+    return [window[offsets.index(dim)] if dim in offsets else next(found) for dim in range(len(window) + len(rest))]
 
 
 @op_definition
@@ -125,6 +162,7 @@ class GatherOp(HloOp):
 
     name = "hlo.gather"
     OPERANDS: ClassVar = range(2, 3)
+    MOVED: ClassVar = slice(0, 1)
     DEPENDS_ON_SIZES: ClassVar = True
 
     offset_dims = prop_def(DenseArrayBase)
@@ -141,12 +179,8 @@ class GatherOp(HloOp):
         operand, indices = (as_array(value.type) for value in self.operands)
         sizes = integers(self.slice_sizes)
         dims = operand.get_shape()
-        if len(sizes) != len(dims) or any(UNBOUNDED != whole < size for size, whole in zip(sizes, dims, strict=True)):
-            raise RuleBroken(
-                f"no slice of sizes {{{','.join(map(str, sizes))}}} fits inside the operand",
-                operand=0,
-                details=(f"it is {type_text(operand)}",),
-            )
+        if len(sizes) != len(dims):
+            raise self._outside()
         batching, collapsed = integers(self.operand_batching_dims), integers(self.collapsed_slice_dims)
         verify_ascending("collapsed_slice_dims", collapsed, len(dims))
         verify_ascending("operand_batching_dims", batching, len(dims))
@@ -157,7 +191,7 @@ class GatherOp(HloOp):
             along,
             self.operand_batching_dims,
             self.start_indices_batching_dims,
-            ("operand_batching_dims", "start_indices_batching_dims"),
+            GATHER_BATCHES,
         )
         dropped = {*collapsed, *batching}
         if any(sizes[dim] > 1 for dim in dropped):
@@ -183,15 +217,17 @@ class GatherOp(HloOp):
                 f"offset_dims={{{','.join(map(str, offsets))}}} do not name the {len(window)} dimensions of a slice",
                 details=(f"the result is {type_text(self.result.type)}",),
             )
-        self.expect_type(array_type(operand.element_type, self.result_sizes()), "slice_sizes and indices give")
+        self.expect_type(array_type(operand.element_type, self.inferred_dims()), "slice_sizes and indices give")
 
-    def result_sizes(self) -> list[int]:
-        dropped = {*integers(self.collapsed_slice_dims), *integers(self.operand_batching_dims)}
-        window = [size for dim, size in enumerate(integers(self.slice_sizes)) if dim not in dropped]
-        along, offsets = self.index_vector_dim.value.data, integers(self.offset_dims)
-        rest = iter([size for dim, size in enumerate(dims_of(self.operands[1])) if dim != along])
-        rank = len(window) + len(dims_of(self.operands[1])) - (along < len(dims_of(self.operands[1])))
-        return [window[offsets.index(dim)] if dim in offsets else next(rest) for dim in range(rank)]
+    def _outside(self) -> RuleBroken:
+        return RuleBroken(
+            f"no slice of sizes {{{','.join(map(str, integers(self.slice_sizes)))}}} fits inside the operand",
+            operand=0,
+            details=(f"it is {type_text(self.operands[0].type)}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [gathered(self, s, integers(self.slice_sizes), self._outside)]
 
     @property
     def mapped(self) -> list[int]:
@@ -282,6 +318,9 @@ class GatherOp(HloOp):
         return (e.operand(0, apply_indexing(e.builder, self.element_map(), [*e.indices, *starts])),)
 
 
+SCATTER_BATCHES = ("input_batching_dims", "scatter_indices_batching_dims")
+
+
 @op_definition
 class ScatterOp(CallingOp):
     """n arrays whose windows, at starts known only at run time, are combined with updates; operands: arrays, indices, updates."""
@@ -316,7 +355,7 @@ class ScatterOp(CallingOp):
         self.expect_type(arrays[0] if count == 1 else tuple_type(arrays), "its operands are")
         indices = as_array(self.operands[count].type)
         along = self.index_vector_dim.value.data
-        batch = [size for dim, size in enumerate(indices.get_shape()) if dim != along]
+        batch = indices.get_num_dims() - (along < indices.get_num_dims())
         window = integers(self.update_window_dims)
         dims = dims_of(arrays[0])
         verify_index_map(
@@ -330,38 +369,67 @@ class ScatterOp(CallingOp):
             along,
             self.input_batching_dims,
             self.scatter_indices_batching_dims,
-            ("input_batching_dims", "scatter_indices_batching_dims"),
+            SCATTER_BATCHES,
         )
         dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
-        limits = [size for dim, size in enumerate(dims) if dim not in dropped]
+        for i, array in enumerate(arrays[1:], 1):
+            if len(dims_of(array)) != len(dims):
+                raise self._arrays_differ(i)
         for i, update in enumerate(self.operands[count + 1 :], count + 1):
-            dims = dims_of(update)
-            verify_ascending("update_window_dims", window, len(dims))
-            if len(window) != len(limits) or any(
-                UNBOUNDED not in (dims[dim], limit) and dims[dim] > limit
-                for dim, limit in zip(window, limits, strict=True)
-            ):
-                raise RuleBroken(
-                    "the windows of the updates do not fit inside the array",
-                    operand=i,
-                    details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[0])}",),
-                )
+            verify_ascending("update_window_dims", window, len(dims_of(update)))
+            if len(window) != len(dims) - len(dropped):
+                raise self._outside(i)
             if as_array(update.type).element_type != as_array(arrays[i - count - 1]).element_type:
                 raise RuleBroken(
                     "the updates are of another type than the array",
                     operand=i,
                     details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[i - count - 1])}",),
                 )
-            rest = [size for dim, size in enumerate(dims) if dim not in window]
-            if not has_dynamic_dims(update.type) and rest != batch:
-                raise RuleBroken(
-                    "the updates do not fit the indices",
-                    operand=i,
-                    details=(f"updates are {type_text(update.type)}, indices {type_text(indices)}",),
-                )
+            if len(dims_of(update)) - len(window) != batch:
+                raise self._updates_misfit(i)
+        self.inferred_shapes()
 
-    def result_sizes(self) -> Sequence[int]:
-        return dims_of(self.operands[0])
+    def _outside(self, update: int) -> RuleBroken:
+        types = (type_text(self.operands[i].type) for i in (update, 0))
+        return RuleBroken(
+            "the windows of the updates do not fit inside the array",
+            operand=update,
+            details=("updates are {}, the array {}".format(*types),),
+        )
+
+    def _updates_misfit(self, update: int) -> RuleBroken:
+        types = (type_text(value.type) for value in (self.operands[update], self.indices))
+        return RuleBroken(
+            "the updates do not fit the indices",
+            operand=update,
+            details=("updates are {}, indices {}".format(*types),),
+        )
+
+    def _arrays_differ(self, array: int) -> RuleBroken:
+        first, other = (type_text(self.operands[i].type) for i in (0, array))
+        return RuleBroken(
+            "the arrays of 'scatter' differ in shape",
+            operand=array,
+            details=(f"operand {array} is {other}; operand 0 is {first}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        """As the arrays; a window of the updates for each row of indices, and it fits into them."""
+        count = len(self.operands) // 2
+        found = same_axes(s, range(count), self._arrays_differ)
+        batching, of_indices = integers(self.input_batching_dims), integers(self.scatter_indices_batching_dims)
+        same_batches(self, s, count, batching, of_indices, SCATTER_BATCHES)
+        dropped = {*integers(self.inserted_window_dims), *batching}
+        limits = [size for dim, size in enumerate(found) if dim not in dropped]
+        along, windows = self.index_vector_dim.value.data, integers(self.update_window_dims)
+        rows = [size for dim, size in enumerate(s.axes(count)) if dim != along]
+        for i in range(count + 1, len(self.operands)):
+            sizes, misfit, outside = s.axes(i), partial(self._updates_misfit, i), partial(self._outside, i)
+            kept = [size for dim, size in enumerate(sizes) if dim not in windows]
+            for size, row in zip(kept, rows, strict=True):
+                s.same(size, row, misfit)
+            fits_inside(s, [sizes[dim] for dim in windows], limits, outside)
+        return [found] * count
 
     @property
     def arrays(self) -> Sequence[SSAValue]:

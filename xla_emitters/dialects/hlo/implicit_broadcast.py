@@ -16,6 +16,7 @@ import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
 
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, integers
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, type_text
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import DataError
@@ -57,6 +58,15 @@ def verify_broadcast(op: HloOp) -> None:
                     "sizes are equal, or one of them is 1",
                 ),
             )
+
+
+def implicit_shape(op: HloOp, s: Sizing) -> Shape:
+    """The shape rule of such an op: along each dimension the size of the operands that do not repeat a size 1."""
+    axes = [broadcast_axes(op, number) for number in range(len(op.operands))]
+    return [
+        s.broadcast([s.axis(number, own.index(dim)) for number, own in enumerate(axes) if dim in own])
+        for dim in range(len(dims_of(op.result)))
+    ]
 
 
 def broadcast_arrays(op: HloOp, operands: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.hlo.base import Call, HloOp
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.op_definition import op_definition
 
@@ -28,10 +29,14 @@ class TransferOp(HloOp):
     """The base of the two copies."""
 
     OPERANDS: ClassVar = range(1, 2)
+    MOVED: ClassVar = slice(0, 1)
 
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_type(self.operands[0].type, "the operand is")
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [s.axes(0)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return operands[0]

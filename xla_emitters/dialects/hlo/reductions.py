@@ -23,13 +23,12 @@ from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.called import fold, on_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, same_axes
 from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
     array_type,
     as_array,
     dims_of,
     leaf_types,
-    same_dims,
     tuple_type,
     tuple_types,
     type_text,
@@ -59,26 +58,40 @@ class ReducingOp(CallingOp):
                 details=(f"it has {len(self.operands)} operands",),
             )
         half = len(self.operands) // 2
-        first = dims_of(self.operands[0])
+        rank = len(dims_of(self.operands[0]))
+        self.verify_attributes(rank)
         for i in range(half):
             array, init = as_array(self.operands[i].type), as_array(self.operands[half + i].type)
-            if not same_dims(array.get_shape(), first):
-                raise RuleBroken(
-                    f"the arrays of '{self.opcode}' differ in shape",
-                    operand=i,
-                    details=(f"operand {i} is {type_text(array)}; operand 0 is {type_text(self.operands[0].type)}",),
-                )
+            if array.get_num_dims() != rank:
+                raise self._differs(i)
             if init.get_shape():
                 raise RuleBroken(
                     "an initial value is a scalar", operand=half + i, details=(f"it is {type_text(init)}",)
                 )
-        wanted = self.result_sizes()
+        wanted = self.inferred_dims()
         elements = [as_array(init.type).element_type for init in self.operands[half:]]
         parts = [array_type(element, wanted) for element in elements]
         self.expect_type(parts[0] if half == 1 else tuple_type(parts), "its operands give")
 
-    def result_sizes(self) -> Sequence[int]:
-        return self.reduced_dims(dims_of(self.operands[0]))
+    @abstractmethod
+    def verify_attributes(self, rank: int) -> None:
+        """raises RuleBroken unless the attributes fit arrays of that rank."""
+
+    def _differs(self, operand: int) -> RuleBroken:
+        first, other = (type_text(self.operands[i].type) for i in (0, operand))
+        return RuleBroken(
+            f"the arrays of '{self.opcode}' differ in shape",
+            operand=operand,
+            details=(f"operand {operand} is {other}; operand 0 is {first}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        count = len(self.arrays)
+        return [self.reduced(s, same_axes(s, range(count), self._differs))] * count
+
+    @abstractmethod
+    def reduced(self, s: Sizing, sizes: Shape) -> Shape:
+        """The sizes of the result from those of the arrays."""
 
     @property
     def arrays(self) -> Sequence[SSAValue]:
@@ -121,27 +134,26 @@ class ReducingOp(CallingOp):
 
         return inits if index_map.is_known_empty else e.loop(index_map, inits, step)
 
-    @abstractmethod
-    def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
-        """The sizes of the result from those of the arrays."""
-
 
 @op_definition
 class ReduceOp(ReducingOp):
     """Combines all elements along some dimensions."""
 
     name = "hlo.reduce"
+    READS_ONCE: ClassVar = True
     dimensions = prop_def(DenseArrayBase)
 
-    def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
+    def verify_attributes(self, rank: int) -> None:
         reduced = integers(self.dimensions)
-        if any(not 0 <= dim < len(dims) for dim in reduced) or len(set(reduced)) != len(reduced):
+        if any(not 0 <= dim < rank for dim in reduced) or len(set(reduced)) != len(reduced):
             raise RuleBroken(
                 f"dimensions={{{','.join(map(str, reduced))}}} of 'reduce' are not different dimensions of its operand",
                 operand=0,
                 details=(f"it is {type_text(self.operands[0].type)}",),
             )
-        return [size for dim, size in enumerate(dims) if dim not in reduced]
+
+    def reduced(self, s: Sizing, sizes: Shape) -> Shape:
+        return [size for dim, size in enumerate(sizes) if dim not in integers(self.dimensions)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """Combines one element after the other, in row-major order of the reduced dimensions."""
@@ -174,14 +186,13 @@ class ReduceWindowOp(ReducingOp):
     name = "hlo.reduce_window"
     window = prop_def(WindowAttr)
 
-    def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
+    def verify_attributes(self, rank: int) -> None:
         window = self.window.data.dims
-        if len(window) != len(dims):
+        if len(window) != rank:
             raise RuleBroken(f"a window of {len(window)} dimensions over {type_text(self.operands[0].type)}", operand=0)
-        return [
-            UNBOUNDED if size == UNBOUNDED else along.output_size(size)
-            for size, along in zip(dims, window, strict=True)
-        ]
+
+    def reduced(self, s: Sizing, sizes: Shape) -> Shape:
+        return [along.positions(s, size) for size, along in zip(sizes, self.window.data.dims, strict=True)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """Combines the elements of the window in row-major order, without those in the padding."""

@@ -9,12 +9,13 @@ Source: docs/reference/1 6.8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo import routines_meaning as meaning
-from xla_emitters.dialects.hlo.base import HloOp, at_least
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.contractions import DotDimensions
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
@@ -26,14 +27,13 @@ from xla_emitters.dialects.hlo.rule_ops import (
     one_or_tuple,
     scalar,
 )
+from xla_emitters.dialects.hlo.shape_rule import INTS, Broken, Number, Shape, Sizing, said, same_axes, spelled
 from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
     ArrayType,
     array_type,
     as_array,
     dims_of,
     element_of,
-    same_dims,
     tuple_type,
     tuple_types,
     type_text,
@@ -49,12 +49,21 @@ INTEGERS = (Kind.SIGNED, Kind.UNSIGNED)
 
 
 def _sort(op: RuleOp) -> Attribute:
-    first = dims_of(op.array(0))
-    op.only_dimension(len(first))
+    rank = len(dims_of(op.array(0)))
+    op.only_dimension(rank)
     for i in range(1, len(op.operands)):
-        if not same_dims(dims_of(op.array(i)), first):
-            raise op.broken("the arrays that are sorted together have one shape", i)
-    return one_or_tuple(op.types)
+        if len(dims_of(op.array(i))) != rank:
+            raise _sort_differs(op, i)
+    shapes = op.inferred_shapes()
+    return one_or_tuple([array_type(op.array(i).element_type, shape) for i, shape in enumerate(shapes)])
+
+
+def _sort_differs(op: RuleOp, operand: int) -> RuleBroken:
+    return op.broken("the arrays that are sorted together have one shape", operand)
+
+
+def _sort_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    return [same_axes(s, range(len(op.operands)), partial(_sort_differs, op))] * len(op.operands)
 
 
 def _comparator(op: RuleOp) -> tuple[Callee, ...]:
@@ -66,12 +75,25 @@ def _comparator(op: RuleOp) -> tuple[Callee, ...]:
 
 def _top_k(op: RuleOp) -> Attribute:
     operand = op.array(0)
-    *rest, last = dims_of(operand) or (-1,)
-    k = op.number("k")
-    if not dims_of(operand) or k < 0 or UNBOUNDED != last < k:
-        raise op.broken(f"no {k} largest of the last dimension", 0)
-    dims = (*rest, k)
+    if not dims_of(operand) or op.number("k") < 0:
+        raise _too_few(op)
+    dims = op.inferred_dims()
     return tuple_type([array_type(operand.element_type, dims), array_type(dtype("s32").ir_type, dims)])
+
+
+def _too_few(op: RuleOp) -> RuleBroken:
+    return op.broken(f"no {op.number('k')} largest of the last dimension", 0)
+
+
+def _top_k_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    return top_k_shapes(s, op.number("k"), lambda: _too_few(op))
+
+
+def top_k_shapes(s: Sizing, k: Number, broken: Broken) -> list[Shape]:
+    """The sizes of the `k` largest along the last dimension, and of their places."""
+    *rest, last = s.axes(0)
+    s.fits(k, last, broken, "no {1} largest of {0}")
+    return [[*rest, k]] * 2
 
 
 # -------------------------------------------------------------------------------------------------------- linear algebra
@@ -92,74 +114,102 @@ def _fft(op: RuleOp) -> Attribute:
     dims = list(dims_of(operand))
     if not 1 <= len(lengths) <= min(3, len(dims)):
         raise op.broken(f"'fft' goes over 1 to 3 of the operand's dimensions, not {len(lengths)}", 0)
-    along = list(dims[-len(lengths) :])
-    expected = [*lengths[:-1], lengths[-1] // 2 + 1] if kind == "IRFFT" else list(lengths)
-    if not same_dims(along, expected):
-        raise op.broken(f"fft_length={{{','.join(map(str, lengths))}}} does not fit the operand", 0)
-    if kind in ("RFFT", "IRFFT"):
-        dims[-1] = lengths[-1] // 2 + 1 if kind == "RFFT" else lengths[-1]
     partner = {"RFFT": {32: "c64", 64: "c128"}, "IRFFT": {64: "f32", 128: "f64"}}.get(kind, {})
-    return array_type(dtype(partner[element.bits]).ir_type if partner else operand.element_type, dims)
+    return array_type(dtype(partner[element.bits]).ir_type if partner else operand.element_type, op.inferred_dims())
+
+
+def _fft_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    kind, lengths, sizes = op.word("fft_type"), op.numbers("fft_length"), s.axes(0)
+    first = len(sizes) - len(lengths)
+    halved = [*lengths[:-1], lengths[-1] // 2 + 1]
+
+    def misfit() -> RuleBroken:
+        return op.broken(f"fft_length={{{','.join(map(str, lengths))}}} does not fit the operand", 0)
+
+    for size, wanted in zip(sizes[first:], halved if kind == "IRFFT" else lengths, strict=True):
+        s.same(size, wanted, misfit)
+    return [[*sizes[:first], *(halved if kind == "RFFT" else lengths)]]
 
 
 def _square(op: RuleOp, operand: int) -> ArrayType:
     """The operand, which must be a batch of square matrices of floats or complex numbers."""
     op.expect_kind(operand, FLOAT, COMPLEX)
     array = op.array(operand)
-    dims = dims_of(array)
-    if len(dims) < 2 or not same_dims(dims[-1:], dims[-2:-1]):
-        raise op.broken(f"operand {operand} of '{op.opcode}' is a batch of square matrices", operand)
+    if array.get_num_dims() < 2:
+        raise _not_square(op, operand)
     return array
 
 
+def _not_square(op: RuleOp, operand: int) -> RuleBroken:
+    return op.broken(f"operand {operand} of '{op.opcode}' is a batch of square matrices", operand)
+
+
 def _cholesky(op: RuleOp) -> Attribute:
-    return _square(op, 0)
+    return array_type(_square(op, 0).element_type, op.inferred_dims())
+
+
+def _cholesky_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    *batch, rows, columns = s.axes(0)
+    s.same(rows, columns, lambda: _not_square(op, 0))
+    return [[*batch, rows, columns]]
 
 
 def _triangular_solve(op: RuleOp) -> Attribute:
     matrices, right = _square(op, 0), op.array(1)
     if "transpose_a" in op.properties:
         op.expect_word("transpose_a", _TRANSPOSES)
-    sizes, other = dims_of(matrices), dims_of(right)
-    shared = -2 if op.number("left_side") else -1
-    if (
-        matrices.element_type != right.element_type
-        or len(sizes) != len(other)
-        or not same_dims(sizes[:-2], other[:-2])
-        or not same_dims(sizes[-1:], other[shared:][:1])
-    ):
-        raise op.broken("the right-hand sides do not fit the matrices", 1)
-    return right
+    if matrices.element_type != right.element_type or matrices.get_num_dims() != right.get_num_dims():
+        raise _sides_misfit(op)
+    return array_type(right.element_type, op.inferred_dims())
+
+
+def _sides_misfit(op: RuleOp) -> RuleBroken:
+    return op.broken("the right-hand sides do not fit the matrices", 1)
+
+
+def _triangular_solve_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    matrices, right = s.axes(0), s.axes(1)
+    s.same(matrices[-1], matrices[-2], lambda: _not_square(op, 0))
+    shared = len(right) - (2 if op.number("left_side") else 1)
+    for dim in (*range(len(right) - 2), shared):
+        right[dim] = s.same(right[dim], matrices[min(dim, len(right) - 2)], lambda: _sides_misfit(op))
+    return [right]
 
 
 # --------------------------------------------------------------------------------------------------- batch normalisation
 
 
-def _normalised(op: RuleOp, per_feature: Sequence[int]) -> tuple[ArrayType, ArrayType]:
-    """The type of operand 0, and that of an array with one element per feature, which the operands `per_feature` must have."""
+def _normalised(op: RuleOp) -> Attribute:
+    """The type of operand 0, and in training and in the gradient two arrays with one element per feature."""
     op.expect_kind(0, FLOAT)
-    operand = op.array(0)
-    dims = dims_of(operand)
-    feature = op.expect_dimension(op.number("feature_index"), len(dims), "feature_index")
-    features = array_type(operand.element_type, (dims[feature],))
-    for i in per_feature:
-        op.expect_operand(i, features)
-    return operand, features
+    element = op.array(0).element_type
+    op.expect_dimension(op.number("feature_index"), len(dims_of(op.array(0))), "feature_index")
+    for i in range(1, len(op.operands)):
+        if op.array(i).element_type != element or op.array(i).get_num_dims() != len(
+            _features(op, i, op.array(0).get_shape())
+        ):
+            raise _not_normalised(op, i)
+    return one_or_tuple([array_type(element, shape) for shape in op.inferred_shapes()])
 
 
-def _batch_norm_training(op: RuleOp) -> Attribute:
-    operand, features = _normalised(op, (1, 2))
-    return tuple_type([operand, features, features])
+def _features(op: RuleOp, operand: int, sizes: Shape) -> Shape:
+    """The sizes of an operand after the first: one element per feature, but for the gradient of the result."""
+    return sizes if (op.opcode, operand) == ("batch-norm-grad", 4) else [sizes[op.number("feature_index")]]
 
 
-def _batch_norm_inference(op: RuleOp) -> Attribute:
-    return _normalised(op, (1, 2, 3, 4))[0]
+def _not_normalised(op: RuleOp, operand: int) -> RuleBroken:
+    first = op.array(0)
+    wanted = array_type(first.element_type, spelled(_features(op, operand, first.get_shape())))
+    return op.broken(f"operand {operand} of '{op.opcode}' does not fit", operand, f"it must be {type_text(wanted)}")
 
 
-def _batch_norm_grad(op: RuleOp) -> Attribute:
-    operand, features = _normalised(op, (1, 2, 3))
-    op.expect_operand(4, operand)
-    return tuple_type([operand, features, features])
+def _batch_norm_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    sizes = s.axes(0)
+    for i in range(1, len(op.operands)):
+        for size, wanted in zip(s.axes(i), _features(op, i, sizes), strict=True):
+            s.same(wanted, size, partial(_not_normalised, op, i))
+    features = [sizes[op.number("feature_index")]]
+    return [sizes] if op.opcode == "batch-norm-inference" else [sizes, features, features]
 
 
 # ---------------------------------------------------------------------------------------------------------- windows, scan
@@ -172,12 +222,28 @@ def _select_and_scatter(op: RuleOp) -> Attribute:
     along = window.data.dims if isinstance(window, WindowAttr) else ()
     if len(along) != len(dims_of(operand)):
         raise op.broken(f"a window of {len(along)} dimensions", 0)
+    if source.get_num_dims() != len(along):
+        raise _source_misfit(op)
+    return array_type(operand.element_type, op.inferred_dims())
+
+
+def _source_misfit(op: RuleOp) -> RuleBroken:
+    window, source = op.properties["window"], op.array(1)
+    assert isinstance(window, WindowAttr)
     places = [
-        UNBOUNDED if size == UNBOUNDED else dim.output_size(size)
-        for size, dim in zip(dims_of(operand), along, strict=True)
+        along.positions(INTS, size) for along, size in zip(window.data.dims, said(dims_of(op.array(0))), strict=True)
     ]
-    op.expect_operand(1, array_type(source.element_type, places))
-    return operand
+    wanted = type_text(array_type(source.element_type, spelled(places)))
+    return op.broken(f"operand 1 of '{op.opcode}' does not fit", 1, f"it must be {wanted}")
+
+
+def _select_and_scatter_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    """As the array; the source has an element for each position of the window."""
+    window = op.properties.get("window")
+    along = window.data.dims if isinstance(window, WindowAttr) else ()
+    for size, source, dim in zip(s.axes(0), s.axes(1), along, strict=True):
+        s.same(source, dim.positions(s, size), lambda: _source_misfit(op))
+    return [s.axes(0)]
 
 
 def _select_and_scatter_callees(op: RuleOp) -> tuple[Callee, ...]:
@@ -219,14 +285,12 @@ def _scan_callees(op: RuleOp) -> tuple[Callee, ...]:
 # ------------------------------------------------------------------------------------------------------------------- dots
 
 
-def _dot_dimensions(op: RuleOp, lhs: int, rhs: int) -> DotDimensions:
+def _dot_dimensions(op: RuleOp) -> DotDimensions:
     return DotDimensions(
         op.numbers("lhs_batch_dims"),
         op.numbers("rhs_batch_dims"),
         op.numbers("lhs_contracting_dims"),
         op.numbers("rhs_contracting_dims"),
-        lhs,
-        rhs,
     )
 
 
@@ -242,8 +306,12 @@ def _scaled_dot(op: RuleOp) -> Attribute:
                 operand,
                 f"the scale is {type_text(op.type_of(operand + 2))}",
             )
-    dims = _dot_dimensions(op, 0, 1).result_dims(op)
-    return array_type(as_array(op.result.type).element_type, dims)
+    _dot_dimensions(op).verify(op)
+    return array_type(as_array(op.result.type).element_type, op.inferred_dims())
+
+
+def _scaled_dot_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    return [_dot_dimensions(op).shape(op, s)]
 
 
 def _ragged_dot(op: RuleOp) -> Attribute:
@@ -253,42 +321,37 @@ def _ragged_dot(op: RuleOp) -> Attribute:
     rank = len(dims_of(op.array(0)))
     if len(ragged) != 1 or not 0 <= ragged[0] < rank:
         raise op.broken("'ragged-dot' has one number in lhs_ragged_dims=, a dimension of lhs", 0)
-    dimensions = _dot_dimensions(op, 0, 1)
-    groups = op.numbers("rhs_group_dims")
-    contracting, batch = dimensions.lhs_contracting, dimensions.lhs_batch
-    if ragged[0] in (*contracting, *batch):
-        dims = dimensions.result_dims(op)
-        if ragged[0] in contracting:
-            dims = [dims_of(op.operands[2])[-1], *dims]
-    elif len(groups) != 1:
+    dimensions, groups = _dot_dimensions(op), op.numbers("rhs_group_dims")
+    is_free = ragged[0] not in (*dimensions.lhs_contracting, *dimensions.lhs_batch)
+    if is_free and len(groups) != 1:
         raise op.broken("'ragged-dot' has one number in rhs_group_dims= when a free dimension of lhs is ragged")
-    else:
-        dims = dimensions.result_dims(op, skip=groups)
-    return array_type(as_array(op.result.type).element_type, dims)
+    dimensions.verify(op, skip=groups)
+    return array_type(as_array(op.result.type).element_type, op.inferred_dims())
 
 
-def ragged_dot_places(op: RuleOp) -> list[tuple[int, int]]:
-    """For each dimension of a ragged-dot's result, the (operand, dimension) whose size it has."""
-    groups, taken = op.numbers("rhs_group_dims"), op.numbers("lhs_contracting_dims")
-    places = [(2, len(dims_of(op.operands[2])) - 1)] if op.numbers("lhs_ragged_dims")[0] in taken else []
-    batch = op.numbers("lhs_batch_dims")
-    of_rhs = (*op.numbers("rhs_batch_dims"), *op.numbers("rhs_contracting_dims"), *groups)
-    places += [(0, dim) for dim in batch]
-    places += [(0, dim) for dim in range(len(dims_of(op.operands[0]))) if dim not in (*batch, *taken)]
-    return places + [(1, dim) for dim in range(len(dims_of(op.operands[1]))) if dim not in of_rhs]
+def _ragged_dot_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    """As a dot, without the groups of rhs; with a dimension for the groups first, if they are of what is summed."""
+    dimensions = _dot_dimensions(op)
+    found = dimensions.shape(op, s, skip=op.numbers("rhs_group_dims"))
+    is_summed = op.numbers("lhs_ragged_dims")[0] in dimensions.lhs_contracting
+    return [[s.axes(2)[-1], *found] if is_summed else found]
 
 
 def _stochastic_convert(op: RuleOp) -> Attribute:
     op.expect_kind(0, FLOAT)
     op.expect_kind(1, Kind.UNSIGNED)
     operand, random = op.array(0), op.array(1)
-    if not same_dims(dims_of(operand), dims_of(random)) or element_of(operand).bits != element_of(random).bits:
-        raise op.broken("the random bits are as many, and as wide, as the operand's elements", 1)
-    return array_type(as_array(op.result.type).element_type, dims_of(operand))
+    if operand.get_num_dims() != random.get_num_dims() or element_of(operand).bits != element_of(random).bits:
+        raise _bits_misfit(op)
+    return array_type(as_array(op.result.type).element_type, op.inferred_dims())
 
 
-def _sizes_of_operand(number: int) -> Callable[[RuleOp], Sequence[int]]:
-    return lambda op: dims_of(op.operands[number])
+def _bits_misfit(op: RuleOp) -> RuleBroken:
+    return op.broken("the random bits are as many, and as wide, as the operand's elements", 1)
+
+
+def _stochastic_convert_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
+    return [same_axes(s, range(2), lambda i: _bits_misfit(op))]
 
 
 _DOT = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
@@ -303,7 +366,8 @@ ROWS: tuple[RuleRow, ...] = (
         ("is_stable",),
         _comparator,
         meaning=evaluated_by_library,
-        sizes=_sizes_of_operand(0),
+        shapes=_sort_shapes,
+        static=True,
     ),
     RuleRow(
         "topk",
@@ -312,7 +376,8 @@ ROWS: tuple[RuleRow, ...] = (
         ("k",),
         ("largest",),
         meaning=evaluated_by_library,
-        sizes=lambda op: (*dims_of(op.operands[0])[:-1], op.number("k")),
+        shapes=_top_k_shapes,
+        static=True,
     ),
     RuleRow(
         "fft",
@@ -320,7 +385,8 @@ ROWS: tuple[RuleRow, ...] = (
         _fft,
         ("fft_type", "fft_length"),
         meaning=evaluated_by_library,
-        sizes=lambda op: dims_of(_fft(op)),
+        shapes=_fft_shapes,
+        static=True,
     ),
     RuleRow(
         "cholesky",
@@ -329,7 +395,8 @@ ROWS: tuple[RuleRow, ...] = (
         (),
         ("lower",),
         meaning=evaluated_by_library,
-        sizes=_sizes_of_operand(0),
+        shapes=_cholesky_shapes,
+        static=True,
     ),
     RuleRow(
         "triangular-solve",
@@ -338,11 +405,17 @@ ROWS: tuple[RuleRow, ...] = (
         (),
         ("left_side", "lower", "unit_diagonal", "transpose_a"),
         meaning=evaluated_by_library,
-        sizes=_sizes_of_operand(1),
+        shapes=_triangular_solve_shapes,
+        static=True,
     ),
-    RuleRow("batch-norm-training", range(3, 4), _batch_norm_training, _NORM, meaning=meaning.batch_norm_training),
-    RuleRow("batch-norm-inference", range(5, 6), _batch_norm_inference, _NORM, meaning=meaning.batch_norm_inference),
-    RuleRow("batch-norm-grad", range(5, 6), _batch_norm_grad, _NORM, meaning=meaning.batch_norm_grad),
+    *(
+        RuleRow(opcode, operands, _normalised, _NORM, meaning=value, shapes=_batch_norm_shapes)
+        for opcode, operands, value in (
+            ("batch-norm-training", range(3, 4), meaning.batch_norm_training),
+            ("batch-norm-inference", range(5, 6), meaning.batch_norm_inference),
+            ("batch-norm-grad", range(5, 6), meaning.batch_norm_grad),
+        )
+    ),
     RuleRow(
         "select-and-scatter",
         range(3, 4),
@@ -351,6 +424,7 @@ ROWS: tuple[RuleRow, ...] = (
         ("window",),
         _select_and_scatter_callees,
         meaning=meaning.select_and_scatter,
+        shapes=_select_and_scatter_shapes,
     ),
     RuleRow(
         "scan",
@@ -367,10 +441,18 @@ ROWS: tuple[RuleRow, ...] = (
         (),
         (*_DOT, "lhs_ragged_dims", "rhs_group_dims", "operand_precision"),
         meaning=meaning.ragged_dot,
-        sizes=lambda op: dims_of(_ragged_dot(op)),
+        shapes=_ragged_dot_shapes,
+        static=True,
     ),
-    RuleRow("scaled-dot", range(4, 5), _scaled_dot, (), (*_DOT, "operand_precision", "algorithm")),
-    RuleRow("stochastic-convert", range(2, 3), _stochastic_convert),
+    RuleRow(
+        "scaled-dot",
+        range(4, 5),
+        _scaled_dot,
+        (),
+        (*_DOT, "operand_precision", "algorithm"),
+        shapes=_scaled_dot_shapes,
+    ),
+    RuleRow("stochastic-convert", range(2, 3), _stochastic_convert, shapes=_stochastic_convert_shapes),
 )
 
 OPS: tuple[type[HloOp], ...] = tuple(class_of(row, __name__) for row in ROWS)

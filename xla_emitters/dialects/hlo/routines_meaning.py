@@ -136,9 +136,9 @@ def ragged_dot(op: RuleOp, operands: Sequence[Any], call: Call) -> Array:
             np.einsum(part(lhs, ragged, *ends_of), labels[0], part(rhs, other, *ends_of), labels[1], result)
             for ends_of in zip(starts, ends, strict=True)
         ]
-        found = np.stack(parts) if parts else np.zeros(op.result_sizes(), lhs.dtype)
+        found = np.stack(parts) if parts else np.zeros(op.inferred_dims(), lhs.dtype)
     else:
-        found, along = np.zeros(op.result_sizes(), lhs.dtype), result.index(ragged)
+        found, along = np.zeros(op.inferred_dims(), lhs.dtype), result.index(ragged)
         of_group = [label for label in labels[1] if label != lhs.ndim + groups[0]]
         for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
             its = np.take(rhs, number, axis=groups[0])

@@ -19,8 +19,10 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, TupleTyp
 from xdsl.ir import Attribute
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, RuleBroken, integer, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
+from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.hlo.types import (
     ArrayType,
     TokenType,
@@ -50,7 +52,8 @@ class RuleRow:
     callees   the computations that it calls, with their parameter and root types
     infers    whether the text may omit the result's shape
     meaning   computes the value, as `HloOp.evaluate`; None: no value here
-    sizes     the sizes of the result, or of each of its arrays, for an op with a meaning that reads them from the types
+    shapes    the shape rule, as `HloOp.shapes`; None: the type alone says the sizes
+    static    whether the meaning reads sizes from the types
     """
 
     opcode: str
@@ -61,7 +64,8 @@ class RuleRow:
     callees: Callable[[RuleOp], tuple[Callee, ...]] = lambda op: ()
     infers: bool = False
     meaning: Callable[[RuleOp, Sequence[Any], Call], Any] | None = None
-    sizes: Callable[[RuleOp], Sequence[int]] | None = None
+    shapes: Callable[[RuleOp, Sizing], Sequence[Shape] | None] | None = None
+    static: bool = False
 
 
 class RuleOp(CallingOp):
@@ -80,8 +84,16 @@ class RuleOp(CallingOp):
     def infer_type(self) -> Attribute | None:
         return self.ROW.result(self) if self.ROW.infers else None
 
-    def result_sizes(self) -> Sequence[int]:
-        return super().result_sizes() if self.ROW.sizes is None else self.ROW.sizes(self)
+    @classmethod
+    def has_shape_rule(cls) -> bool:
+        return cls.ROW.shapes is not None
+
+    def shapes(self, s: Sizing) -> Sequence[Shape] | None:
+        return None if self.ROW.shapes is None else self.ROW.shapes(self, s)
+
+    @property
+    def number_operands(self) -> Sequence[int]:
+        return shape_operands(self)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         if self.ROW.meaning is None:
@@ -184,6 +196,11 @@ def as_operand(number: int) -> Callable[[RuleOp], Attribute]:
     return lambda op: op.type_of(number)
 
 
+def shape_of(number: int) -> Callable[[RuleOp, Sizing], Sequence[Shape]]:
+    """The result has the sizes of operand `number`."""
+    return lambda op, s: [s.axes(number)]
+
+
 def as_operands(op: RuleOp) -> Attribute:
     """The result has the type of the only operand, or is the tuple of all operands."""
     return one_or_tuple(op.types)
@@ -219,7 +236,7 @@ def class_of(row: RuleRow, module: str) -> type[RuleOp]:
         "name": f"hlo.{'_'.join(words)}",
         "ROW": row,
         "OPERANDS": row.operands,
-        "DEPENDS_ON_SIZES": row.sizes is not None,
+        "DEPENDS_ON_SIZES": row.static,
         **{f"{name}_property": prop_def(Attribute, prop_name=name) for name in row.required},
         **{f"{name}_property": opt_prop_def(Attribute, prop_name=name) for name in row.optional},
     }

@@ -10,20 +10,20 @@ Source: docs/reference/1 3.2, 5.5, 6.8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
-from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index, constraints_check, value_is_in
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
+from xla_emitters.dialects.build import apply_indexing, constant_index, constraints_check
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Number, Shape, Sizing, padded, said
 from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
     array_type,
     as_array,
     dims_of,
@@ -37,7 +37,7 @@ from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing import Expr, IndexingMap, Interval
 from xla_emitters.indexing.shapes import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
 
 
@@ -50,6 +50,8 @@ class MoveOp(HloOp):
     """Each element of the result is one element of the operand, given by `output_to_input`."""
 
     OPERANDS: ClassVar = range(1, 2)
+    MOVED: ClassVar = slice(0, 1)
+    READS_ONCE: ClassVar = True
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -86,6 +88,7 @@ class BroadcastOp(MoveOp):
     """Operand dim k becomes result dim dimensions[k]; the result is constant along all others."""
 
     name = "hlo.broadcast"
+    READS_ONCE: ClassVar = False
     dimensions = prop_def(DenseArrayBase)
 
     def verify_shape(self) -> None:
@@ -97,7 +100,7 @@ class BroadcastOp(MoveOp):
                 details=(f"dimensions={{...}} has a number for each of the operand's {len(operand)}",),
             )
         self.verify_dimensions(dimensions, len(result))
-        if not same_dims(operand, [result[dim] for dim in dimensions]):
+        if not same_dims(result, self.inferred_dims()):
             raise RuleBroken(
                 "broadcast changes a size",
                 operand=0,
@@ -106,6 +109,12 @@ class BroadcastOp(MoveOp):
                     f"{','.join(map(str, dimensions))} are [{','.join(str(result[dim]) for dim in dimensions)}]",
                 ),
             )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = said(dims_of(self.result))
+        for size, dim in zip(s.axes(0), integers(self.dimensions), strict=True):
+            found[dim] = size
+        return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         result, dimensions, x = dims_of(self.result), integers(self.dimensions), operands[0]
@@ -125,7 +134,20 @@ class ReshapeOp(MoveOp):
     inferred_dimension = opt_prop_def(IntegerAttr)
 
     def verify_shape(self) -> None:
-        verify_same_size(self, prod(dims_of(self.operands[0])), prod(dims_of(self.result)), "elements")
+        self.inferred_dims()
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        """The sizes in the type; a single unknown one is what the known sizes leave of the number of elements."""
+        own, found = s.axes(0), said(dims_of(self.result))
+        known = [size for size in found if size is not UNKNOWN]
+        if len(known) == len(found) - 1 and 0 not in known:
+            found[found.index(UNKNOWN)] = s.product(own) // s.product(known)
+        s.same_product(own, found, self._changes_elements)
+        return [found]
+
+    def _changes_elements(self) -> RuleBroken:
+        operand, result = (prod(dims_of(value)) for value in (self.operands[0], self.result))
+        return _changes_size(self, operand, result, "elements")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return operands[0].reshape(dims_of(self.result))
@@ -137,11 +159,9 @@ class ReshapeOp(MoveOp):
         return (reshape_map(dims_of(self.operands[0]), dims_of(self.result)),)
 
 
-def verify_same_size(op: HloOp, operand: int, result: int, what: str) -> None:
-    """raises RuleBroken unless `operand` and `result`, numbers of `what`, are equal; dynamic sizes are not compared."""
-    if operand == result or any(has_dynamic_dims(value.type) for value in (op.operands[0], op.result)):
-        return
-    raise RuleBroken(
+def _changes_size(op: HloOp, operand: int, result: int, what: str) -> RuleBroken:
+    """The message for different numbers of `what` in the operand and in the result."""
+    return RuleBroken(
         f"'{op.opcode}' changes the number of {what}",
         operand=0,
         details=(
@@ -162,7 +182,12 @@ class BitcastOp(MoveOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         operand, result = (prod(dims_of(value)) * element_of(value).bits for value in (self.operands[0], self.result))
-        verify_same_size(self, operand, result, "bits")
+        if operand != result and not any(has_dynamic_dims(value.type) for value in (self.operands[0], self.result)):
+            raise _changes_size(self, operand, result, "bits")
+
+    @property
+    def moved_operands(self) -> Sequence[int]:
+        return super().moved_operands if element_of(self.operands[0]) == element_of(self.result) else ()
 
     @property
     def is_of_scalars(self) -> bool:
@@ -233,7 +258,11 @@ class TransposeOp(MoveOp):
                 operand=0,
                 details=(f"dimensions={{...}} is a permutation of 0 to {len(operand) - 1}",),
             )
-        self.expect_dims([operand[dim] for dim in permutation], "its operand, transposed, has")
+        self.expect_dims(self.inferred_dims(), "its operand, transposed, has")
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        sizes = s.axes(0)
+        return [[sizes[dim] for dim in integers(self.dimensions)]]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return np.asarray(operands[0].transpose(integers(self.dimensions)), order="C")
@@ -258,13 +287,25 @@ class SliceOp(MoveOp):
                 details=(f"slice={{[start:limit:stride], ...}} has a range for each of the operand's {len(operand)}",),
             )
         for dim, (start, limit, stride) in enumerate(ranges):
-            if not (0 <= start <= limit and stride > 0) or UNBOUNDED != operand[dim] < limit:
-                raise RuleBroken(
-                    f"slice range [{start}:{limit}:{stride}] is not within dimension {dim}",
-                    operand=0,
-                    details=(f"the operand is {type_text(self.operands[0].type)}",),
-                )
-        self.expect_dims([-(-(limit - start) // stride) for start, limit, stride in ranges], "its ranges give")
+            if not (0 <= start <= limit and stride > 0):
+                raise self._outside(dim)
+        self.expect_dims(self.inferred_dims(), "its ranges give")
+
+    def _outside(self, dim: int) -> RuleBroken:
+        start, limit, stride = rows(self.ranges)[dim]
+        return RuleBroken(
+            f"slice range [{start}:{limit}:{stride}] is not within dimension {dim}",
+            operand=0,
+            details=(f"the operand is {type_text(self.operands[0].type)}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = list[Number]()
+        for dim, (size, (start, limit, stride)) in enumerate(zip(s.axes(0), rows(self.ranges), strict=True)):
+            said = f"the range [{start}:{{1}}] is not inside axis {dim} of the operand, whose size is {{0}}"
+            s.fits(limit, size, partial(self._outside, dim), said)
+            found.append(s.ceildiv(limit - start, stride))
+        return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return operands[0][tuple(slice(*triple) for triple in rows(self.ranges))].copy()
@@ -286,7 +327,10 @@ class ReverseOp(MoveOp):
 
     def verify_shape(self) -> None:
         self.verify_dimensions(integers(self.dimensions), len(dims_of(self.operands[0])))
-        self.expect_dims(dims_of(self.operands[0]), "its operand has")
+        self.expect_dims(self.inferred_dims(), "its operand has")
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [s.axes(0)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return np.flip(operands[0], integers(self.dimensions)).copy()
@@ -307,6 +351,8 @@ class ConcatenateOp(HloOp):
 
     name = "hlo.concatenate"
     OPERANDS: ClassVar = at_least(1)
+    MOVED: ClassVar = slice(0, None)
+    READS_ONCE: ClassVar = True
     dimensions = prop_def(DenseArrayBase)
 
     @property
@@ -316,28 +362,36 @@ class ConcatenateOp(HloOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         first = as_array(self.operands[0].type)
-        sizes = list(first.get_shape())
+        sizes = first.get_shape()
         dimensions = integers(self.dimensions)
         if len(dimensions) != 1 or not 0 <= dimensions[0] < len(sizes):
             raise RuleBroken(
                 f"'concatenate' is along one dimension of an array of rank {len(sizes)}",
                 details=(f"it has dimensions={{{','.join(map(str, dimensions))}}}",),
             )
-        lengths = [sizes[self.dimension]]
         for i, operand in enumerate(self.operands[1:], 1):
             other = as_array(operand.type)
-            dims = other.get_shape()
-            along = dims[self.dimension : self.dimension + 1]
-            wanted = (*sizes[: self.dimension], *along, *sizes[self.dimension + 1 :])
-            if not along or not same_dims(dims, wanted) or other.element_type != first.element_type:
-                raise RuleBroken(
-                    "concatenated operands differ in more than the size along one dimension",
-                    operand=i,
-                    details=(f"operand {i} is {type_text(other)}; operand 0 is {type_text(first)}",),
-                )
-            lengths.append(dims[self.dimension])
-        sizes[self.dimension] = UNBOUNDED if UNBOUNDED in lengths else sum(lengths)
-        self.expect_type(array_type(first.element_type, sizes), "its operands give")
+            if other.get_num_dims() != len(sizes) or other.element_type != first.element_type:
+                raise self._differs(i)
+        self.expect_type(array_type(first.element_type, self.inferred_dims()), "its operands give")
+
+    def _differs(self, operand: int) -> RuleBroken:
+        first, other = (type_text(self.operands[i].type) for i in (0, operand))
+        return RuleBroken(
+            "concatenated operands differ in more than the size along one dimension",
+            operand=operand,
+            details=(f"operand {operand} is {other}; operand 0 is {first}",),
+        )
+
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        found = s.axes(0)
+        for i in range(1, len(self.operands)):
+            for dim, size in enumerate(s.axes(i)):
+                if dim == self.dimension:
+                    found[dim] = found[dim] + size
+                else:
+                    found[dim] = s.same(found[dim], size, lambda i=i: self._differs(i))
+        return [found]
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -393,6 +447,8 @@ class PadOp(HloOp):
 
     name = "hlo.pad"
     OPERANDS: ClassVar = range(2, 3)
+    MOVED: ClassVar = slice(0, 2)
+    READS_ONCE: ClassVar = True
     DEPENDS_ON_SIZES: ClassVar = True
     edges = prop_def(ArrayAttr[DenseArrayBase], prop_name="padding")
 
@@ -414,26 +470,23 @@ class PadOp(HloOp):
                     "padding= has low_high_interior for each dimension, with x between; interior is not negative",
                 ),
             )
-        self.expect_type(array_type(operand.element_type, self.result_sizes()), "its padding gives")
+        self.expect_type(array_type(operand.element_type, self.inferred_dims()), "its padding gives")
 
-    def result_sizes(self) -> list[int]:
-        return [
-            UNBOUNDED if size == UNBOUNDED else low + high + size + max(size - 1, 0) * interior
-            for size, (low, high, interior) in zip(dims_of(self.operands[0]), rows(self.edges), strict=True)
-        ]
+    def shapes(self, s: Sizing) -> Sequence[Shape]:
+        return [[padded(s, size, *edges) for size, edges in zip(s.axes(0), rows(self.edges), strict=True)]]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        return self.padded(operands[0], operands[1], dims_of(self.result), rows(self.edges))
+        return self.filled(operands[0], operands[1], dims_of(self.result), rows(self.edges))
 
     @staticmethod
-    def padded(x: Array, filler: Array, sizes: Sequence[int], edges: Sequence[tuple[int, ...]]) -> Array:
+    def filled(x: Array, filler: Array, sizes: Sequence[int], edges: Sequence[tuple[int, ...]]) -> Array:
         """`x` in an array of `sizes` filled with `filler`, by the (low, high, interior) of each dimension."""
         result = np.full(sizes, filler, x.dtype)
         into, out_of = list[slice](), list[slice]()
-        for size, padded, (low, _, interior) in zip(x.shape, result.shape, edges, strict=True):
+        for size, whole, (low, _, interior) in zip(x.shape, result.shape, edges, strict=True):
             step = interior + 1
             first = max(0, -(low // step)) if low < 0 else 0
-            kept = [i for i in range(first, size) if low + i * step < padded]
+            kept = [i for i in range(first, size) if low + i * step < whole]
             out_of.append(slice(kept[0], kept[-1] + 1) if kept else slice(0, 0))
             into.append(slice(low + kept[0] * step, low + kept[-1] * step + 1, step) if kept else slice(0, 0))
         result[tuple(into)] = x[tuple(out_of)]
@@ -476,169 +529,6 @@ class PadOp(HloOp):
         )
 
 
-class DynamicOp(HloOp):
-    """A window of an array at starts known only at run time, which are clamped so that the window is inside."""
-
-    STARTS: ClassVar[int]
-    """The number of the first operand that is a start index."""
-
-    def verify_starts(self) -> None:
-        """raises RuleBroken unless the start indices are one integer scalar per dimension."""
-        starts, rank = self.operands[self.STARTS :], len(dims_of(self.operands[0]))
-        if len(starts) != rank:
-            raise RuleBroken(
-                f"'{self.opcode}' of {type_text(self.operands[0].type)} with {len(starts)} start indices",
-                details=(f"it takes {rank}, one scalar per dimension",),
-            )
-        for i, start in enumerate(starts, self.STARTS):
-            if dims_of(start) or not element_of(start).is_integer:
-                raise RuleBroken(
-                    "a start index is an integer scalar",
-                    operand=i,
-                    details=(f"operand {i} is {type_text(start.type)}",),
-                )
-
-    def window(self, operands: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
-        """The clamped window of that size, from the values of all operands."""
-        starts = operands[self.STARTS :]
-        if any(map(int.__gt__, sizes, operands[0].shape)):
-            raise fault(self, f"no window of {list(sizes)} fits inside {list(operands[0].shape)}")
-        clamped = [
-            min(max(int(start), 0), whole - size)
-            for start, whole, size in zip(starts, operands[0].shape, sizes, strict=True)
-        ]
-        return tuple(slice(start, start + size) for start, size in zip(clamped, sizes, strict=True))
-
-    def last_starts(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The greatest start of a window of that size, in each dimension."""
-        return tuple(whole - size for whole, size in zip(dims_of(self.operands[0]), sizes, strict=True))
-
-    def clamped_starts(
-        self, builder: Builder, start: Callable[[int], SSAValue], sizes: Sequence[int]
-    ) -> list[SSAValue]:
-        """The clamped starts, one index per dimension. `start` returns the element of an operand, by its number."""
-        return [
-            clamp_index(builder, start(i), last, is_unsigned=element_of(self.operands[i]).kind is Kind.UNSIGNED)
-            if last > 0
-            else constant_index(builder, 0)
-            for i, last in enumerate(self.last_starts(sizes), self.STARTS)
-        ]
-
-    def reads_apart(self, operand: int) -> bool:
-        return operand < self.STARTS
-
-    def moved(self, sizes: Sequence[int], direction: int) -> IndexingMap:
-        """From an index to the index plus (or minus, by `direction`) the window's starts, one runtime variable per dimension."""
-        whole = identity_map(dims_of(self.result))
-        rank = len(whole.dims)
-        results = (index + Expr.variable(rank + dim) * direction for dim, index in enumerate(whole.results))
-        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts(sizes))
-        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
-
-    def starts_as_origins(self) -> tuple[tuple[int, IndexingMap], ...]:
-        """The origins of the runtime variables of `moved`: one start index per dimension."""
-        return tuple(enumerate(self.scalar_maps(), self.STARTS))
-
-    def scalar_maps(self) -> tuple[IndexingMap, ...]:
-        """The maps of the start indices."""
-        return (IndexingMap((), identity_map(dims_of(self.result)).dims),) * len(self.operands[self.STARTS :])
-
-
-@op_definition
-class DynamicSliceOp(DynamicOp):
-    """The window of the operand that begins at the start indices."""
-
-    name = "hlo.dynamic_slice"
-    OPERANDS: ClassVar = at_least(1)
-    STARTS: ClassVar = 1
-    dynamic_slice_sizes = prop_def(DenseArrayBase)
-
-    def verify_(self) -> None:
-        self.verify_operand_count()
-        self.verify_starts()
-        operand, sizes = as_array(self.operands[0].type), integers(self.dynamic_slice_sizes)
-        dims = operand.get_shape()
-        if len(sizes) != len(dims) or any(UNBOUNDED != whole < size for whole, size in zip(dims, sizes, strict=True)):
-            raise RuleBroken(
-                f"no window of sizes {{{','.join(map(str, sizes))}}} fits inside the operand",
-                operand=0,
-                details=(f"it is {type_text(operand)}",),
-            )
-        self.expect_type(array_type(operand.element_type, sizes), "dynamic_slice_sizes give")
-
-    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        return operands[0][self.window(operands, integers(self.dynamic_slice_sizes))].copy()
-
-    def output_to_input(self) -> tuple[IndexingMap, ...]:
-        return (self.moved(integers(self.dynamic_slice_sizes), 1), *self.scalar_maps())
-
-    def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
-        return self.starts_as_origins() if operand == 0 else ()
-
-    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        sizes = integers(self.dynamic_slice_sizes)
-        starts = self.clamped_starts(e.builder, lambda i: e.operand(i, ()), sizes)
-        return (e.operand(0, apply_indexing(e.builder, self.moved(sizes, 1), [*e.indices, *starts])),)
-
-
-@op_definition
-class DynamicUpdateSliceOp(DynamicOp):
-    """The operand with a window, from the start indices on, taken from the update."""
-
-    name = "hlo.dynamic_update_slice"
-    OPERANDS: ClassVar = at_least(2)
-    STARTS: ClassVar = 2
-
-    def verify_(self) -> None:
-        self.verify_operand_count()
-        self.verify_starts()
-        operand, update = as_array(self.operands[0].type), as_array(self.operands[1].type)
-        sizes, window = operand.get_shape(), update.get_shape()
-        fits = len(window) == len(sizes) and all(
-            UNBOUNDED in (size, whole) or size <= whole for size, whole in zip(window, sizes, strict=True)
-        )
-        if not fits or update.element_type != operand.element_type:
-            raise RuleBroken(
-                "the update does not fit the operand",
-                operand=1,
-                details=(f"the update is {type_text(update)}, the operand {type_text(operand)}",),
-            )
-        self.expect_type(operand, "its operand is")
-
-    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        result = operands[0].copy()
-        result[self.window(operands, operands[1].shape)] = operands[1]
-        return result
-
-    def output_to_input(self) -> tuple[IndexingMap, ...]:
-        """The update's map is valid inside the window; elsewhere its index is outside the update."""
-        return (identity_map(dims_of(self.result)), self.moved(dims_of(self.operands[1]), -1), *self.scalar_maps())
-
-    def update_to_result(self) -> IndexingMap:
-        """From an index of the update and the window's clamped starts (runtime variables) to an index of the result."""
-        sizes = dims_of(self.operands[1])
-        whole, rank = identity_map(sizes), len(sizes)
-        results = tuple(index + Expr.variable(rank + dim) for dim, index in enumerate(whole.results))
-        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts(sizes))
-        return IndexingMap(results, whole.dims, runtime_vars=starts)
-
-    def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
-        return self.starts_as_origins() if operand == 1 else ()
-
-    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        sizes = dims_of(self.operands[1])
-        if 0 in sizes:
-            return (e.operand(0),)
-        starts = self.clamped_starts(e.builder, lambda i: e.operand(i, ()), sizes)
-        places = apply_indexing(e.builder, self.moved(sizes, -1), [*e.indices, *starts])
-        inside = e.insert(arith.ConstantOp(IntegerAttr.from_bool(True))).result
-        for place, size, last in zip(places, sizes, self.last_starts(sizes), strict=True):
-            if last > 0:
-                here = value_is_in(e.builder, place, Interval(0, size - 1))
-                inside = e.insert(arith.AndIOp(inside, here)).result
-        return e.branch(inside, lambda: (e.operand(1, places),), lambda: (e.operand(0),))
-
-
 OPS: tuple[type[HloOp], ...] = (
     BroadcastOp,
     ReshapeOp,
@@ -648,6 +538,4 @@ OPS: tuple[type[HloOp], ...] = (
     ReverseOp,
     ConcatenateOp,
     PadOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
 )

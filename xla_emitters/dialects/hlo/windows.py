@@ -19,6 +19,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.hlo.shape_rule import INTS, Arithmetic, Number, positions
 from xla_emitters.dtypes import Array
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.late_dataclass import dataclass
@@ -36,11 +37,15 @@ class WindowDim:
     window_dilation: int = 1
     reversed: bool = False
 
-    def output_size(self, size: int) -> int:
-        """Number of positions of the window along a dimension of `size` elements."""
-        padded = self.low + self.high + (0 if size == 0 else (size - 1) * self.base_dilation + 1)
-        reach = (self.size - 1) * self.window_dilation + 1
-        return 0 if self.size == 0 or padded < reach else (padded - reach) // self.stride + 1
+    @property
+    def steps(self) -> tuple[int, int, int]:
+        """Stride, base dilation and window dilation."""
+        return self.stride, self.base_dilation, self.window_dilation
+
+    def positions(self, s: Arithmetic, elements: Number) -> Number:
+        """The number of positions of the window along an axis of `elements`."""
+        stride, base, apart = self.steps
+        return positions(s, elements, self.size, stride, self.low, self.high, base, apart)
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def window_map(window: Window, dims: Sequence[int]) -> IndexingMap:
     """
     rank = len(dims)
     places = tuple(
-        Variable(Interval(0, dim.output_size(size) - 1)) for dim, size in zip(window.dims, dims, strict=True)
+        Variable(Interval(0, dim.positions(INTS, size) - 1)) for dim, size in zip(window.dims, dims, strict=True)
     )
     elements = tuple(Variable(Interval(0, dim.size - 1)) for dim in window.dims)
     results, constraints = list[Expr](), list[tuple[Expr, Interval]]()

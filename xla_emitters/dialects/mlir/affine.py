@@ -11,12 +11,12 @@ Source: MLIR 22, affine dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, cast
 
 from xdsl.dialects import affine as upstream
 from xdsl.dialects.affine import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.builtin import AffineMapAttr, BoolAttr, DenseArrayBase, IndexType, UnitAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     operand_def,
@@ -49,60 +49,44 @@ INDEX = IndexType()
 _FALSE = BoolAttr.from_bool(False)
 
 
-def _parse_map(parser: Parser) -> tuple[list[SSAValue], AffineMapAttr, dict[str, Attribute]]:
-    """`affine_map<...>(%dims)[%symbols] {attributes}`."""
-    start = parser.pos
-    affine_map = parser.parse_attribute()
-    if not isinstance(affine_map, AffineMapAttr):
-        parser.raise_error("expected an affine map", start, parser.pos)
-    operands: list[SSAValue] = []
-    for delimiter in (parser.Delimiter.PAREN, parser.Delimiter.SQUARE):
-        operands += parser.parse_optional_comma_separated_list(delimiter, lambda: parser.parse_operand(INDEX)) or []
-    return operands, affine_map, parser.parse_optional_attr_dict()
-
-
-def _print_map(op: ApplyOp | MinOp | MaxOp, printer: Printer) -> None:
-    dims = op.map.data.num_dims
-    printer.print_string(" ")
-    printer.print_attribute(op.map)
-    with printer.in_parens():
-        printer.print_list(op.operands[:dims], printer.print_ssa_value)
-    if op.map.data.num_symbols:
-        with printer.in_square_brackets():
-            printer.print_list(op.operands[dims:], printer.print_ssa_value)
-    printer.print_op_attributes(op.attributes)
-
-
-class ApplyOp(upstream.ApplyOp, QuickOp):
-    """`affine.apply affine_map<(d0) -> (d0)>(%x) {note}`"""
+class _AppliesMap:
+    """`affine_map<(d0)[s0] -> (d0 + s0)>(%dims)[%symbols] {attributes}`, what follows the op's name."""
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands, affine_map, attributes = _parse_map(parser)
-        op = cls(operands, affine_map)
-        op.attributes |= attributes
+    def parse(cls, parser: Parser) -> Any:
+        start = parser.pos
+        affine_map = parser.parse_attribute()
+        if not isinstance(affine_map, AffineMapAttr):
+            parser.raise_error("expected an affine map", start, parser.pos)
+        operands: list[SSAValue] = []
+        for delimiter in (parser.Delimiter.PAREN, parser.Delimiter.SQUARE):
+            operands += parser.parse_optional_comma_separated_list(delimiter, lambda: parser.parse_operand(INDEX)) or []
+        op: Any = cast(Any, cls)(operands, affine_map)
+        op.attributes |= parser.parse_optional_attr_dict()
         return op
 
-    def print(self, printer: Printer) -> None:
-        _print_map(self, printer)
+    def print(self: Any, printer: Printer) -> None:
+        dims = self.map.data.num_dims
+        printer.print_string(" ")
+        printer.print_attribute(self.map)
+        with printer.in_parens():
+            printer.print_list(self.operands[:dims], printer.print_ssa_value)
+        if self.map.data.num_symbols:
+            with printer.in_square_brackets():
+                printer.print_list(self.operands[dims:], printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
 
 
-class MinOp(upstream.MinOp, QuickOp):
-    """`affine.min affine_map<(d0) -> (d0, 8)>(%x) {note}`"""
+class ApplyOp(_AppliesMap, upstream.ApplyOp, QuickOp):
+    """The only result of a map."""
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands, affine_map, attributes = _parse_map(parser)
-        op = cls(operands, affine_map)
-        op.attributes |= attributes
-        return op
 
-    def print(self, printer: Printer) -> None:
-        _print_map(self, printer)
+class MinOp(_AppliesMap, upstream.MinOp, QuickOp):
+    """The minimum of a map's results."""
 
 
 @op_definition
-class MaxOp(QuickOp):
+class MaxOp(_AppliesMap, QuickOp):
     """The maximum of a map's results."""
 
     name = "affine.max"
@@ -115,16 +99,6 @@ class MaxOp(QuickOp):
 
     def __init__(self, map_operands: Sequence[SSAValue | Operation], affine_map: AffineMapAttr):
         super().__init__(operands=[map_operands], properties={"map": affine_map}, result_types=[INDEX])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MaxOp:
-        operands, affine_map, attributes = _parse_map(parser)
-        op = MaxOp(operands, affine_map)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        _print_map(self, printer)
 
     def verify_(self) -> None:
         if len(self.arguments) != (wanted := self.map.data.num_dims + self.map.data.num_symbols):

@@ -15,7 +15,7 @@ Source: MLIR 22, arith dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from xdsl.dialects import arith as upstream
@@ -59,8 +59,9 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.attributes import integer
-from xla_emitters.dialects.completion import completed, dialect_of
+from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
@@ -73,40 +74,16 @@ NO_FLAGS = FastMathFlagsAttr("none")
 
 # ---- integers ---------------------------------------------------------------------------------------------------------------------------
 
-_EXACT = "$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result)"
+_EXACT: dict[str, Any] = {
+    "isExact": opt_prop_def(UnitAttr),
+    "assembly_format": "$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result)",
+}
+"""`exact`: no set bit is shifted out, there is no remainder."""
 
-
-@completed
-class ShRSIOp(upstream.ShRSIOp, QuickOp):
-    """`exact`: no set bit is shifted out."""
-
-    isExact = opt_prop_def(UnitAttr)
-    assembly_format = _EXACT
-
-
-@completed
-class ShRUIOp(upstream.ShRUIOp, QuickOp):
-    """`exact`: no set bit is shifted out."""
-
-    isExact = opt_prop_def(UnitAttr)
-    assembly_format = _EXACT
-
-
-@completed
-class DivSIOp(upstream.DivSIOp, QuickOp):
-    """`exact`: there is no remainder."""
-
-    isExact = opt_prop_def(UnitAttr)
-    assembly_format = _EXACT
-
-
-@completed
-class DivUIOp(upstream.DivUIOp, QuickOp):
-    """`exact`: there is no remainder."""
-
-    isExact = opt_prop_def(UnitAttr)
-    assembly_format = _EXACT
-
+ShRSIOp = completed_by(upstream.ShRSIOp, **_EXACT)
+ShRUIOp = completed_by(upstream.ShRUIOp, **_EXACT)
+DivSIOp = completed_by(upstream.DivSIOp, **_EXACT)
+DivUIOp = completed_by(upstream.DivUIOp, **_EXACT)
 
 # ---- comparisons and select -------------------------------------------------------------------------------------------------------------
 
@@ -402,54 +379,26 @@ class TruncFOp(upstream.TruncFOp, QuickOp):
     verify_ = _verify_narrowing
 
 
-@completed
-class SIToFPOp(upstream.SIToFPOp, QuickOp):
+_CAST = "$input attr-dict `:` type($input) `to` type($result)"
+
+
+def _casts(source: Any, target: Any, verify: Callable[[Any], None]) -> dict[str, Any]:
     """Vectors too."""
-
-    input = operand_def(INTEGER_LIKE)
-    result = result_def(FLOAT_LIKE)
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-    verify_ = _verify_cast
-
-
-@completed
-class UIToFPOp(upstream.UIToFPOp, QuickOp):
-    """Vectors too."""
-
-    input = operand_def(INTEGER_LIKE)
-    result = result_def(FLOAT_LIKE)
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-    verify_ = _verify_cast
+    return {
+        "input": operand_def(source),
+        "result": result_def(target),
+        "assembly_format": _CAST,
+        "verify_": verify,
+    }
 
 
-@completed
-class FPToSIOp(upstream.FPToSIOp, QuickOp):
-    """Vectors too."""
-
-    input = operand_def(FLOAT_LIKE)
-    result = result_def(INTEGER_LIKE)
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-    verify_ = _verify_cast
-
-
-@completed
-class FPToUIOp(upstream.FPToUIOp, QuickOp):
-    """Vectors too."""
-
-    input = operand_def(FLOAT_LIKE)
-    result = result_def(INTEGER_LIKE)
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-    verify_ = _verify_cast
-
-
-@completed
-class IndexCastOp(upstream.IndexCastOp, QuickOp):
-    """Vectors too."""
-
-    input = operand_def(INTEGER_OR_INDEX_LIKE)
-    result = result_def(INTEGER_OR_INDEX_LIKE)
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-    verify_ = _verify_index_cast
+SIToFPOp = completed_by(upstream.SIToFPOp, **_casts(INTEGER_LIKE, FLOAT_LIKE, _verify_cast))
+UIToFPOp = completed_by(upstream.UIToFPOp, **_casts(INTEGER_LIKE, FLOAT_LIKE, _verify_cast))
+FPToSIOp = completed_by(upstream.FPToSIOp, **_casts(FLOAT_LIKE, INTEGER_LIKE, _verify_cast))
+FPToUIOp = completed_by(upstream.FPToUIOp, **_casts(FLOAT_LIKE, INTEGER_LIKE, _verify_cast))
+IndexCastOp = completed_by(
+    upstream.IndexCastOp, **_casts(INTEGER_OR_INDEX_LIKE, INTEGER_OR_INDEX_LIKE, _verify_index_cast)
+)
 
 
 @op_definition
@@ -481,46 +430,39 @@ class RemfOp(upstream.FloatingPointLikeBinaryOperation, QuickOp):
     traits = traits_def(Pure())
 
 
-class _Scaling(QuickOp):
-    """A conversion with a scale, a power of two as f8E8M0FNU or another float."""
-
-    input = operand_def(FLOAT_LIKE)
-    scale = operand_def(FLOAT_LIKE)
-    result = result_def(FLOAT_LIKE)
-    fastmath = opt_prop_def(FastMathFlagsAttr)
-
-    traits = traits_def(Pure())
-
-    def verify_(self) -> None:
-        for other in (self.scale.type, self.result.type):
-            if not have_compatible_shape(self.input.type, other):
-                raise VerifyException(f"{self.input.type} and {other} differ in shape")
+def _verify_scaling(op: Any) -> None:
+    for other in (op.scale.type, op.result.type):
+        if not have_compatible_shape(op.input.type, other):
+            raise VerifyException(f"{op.input.type} and {other} differ in shape")
 
 
-@op_definition
-class ScalingExtFOp(_Scaling):
-    """The scaled input in a wider type."""
+_SCALED: dict[str, Any] = {
+    "input": operand_def(FLOAT_LIKE),
+    "scale": operand_def(FLOAT_LIKE),
+    "result": result_def(FLOAT_LIKE),
+    "traits": (Pure(),),
+    "verify": _verify_scaling,
+}
+"""A conversion with a scale, a power of two as f8E8M0FNU or another float."""
 
-    name = "arith.scaling_extf"
+ScalingExtFOp = op_of_row(
+    "arith.scaling_extf",
+    "$input `,` $scale (`fastmath` `` $fastmath^)? attr-dict `:` type($input) `,` type($scale) `to` type($result)",
+    properties={"fastmath": opt_prop_def(FastMathFlagsAttr)},
+    **_SCALED,
+)
 
-    assembly_format = (
-        "$input `,` $scale (`fastmath` `` $fastmath^)? attr-dict `:` type($input) `,` type($scale) `to` type($result)"
-    )
-
-
-@op_definition
-class ScalingTruncFOp(_Scaling):
-    """The input divided by the scale, in a narrower type."""
-
-    name = "arith.scaling_truncf"
-
-    roundingmode = opt_prop_def(IntegerAttr.constr(type=eq(i32)))
-
-    assembly_format = (
-        "$input `,` $scale custom<RoundingMode>($roundingmode) (`fastmath` `` $fastmath^)? attr-dict"
-        " `:` type($input) `,` type($scale) `to` type($result)"
-    )
-    custom_directives = (RoundingMode,)
+ScalingTruncFOp = op_of_row(
+    "arith.scaling_truncf",
+    "$input `,` $scale custom<RoundingMode>($roundingmode) (`fastmath` `` $fastmath^)? attr-dict"
+    " `:` type($input) `,` type($scale) `to` type($result)",
+    properties={
+        "roundingmode": opt_prop_def(IntegerAttr.constr(type=eq(i32))),
+        "fastmath": opt_prop_def(FastMathFlagsAttr),
+    },
+    directives=(RoundingMode,),
+    **_SCALED,
+)
 
 
 ARITH = dialect_of(

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.gpu import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -38,10 +38,16 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
@@ -49,6 +55,7 @@ from xdsl.utils.str_enum import StrEnum
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu_ids
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
 from xla_emitters.dialects.mlir.gpu_ids import BarrierOp as BarrierOp
@@ -217,158 +224,101 @@ def _verify_kind(kind: AllReduceOpAttr, value_type: Attribute) -> None:
         raise VerifyException(f"'{kind.data}' is not for {value_type}")
 
 
-def _parse_reduction(parser: Parser) -> tuple[AllReduceOpAttr | None, UnresolvedOperand, bool]:
-    """`add %x uniform`"""
-    word = parser.parse_optional_str_enum(AllReduceKind)
-    operand = parser.parse_unresolved_operand()
-    uniform = parser.parse_optional_keyword("uniform") is not None
-    return None if word is None else AllReduceOpAttr(word), operand, uniform
+@irdl_custom_directive
+class ReductionKind(CustomDirective):
+    """A word for how two values are combined, or nothing."""
+
+    kind: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if (word := parser.parse_optional_str_enum(AllReduceKind)) is not None:
+            self.kind.set(state, AllReduceOpAttr(word))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if isinstance(kind := self.kind.get(op), AllReduceOpAttr):
+            state.print_whitespace(printer)
+            printer.print_string(kind.data)
 
 
-def _print_reduction(printer: Printer, op: SubgroupReduceOp | AllReduceOp, operand: SSAValue) -> None:
+@irdl_custom_directive
+class LaneClusters(CustomDirective):
+    """`cluster(size = 4, stride = 2)`, or nothing; a stride of 1 is not written."""
+
+    size: AttributeVariable
+    stride: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_keyword("cluster") is None:
+            return
+        with parser.in_parens():
+            self.size.set(state, _number_named(parser, "size"))
+            if parser.parse_optional_punctuation(",") is not None:
+                self.stride.set(state, _number_named(parser, "stride"))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        size, stride = self.size.get(op), self.stride.get(op)
+        if isa(size, IntegerAttr) and isa(stride, IntegerAttr):
+            rest = "" if stride.value.data == 1 else f", stride = {stride.value.data}"
+            state.print_whitespace(printer)
+            printer.print_string(f"cluster(size = {size.value.data}{rest})")
+
+
+def _number_named(parser: Parser, word: str) -> IntegerAttr:
+    parser.parse_keyword(word)
+    parser.parse_punctuation("=")
+    return IntegerAttr(parser.parse_integer(allow_boolean=False), 32)
+
+
+def _verify_subgroup_reduce(op: Any) -> None:
+    _verify_kind(op.op, op.value.type)
+    size = None if op.cluster_size is None else op.cluster_size.value.data
+    stride = op.cluster_stride.value.data
+    for what, number in (("size", 1 if size is None else size), ("stride", stride)):
+        if number < 1 or number & (number - 1):
+            raise VerifyException(f"the cluster's {what} is {number}; it must be a power of two")
+    if size is None and stride != 1:
+        raise VerifyException(f"has a stride of {stride}, but no cluster size")
+
+
+def _verify_all_reduce(op: Any) -> None:
+    if (op.op is None) != bool(op.body.blocks):
+        raise VerifyException("has either a word or a body that says how two values are combined")
     if op.op is not None:
-        printer.print_string(f" {op.op.data}")
-    printer.print_string(" ")
-    printer.print_ssa_value(operand)
-    if op.uniform is not None:
-        printer.print_string(" uniform")
+        _verify_kind(op.op, op.value.type)
+    elif op.body.blocks[0].arg_types != (op.value.type,) * 2:
+        types = ", ".join(map(str, op.body.blocks[0].arg_types))
+        raise VerifyException(f"combines two {op.value.type}, but its body takes ({types})")
 
 
-@op_definition
-class SubgroupReduceOp(QuickOp):
-    """See the file's head: over the lanes of the warp, or of each cluster of `size` lanes that are `stride` apart."""
+# Over the lanes of the warp, or of each cluster of `size` lanes that are `stride` apart.
+SubgroupReduceOp = op_of_row(
+    "gpu.subgroup_reduce",
+    "custom<ReductionKind>($op) $value (`uniform` $uniform^)? custom<LaneClusters>($cluster_size, $cluster_stride) attr-dict"
+    " `:` functional-type($value, $result)",
+    properties={
+        "op": prop_def(AllReduceOpAttr),
+        "uniform": opt_prop_def(UnitAttr),
+        "cluster_size": opt_prop_def(IntegerAttr),
+        "cluster_stride": prop_def(IntegerAttr, default_value=IntegerAttr(1, 32)),
+    },
+    directives=(ReductionKind, LaneClusters),
+    verify=_verify_subgroup_reduce,
+    value=operand_def(_T),
+    result=result_def(_T),
+)
 
-    name = "gpu.subgroup_reduce"
-
-    T: ClassVar = VarConstraint("T", AnyAttr())
-    value = operand_def(T)
-    op = prop_def(AllReduceOpAttr)
-    uniform = opt_prop_def(UnitAttr)
-    cluster_size = opt_prop_def(IntegerAttr)
-    cluster_stride = prop_def(IntegerAttr, default_value=IntegerAttr(1, 32))
-    result = result_def(T)
-
-    def __init__(
-        self,
-        kind: AllReduceOpAttr,
-        value: SSAValue | Operation,
-        uniform: bool = False,
-        cluster_size: int | None = None,
-        cluster_stride: int = 1,
-    ):
-        super().__init__(
-            operands=[value],
-            properties={
-                "op": kind,
-                "uniform": UnitAttr() if uniform else None,
-                "cluster_size": None if cluster_size is None else IntegerAttr(cluster_size, 32),
-                "cluster_stride": IntegerAttr(cluster_stride, 32),
-            },
-            result_types=[SSAValue.get(value).type],
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> SubgroupReduceOp:
-        start = parser.pos
-        kind, operand, uniform = _parse_reduction(parser)
-        if kind is None:
-            parser.raise_error(f"one of {', '.join(AllReduceKind)} is expected", start, parser.pos)
-        size, stride = None, 1
-        if parser.parse_optional_keyword("cluster") is not None:
-            with parser.in_parens():
-                parser.parse_keyword("size")
-                parser.parse_punctuation("=")
-                size = parser.parse_integer(allow_boolean=False)
-                if parser.parse_optional_punctuation(",") is not None:
-                    parser.parse_keyword("stride")
-                    parser.parse_punctuation("=")
-                    stride = parser.parse_integer(allow_boolean=False)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        (value,) = parser.resolve_operands([operand], parser.parse_function_type().inputs.data, start)
-        op = SubgroupReduceOp(kind, value, uniform, size, stride)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        _print_reduction(printer, self, self.value)
-        if self.cluster_size is not None:
-            stride = self.cluster_stride.value.data
-            rest = "" if stride == 1 else f", stride = {stride}"
-            printer.print_string(f" cluster(size = {self.cluster_size.value.data}{rest})")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_function_type(self.operand_types, self.result_types)
-
-    def verify_(self) -> None:
-        _verify_kind(self.op, self.value.type)
-        size = None if self.cluster_size is None else self.cluster_size.value.data
-        stride = self.cluster_stride.value.data
-        for what, number in (("size", 1 if size is None else size), ("stride", stride)):
-            if number < 1 or number & (number - 1):
-                raise VerifyException(f"the cluster's {what} is {number}; it must be a power of two")
-        if size is None and stride != 1:
-            raise VerifyException(f"has a stride of {stride}, but no cluster size")
-
-
-@op_definition
-class AllReduceOp(QuickOp):
-    """`gpu.all_reduce add %x uniform {} : (f32) -> f32`: over the block's threads, by its body if there is no keyword."""
-
-    name = "gpu.all_reduce"
-
-    T: ClassVar = VarConstraint("T", AnyAttr())
-    operand = operand_def(T)
-    op = opt_prop_def(AllReduceOpAttr)
-    uniform = opt_prop_def(UnitAttr)
-    result = result_def(T)
-    body = region_def()
-
-    traits = traits_def(IsolatedFromAbove())
-
-    def __init__(
-        self,
-        operand: SSAValue | Operation,
-        kind: AllReduceOpAttr | None,
-        body: Region | None = None,
-        uniform: bool = False,
-    ):
-        super().__init__(
-            operands=[operand],
-            properties={"op": kind, "uniform": UnitAttr() if uniform else None},
-            result_types=[SSAValue.get(operand).type],
-            regions=[body or Region()],
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AllReduceOp:
-        kind, operand, uniform = _parse_reduction(parser)
-        body = parser.parse_region()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        (value,) = parser.resolve_operands([operand], parser.parse_function_type().inputs.data, start)
-        op = AllReduceOp(value, kind, body, uniform)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        _print_reduction(printer, self, self.operand)
-        printer.print_string(" ")
-        printer.print_region(self.body)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_function_type(self.operand_types, self.result_types)
-
-    def verify_(self) -> None:
-        if (self.op is None) != bool(self.body.blocks):
-            raise VerifyException("has either a word or a body that says how two values are combined")
-        if self.op is not None:
-            _verify_kind(self.op, self.operand.type)
-        elif self.body.blocks[0].arg_types != (self.operand.type,) * 2:
-            types = ", ".join(map(str, self.body.blocks[0].arg_types))
-            raise VerifyException(f"combines two {self.operand.type}, but its body takes ({types})")
+# Over the block's threads, by its body if there is no word.
+AllReduceOp = op_of_row(
+    "gpu.all_reduce",
+    "custom<ReductionKind>($op) $value (`uniform` $uniform^)? $body attr-dict `:` functional-type($value, $result)",
+    properties={"op": opt_prop_def(AllReduceOpAttr), "uniform": opt_prop_def(UnitAttr)},
+    directives=(ReductionKind,),
+    traits=(IsolatedFromAbove(),),
+    verify=_verify_all_reduce,
+    value=operand_def(_T),
+    result=result_def(_T),
+    body=region_def(),
+)
 
 
 def _verify_yield(op: Any) -> None:

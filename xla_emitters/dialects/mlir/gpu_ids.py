@@ -20,7 +20,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from xla_emitters.dialects.completion import completed
+from xla_emitters.dialects.completion import completed, completed_by
 from xla_emitters.dialects.mlir.op_rows import op_of_family
 from xla_emitters.dialects.quick_op import QuickOp
 
@@ -73,6 +73,19 @@ class _OfSubgroup(QuickOp):
         printer.print_attribute(self.results[0].type)
 
 
+class _OfThread(QuickOp):
+    """` upper_bound 32`, what follows `gpu.lane_id`."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties = _parse_upper_bound(parser)
+        attributes = parser.parse_optional_attr_dict()
+        return cls.create(properties=properties, attributes=attributes, result_types=[INDEX])
+
+    def print(self, printer: Printer) -> None:
+        _print_upper_bound(self, printer)
+
+
 @completed
 class ThreadIdOp(upstream.ThreadIdOp, _InDimension):
     """The number of a thread in its block."""
@@ -87,62 +100,16 @@ class BlockIdOp(upstream.BlockIdOp, _InDimension):
     upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
 
 
-@completed
-class BlockDimOp(upstream.BlockDimOp, _InDimension):
-    """The number of threads of a block."""
+# What no pass builds.
+_BOUND = {"upper_bound": opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))}
 
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-@completed
-class GridDimOp(upstream.GridDimOp, _InDimension):
-    """The number of blocks of the grid."""
-
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-@completed
-class GlobalIdOp(upstream.GlobalIdOp, _InDimension):
-    """The number of a thread in the grid."""
-
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-@completed
-class NumSubgroupsOp(upstream.NumSubgroupsOp, _OfSubgroup):
-    """The number of warps of a block."""
-
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-@completed
-class SubgroupIdOp(upstream.SubgroupIdOp, _OfSubgroup):
-    """The number of a warp in its block."""
-
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-@completed
-class SubgroupSizeOp(upstream.SubgroupSizeOp, _OfSubgroup):
-    """The number of threads of a warp."""
-
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-@completed
-class LaneIdOp(upstream.LaneIdOp, QuickOp):
-    """The number of a thread in its warp."""
-
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties = _parse_upper_bound(parser)
-        attributes = parser.parse_optional_attr_dict()
-        return cls.create(properties=properties, attributes=attributes, result_types=[INDEX])
-
-    def print(self, printer: Printer) -> None:
-        _print_upper_bound(self, printer)
+BlockDimOp = completed_by(upstream.BlockDimOp, _InDimension, **_BOUND)
+GridDimOp = completed_by(upstream.GridDimOp, _InDimension, **_BOUND)
+GlobalIdOp = completed_by(upstream.GlobalIdOp, _InDimension, **_BOUND)
+NumSubgroupsOp = completed_by(upstream.NumSubgroupsOp, _OfSubgroup, **_BOUND)
+SubgroupIdOp = completed_by(upstream.SubgroupIdOp, _OfSubgroup, **_BOUND)
+SubgroupSizeOp = completed_by(upstream.SubgroupSizeOp, _OfSubgroup, **_BOUND)
+LaneIdOp = completed_by(upstream.LaneIdOp, _OfThread, **_BOUND)
 
 
 @completed

@@ -43,7 +43,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.completion import completed, dialect_of
+from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.float_bits import print_dense
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import verify_number
@@ -117,39 +117,20 @@ class DimOp(upstream.DimOp, QuickOp):
                 raise VerifyException(f"{buffer} has no dimension {number.value.data}")
 
 
-@completed
-class RankOp(upstream.RankOp, QuickOp):
-    """The number of dimensions of a buffer."""
-
-    assembly_format = "$source attr-dict `:` type($source)"
-
-
-@completed
-class CastOp(upstream.CastOp, QuickOp):
-    """The same buffer as another type that describes it."""
-
-    assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
-
-
-@completed
-class MemorySpaceCastOp(upstream.MemorySpaceCastOp, QuickOp):
-    """The same buffer in another memory space."""
-
-    assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
-
-
-@completed
-class CopyOp(upstream.CopyOp, QuickOp):
-    """Copies all elements of a buffer into another of its shape."""
-
-    assembly_format = "$source `,` $destination attr-dict `:` type($source) `to` type($destination)"
-
-
-@completed
-class ExtractAlignedPointerAsIndexOp(upstream.ExtractAlignedPointerAsIndexOp, QuickOp):
-    """The address of a buffer."""
-
-    assembly_format = "$source attr-dict `:` type($source) `->` type($aligned_pointer)"
+# What no pass builds.
+RankOp = completed_by(upstream.RankOp, assembly_format="$source attr-dict `:` type($source)")
+CastOp = completed_by(upstream.CastOp, assembly_format="$source attr-dict `:` type($source) `to` type($dest)")
+MemorySpaceCastOp = completed_by(
+    upstream.MemorySpaceCastOp, assembly_format="$source attr-dict `:` type($source) `to` type($dest)"
+)
+CopyOp = completed_by(
+    upstream.CopyOp,
+    assembly_format="$source `,` $destination attr-dict `:` type($source) `to` type($destination)",
+)
+ExtractAlignedPointerAsIndexOp = completed_by(
+    upstream.ExtractAlignedPointerAsIndexOp,
+    assembly_format="$source attr-dict `:` type($source) `->` type($aligned_pointer)",
+)
 
 
 @completed

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import new_class
 from typing import Any, TypeVar, cast
 
-from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, ParsePropInAttrDict, traits_def
+from xdsl.irdl.declarative_assembly_format import CustomDirective
 from xdsl.traits import OpTrait
 
 from xla_emitters.dialects.op_definition import op_definition
@@ -40,6 +41,8 @@ def op_of_row(
     properties: Mapping[str, Any] | None = None,
     traits: Sequence[OpTrait] = (),
     verify: Callable[[Any], None] | None = None,
+    directives: Sequence[type[CustomDirective]] = (),
+    has_segments: bool = False,
     **values: Any,
 ) -> type[IRDLOperation]:
     """The op `name`.
@@ -47,16 +50,23 @@ def op_of_row(
     syntax      its declarative format, or GENERIC_FORM; properties that it does not mention are written in the attribute dictionary
     properties  name -> `prop_def(...)` or `opt_prop_def(...)`
     verify      called with an op whose fields are valid; raises VerifyException for other errors
+    directives  custom ones of its syntax
+    has_segments  whether the counts of operands are a property
     values      operands and results in order: name -> `operand_def(...)`, `result_def(...)` ...
     """
     properties = properties or {}
     members: dict[str, Any] = {**values, **properties}
     if syntax is not None:
         members["assembly_format"] = syntax
-        if any(f"${name}" not in syntax for name in properties):
-            members["irdl_options"] = (ParsePropInAttrDict(),)
+    in_dictionary = syntax is not None and any(f"${name}" not in syntax for name in properties)
+    members["irdl_options"] = (
+        *((ParsePropInAttrDict(),) if in_dictionary else ()),
+        *((AttrSizedOperandSegments(as_property=True),) if has_segments else ()),
+    )
     if traits:
         members["traits"] = traits_def(*traits)
+    if directives:
+        members["custom_directives"] = tuple(directives)
     if verify is not None:
         members["verify_"] = verify
     return _op(QuickOp, name, members)

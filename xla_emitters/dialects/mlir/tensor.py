@@ -12,13 +12,14 @@ Source: MLIR 22, tensor dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects import tensor as upstream
 from xdsl.dialects.builtin import DenseArrayBase, FixedBitwidthType, IndexType, TensorType, i64
 from xdsl.dialects.tensor import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.tensor import YieldOp
 from xdsl.dialects.utils import DynamicIndexList
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     lazy_traits_def,
@@ -26,7 +27,6 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.traits import (
@@ -41,6 +41,7 @@ from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.mlir.scf import InParallelOp
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -97,80 +98,61 @@ class ParallelInsertSliceOp(QuickOp):
     traits = lazy_traits_def(lambda: (HasParent(InParallelOp),))
 
 
-@op_definition
-class BitcastOp(QuickOp):
-    """The same bits, as elements of another type of the same width."""
-
-    name = "tensor.bitcast"
-
-    source = operand_def(TensorType)
-    dest = result_def(TensorType)
-
-    assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, source: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[source], result_types=[target_type])
-
-    def verify_(self) -> None:
-        if not have_compatible_shape(self.source.type, self.dest.type):
-            raise VerifyException(f"{self.source.type} and {self.dest.type} differ in shape")
-        bits = [_element_bits(value.type) for value in (self.source, self.dest)]
-        if bits[0] != bits[1]:
-            raise VerifyException(f"elements of {self.source.type} and {self.dest.type} differ in width")
-
-
 def _element_bits(tensor_type: Attribute) -> int | None:
     element = get_element_type_or_self(tensor_type)
     return element.bitwidth if isinstance(element, FixedBitwidthType) else None
 
 
-@op_definition
-class RankOp(QuickOp):
-    """The number of dimensions of a tensor."""
-
-    name = "tensor.rank"
-
-    tensor = operand_def(TensorType)
-    result = result_def(IndexType)
-
-    assembly_format = "$tensor attr-dict `:` type($tensor)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, tensor: SSAValue | Operation):
-        super().__init__(operands=[tensor], result_types=[IndexType()])
+def _verify_bitcast(op: Any) -> None:
+    if not have_compatible_shape(op.source.type, op.dest.type):
+        raise VerifyException(f"{op.source.type} and {op.dest.type} differ in shape")
+    bits = [_element_bits(value.type) for value in (op.source, op.dest)]
+    if bits[0] != bits[1]:
+        raise VerifyException(f"elements of {op.source.type} and {op.dest.type} differ in width")
 
 
-@op_definition
-class GenerateOp(QuickOp):
-    """A tensor whose elements the body computes from their indices."""
+# The same bits, as elements of another type of the same width.
+BitcastOp = op_of_row(
+    "tensor.bitcast",
+    "$source attr-dict `:` type($source) `to` type($dest)",
+    traits=(Pure(),),
+    verify=_verify_bitcast,
+    source=operand_def(TensorType),
+    dest=result_def(TensorType),
+)
 
-    name = "tensor.generate"
 
-    dynamic_extents = var_operand_def(IndexType)
-    result = result_def(TensorType)
-    body = region_def("single_block")
+# The number of dimensions of a tensor.
+RankOp = op_of_row(
+    "tensor.rank",
+    "$tensor attr-dict `:` type($tensor)",
+    traits=(Pure(),),
+    tensor=operand_def(TensorType),
+    result=result_def(IndexType()),
+)
 
-    assembly_format = "$dynamic_extents $body attr-dict `:` type($result)"
 
-    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable(), SingleBlockImplicitTerminator(YieldOp))
+def _verify_generate(op: Any) -> None:
+    assert isa(op.result.type, TensorType)
+    shape = op.result.type.get_shape()
+    if (wanted := sum(extent < 0 for extent in shape)) != len(op.dynamic_extents):
+        raise VerifyException(f"{op.result.type} takes {wanted} extents, not {len(op.dynamic_extents)}")
+    if op.body.block.arg_types != (IndexType(),) * len(shape):
+        raise VerifyException(f"its body must take {len(shape)} indices")
+    if op.body.block.last_op.operand_types != (op.result.type.element_type,):
+        raise VerifyException(f"its body must yield one {op.result.type.element_type}")
 
-    def __init__(self, dynamic_extents: Sequence[SSAValue | Operation], body: Region, result_type: Attribute):
-        super().__init__(operands=[dynamic_extents], result_types=[result_type], regions=[body])
 
-    def verify_(self) -> None:
-        assert isa(self.result.type, TensorType)
-        shape = self.result.type.get_shape()
-        if (wanted := sum(extent < 0 for extent in shape)) != len(self.dynamic_extents):
-            raise VerifyException(f"{self.result.type} takes {wanted} extents, not {len(self.dynamic_extents)}")
-        if self.body.block.arg_types != (IndexType(),) * len(shape):
-            raise VerifyException(f"its body must take {len(shape)} indices")
-        terminator = self.body.block.last_op
-        assert terminator is not None
-        if terminator.operand_types != (self.result.type.element_type,):
-            raise VerifyException(f"its body must yield one {self.result.type.element_type}")
+# A tensor whose elements the body computes from their indices.
+GenerateOp = op_of_row(
+    "tensor.generate",
+    "$dynamic_extents $body attr-dict `:` type($result)",
+    traits=(RecursiveMemoryEffect(), RecursivelySpeculatable(), SingleBlockImplicitTerminator(YieldOp)),
+    verify=_verify_generate,
+    dynamic_extents=var_operand_def(IndexType),
+    result=result_def(TensorType),
+    body=region_def("single_block"),
+)
 
 
 TENSOR = dialect_of(

@@ -9,7 +9,7 @@ Source: MLIR 22, vector dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from xdsl.dialects import vector as upstream
 from xdsl.dialects.builtin import (
@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, eq, opt_prop_def
 from xdsl.parser import Parser, UnresolvedOperand
 
-from xla_emitters.dialects.completion import completed
+from xla_emitters.dialects.completion import completed, completed_by
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.late_dataclass import dataclass
@@ -49,20 +49,13 @@ class StoreOp(upstream.StoreOp, QuickOp):
     alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
 
 
-@completed
-class MaskedLoadOp(upstream.MaskedLoadOp, QuickOp):
-    """As `load` where the mask is true; elements elsewhere are those of `passthrough`."""
-
-    alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
-    irdl_options = (ParsePropInAttrDict(),)
-
-
-@completed
-class MaskedStoreOp(upstream.MaskedStoreOp, QuickOp):
-    """As `store` where the mask is true."""
-
-    alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
-    irdl_options = (ParsePropInAttrDict(),)
+# What no pass builds.
+_MASKED: dict[str, Any] = {
+    "alignment": opt_prop_def(IntegerAttr.constr(type=eq(i64))),
+    "irdl_options": (ParsePropInAttrDict(),),
+}
+MaskedLoadOp = completed_by(upstream.MaskedLoadOp, **_MASKED)
+MaskedStoreOp = completed_by(upstream.MaskedStoreOp, **_MASKED)
 
 
 @dataclass

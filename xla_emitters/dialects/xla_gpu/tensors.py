@@ -17,10 +17,12 @@ Source: docs/reference/1 1.1-1.3.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from xdsl.dialects.builtin import I1, I32, IndexType, IntegerAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
+    eq,
     operand_def,
     prop_def,
     result_def,
@@ -34,6 +36,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu.loops import INDEX, comma_separated, print_values, verify_indices
@@ -191,56 +194,22 @@ class PredicatedExtractOp(QuickOp):
                 raise VerifyException(f"the {what} is {found}, but the tensor {tensor_type}")
 
 
-@op_definition
-class GetDynamicDimSizeOp(QuickOp):
-    """`%n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>`: the size of dimension 1 at run time."""
+def _verify_dim_size(op: Any) -> None:
+    tensor_type, dim = _verify_static(op.tensor.type), op.dim.value.data
+    if not 0 <= dim < tensor_type.get_num_dims():
+        raise VerifyException(f"{tensor_type} has no dimension {dim}")
 
-    name = "xla_gpu.get_dynamic_dim_size"
 
-    tensor = operand_def(TensorType)
-    dim_attr = prop_def(IntegerAttr.constr(i64), prop_name="dim")
-    result = result_def(I32)
-
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        tensor: SSAValue | Operation,
-        dim: int,
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        super().__init__(
-            operands=[tensor],
-            result_types=[i32],
-            properties={"dim": IntegerAttr(dim, i64)},
-            attributes=attributes,
-        )
-
-    @property
-    def dim(self) -> int:
-        return self.dim_attr.value.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> GetDynamicDimSizeOp:
-        tensor = parser.parse_unresolved_operand()
-        dim = parser.parse_integer(allow_boolean=False)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        return GetDynamicDimSizeOp(parser.resolve_operand(tensor, _parse_tensor_type(parser)), dim, attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.tensor)
-        printer.print_string(f" {self.dim}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.tensor.type)
-
-    def verify_(self) -> None:
-        tensor_type = _verify_static(self.tensor.type)
-        if not 0 <= self.dim < tensor_type.get_num_dims():
-            raise VerifyException(f"{tensor_type} has no dimension {self.dim}")
-
+# The size of a dimension at run time.
+GetDynamicDimSizeOp = op_of_row(
+    "xla_gpu.get_dynamic_dim_size",
+    "$tensor $dim attr-dict `:` type($tensor)",
+    properties={"dim": prop_def(IntegerAttr.constr(eq(i64)))},
+    traits=(Pure(),),
+    verify=_verify_dim_size,
+    tensor=operand_def(TensorType),
+    result=result_def(i32),
+)
 
 # ---- shared memory ----------------------------------------------------------------------------------------------------------------------
 

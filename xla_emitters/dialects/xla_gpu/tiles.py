@@ -12,32 +12,31 @@ Source: docs/reference/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import auto
+from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, IndexType, IntAttr, SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, IntAttr, TensorType
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
+    VarConstraint,
+    base,
     irdl_attr_definition,
     operand_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_map_text
-from xla_emitters.dialects.xla_gpu.loops import INDEX, parse_map, print_values
+from xla_emitters.dialects.xla_gpu.loops import INDEX
 from xla_emitters.indexing import IndexingMap
 
 
@@ -129,161 +128,45 @@ class IndexedVectorType(ParametrizedAttribute, TypeAttribute):
             printer.print_attribute(self.map)
 
 
-@op_definition
-class InsertOp(QuickOp):
-    """`%z = xla_gpu.insert %vec(%i, %j) into %dst at #map : !xla_gpu.indexed_vector<32x64xf32, #m> -> tensor<32x64xf32>`"""
-
-    name = "xla_gpu.insert"
-
-    source = operand_def(IndexedVectorType)
-    indices = var_operand_def(IndexType)
-    dest = operand_def(TensorType)
-    map_attr = prop_def(IndexingMapAttr, prop_name="map")
-    result = result_def(TensorType)
-
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        source: SSAValue | Operation,
-        indices: Sequence[SSAValue | Operation],
-        dest: SSAValue | Operation,
-        indexing_map: IndexingMap | IndexingMapAttr,
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        super().__init__(
-            operands=[source, indices, dest],
-            result_types=[SSAValue.get(dest).type],
-            properties={
-                "map": IndexingMapAttr(indexing_map) if isinstance(indexing_map, IndexingMap) else indexing_map
-            },
-            attributes=attributes,
-        )
-
-    @property
-    def map(self) -> IndexingMap:
-        return self.map_attr.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> InsertOp:
-        source = parser.parse_unresolved_operand()
-        indices = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand(INDEX))
-        parser.parse_keyword("into")
-        dest = parser.parse_unresolved_operand()
-        parser.parse_keyword("at")
-        map_attr = parse_map(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        vector = parser.resolve_operand(source, parser.parse_type())
-        parser.parse_punctuation("->")
-        return InsertOp(vector, indices, parser.resolve_operand(dest, parser.parse_type()), map_attr, attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        print_values(printer, self.indices, "()")
-        printer.print_string(" into ")
-        printer.print_ssa_value(self.dest)
-        printer.print_string(" at ")
-        printer.print_attribute(self.map_attr)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
-
-    def verify_(self) -> None:
-        vector = self.source.type
-        assert isinstance(vector, IndexedVectorType)
-        if self.result.type != self.dest.type:
-            raise VerifyException(f"the result is {self.result.type}, but the tensor {self.dest.type}")
-        if self.map.range_vars:
-            raise VerifyException("its map must have no range variables")
-        if vector.map.data.num_results != self.map.num_dims:
-            raise VerifyException(
-                f"the vector's map has {vector.map.data.num_results} results, but its own {self.map.num_dims} dims"
-            )
+def _verify_insert(op: Any) -> None:
+    inserted, held = op.map.data, op.source.type.map.data
+    if inserted.range_vars:
+        raise VerifyException("its map must have no range variables")
+    if held.num_results != inserted.num_dims:
+        raise VerifyException(f"the vector's map has {held.num_results} results, but its own {inserted.num_dims} dims")
 
 
-@op_definition
-class MaterializeOp(QuickOp):
-    """`%m = xla_gpu.materialize @fn(%in) at #map(%i) : (tensor<32x64xf32>) -> !xla_gpu.indexed_vector<32x64xf32, #m>`
+def _verify_materialize(op: Any) -> None:
+    made, held = op.map.data, op.result.type.map.data
+    if len(op.indices) != made.num_dims:
+        raise VerifyException(f"the map has {made.num_dims} dims, but there are {len(op.indices)} indices")
+    if [v.bounds for v in made.range_vars] != [v.bounds for v in held.range_vars]:
+        raise VerifyException("its map and the vector's must have the same range variables")
 
-    The function's arguments are the inputs and the map's results at each point that the thread holds.
-    """
 
-    name = "xla_gpu.materialize"
+_TENSOR = VarConstraint("T", base(TensorType))
 
-    input = var_operand_def()
-    indices = var_operand_def(IndexType)
-    callee_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="callee")
-    map_attr = prop_def(IndexingMapAttr, prop_name="map")
-    result = result_def(IndexedVectorType)
+InsertOp = op_of_row(
+    "xla_gpu.insert",
+    "$source `(` $indices `)` `into` $dest `at` $map attr-dict `:` type($source) `->` type($result)",
+    properties={"map": prop_def(IndexingMapAttr)},
+    traits=(Pure(),),
+    verify=_verify_insert,
+    source=operand_def(IndexedVectorType),
+    indices=var_operand_def(INDEX),
+    dest=operand_def(_TENSOR),
+    result=result_def(_TENSOR),
+)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        callee: str,
-        operands: Sequence[SSAValue | Operation],
-        indices: Sequence[SSAValue | Operation],
-        indexing_map: IndexingMap | IndexingMapAttr,
-        result_type: Attribute,
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        super().__init__(
-            operands=[operands, indices],
-            result_types=[result_type],
-            properties={
-                "callee": SymbolRefAttr(callee),
-                "map": IndexingMapAttr(indexing_map) if isinstance(indexing_map, IndexingMap) else indexing_map,
-            },
-            attributes=attributes,
-        )
-
-    @property
-    def callee(self) -> str:
-        """The name of the function called, without `@`."""
-        return self.callee_attr.root_reference.data
-
-    @property
-    def map(self) -> IndexingMap:
-        return self.map_attr.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MaterializeOp:
-        callee = parser.parse_symbol_name().data
-        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        parser.parse_keyword("at")
-        map_attr = parse_map(parser)
-        indices = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand(INDEX))
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        function_type = parser.parse_function_type()
-        if len(function_type.outputs) != 1:
-            parser.raise_error("materialize has one result", start, parser.pos)
-        values = parser.resolve_operands(operands, function_type.inputs.data, start)
-        return MaterializeOp(callee, values, indices, map_attr, function_type.outputs.data[0], attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.callee)
-        print_values(printer, self.input, "()")
-        printer.print_string(" at ")
-        printer.print_attribute(self.map_attr)
-        print_values(printer, self.indices, "()")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_function_type(self.input.types, self.result_types)
-
-    def verify_(self) -> None:
-        vector = self.result.type
-        assert isa(vector, IndexedVectorType)
-        if len(self.indices) != self.map.num_dims:
-            raise VerifyException(f"the map has {self.map.num_dims} dims, but there are {len(self.indices)} indices")
-        ours, theirs = ([v.bounds for v in found.range_vars] for found in (self.map, vector.map.data))
-        if ours != theirs:
-            raise VerifyException("its map and the vector's must have the same range variables")
+# The function's arguments are the inputs and the map's results at each point that the thread holds.
+MaterializeOp = op_of_row(
+    "xla_gpu.materialize",
+    "$callee `(` $input `)` `at` $map `(` $indices `)` attr-dict `:` functional-type($input, $result)",
+    properties={"callee": prop_def(FlatSymbolRefAttrConstr), "map": prop_def(IndexingMapAttr)},
+    traits=(Pure(),),
+    verify=_verify_materialize,
+    has_segments=True,
+    input=var_operand_def(),
+    indices=var_operand_def(INDEX),
+    result=result_def(IndexedVectorType),
+)

@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 
 from xla_emitters.dialects.hlo.convert import widen
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.tolerance import Bounds, hull, is_float, joined, point, settled, unknown_where

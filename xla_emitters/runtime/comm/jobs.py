@@ -51,10 +51,11 @@ class Job(ABC):
 class TcpJob(Job):
     """Processes that were told their ranks by the environment.
 
+    variables  RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as a launcher sets them
     raises  UsageError for variables that do not fit, ExecutionError where process 0 is not there
     """
 
-    def __init__(self, variables: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, variables: Mapping[str, str]) -> None:
         self.rank, self.size = (_number(variables, name) for name in ("RANK", "WORLD_SIZE"))
         if not 0 <= self.rank < self.size:
             raise UsageError(f"RANK={self.rank} is none of WORLD_SIZE={self.size}", stage="run")

@@ -8,12 +8,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from xla_emitters.program.arrays import Extents
-
-Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Which arguments of a kernel are read, and which are written."""
 
 
 class Kernels(Protocol):

@@ -17,14 +17,12 @@ import numpy as np
 from xdsl.dialects.builtin import (
     ComplexType,
     DenseIntOrFPElementsAttr,
-    Float8E8M0FNUType,
     FloatAttr,
     IntegerAttr,
     TensorType,
     VectorType,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
@@ -33,8 +31,6 @@ from xla_emitters.dialects.mlir.arith import (
     ROUNDING_MODES,
     IndexCastUIOp,
     RemfOp,
-    ScalingExtFOp,
-    ScalingTruncFOp,
     rounds_to_nearest_even,
 )
 from xla_emitters.dtypes import Array
@@ -363,40 +359,8 @@ def float_conversion(op: Operation) -> Unary:
     return partial(scalars.convert_float, source, target)
 
 
-@RULES.elementwise(ScalingExtFOp)
-def scale_up(op: ScalingExtFOp) -> Binary:
-    """The input times the scale, both as the result's type."""
-    source, scale, target = _scaling_forms(op)
-    multiply = FLOAT_OPS["mul"](target)
-
-    def run(value: Array, by: Array) -> Array:
-        return multiply(scalars.convert_float(source, target, value), scalars.convert_float(scale, target, by))
-
-    return run
-
-
-@RULES.elementwise(ScalingTruncFOp)
-def scale_down(op: ScalingTruncFOp) -> Binary:
-    """The input divided by the scale in the input's type, then rounded to the result's."""
-    source, scale, _ = _scaling_forms(op)
-    divide, convert = FLOAT_OPS["div"](source), float_conversion(op)
-
-    def run(value: Array, by: Array) -> Array:
-        return convert(divide(value, scalars.convert_float(scale, source, by)))
-
-    return run
-
-
-def _scaling_forms(op: ScalingExtFOp | ScalingTruncFOp) -> tuple[Form, Form, Form]:
-    """The forms of input, scale and result. raises Unsupported for a scale type whose values are not all powers of two."""
-    scale = form_of(op.scale.type)
-    if not isinstance(get_element_type_or_self(op.scale.type), Float8E8M0FNUType):
-        raise Unsupported(f"{op.name} by a scale of type {scale.name}", stage="simt")
-    return form_of(op.input.type), scale, form_of(op.result.type)
-
-
 @RULES.elementwise(arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp)
-def convert_signed(op: arith.ExtSIOp | arith.TruncIOp | arith.IndexCastOp) -> Unary:
+def convert_signed(op: Operation) -> Unary:
     return integer_conversion(op, signed)
 
 
@@ -413,12 +377,12 @@ def integer_conversion(op: Operation, reading: Reading) -> Unary:
 
 
 @RULES.elementwise(arith.SIToFPOp)
-def sitofp(op: arith.SIToFPOp) -> Unary:
+def sitofp(op: Operation) -> Unary:
     return integer_to_float(op, signed)
 
 
 @RULES.elementwise(arith.UIToFPOp)
-def uitofp(op: arith.UIToFPOp) -> Unary:
+def uitofp(op: Operation) -> Unary:
     return integer_to_float(op, unsigned)
 
 
@@ -428,12 +392,12 @@ def integer_to_float(op: Operation, reading: Reading) -> Unary:
 
 
 @RULES.elementwise(arith.FPToSIOp)
-def fptosi(op: arith.FPToSIOp) -> Unary:
+def fptosi(op: Operation) -> Unary:
     return float_to_integer(op, True)
 
 
 @RULES.elementwise(arith.FPToUIOp)
-def fptoui(op: arith.FPToUIOp) -> Unary:
+def fptoui(op: Operation) -> Unary:
     return float_to_integer(op, False)
 
 

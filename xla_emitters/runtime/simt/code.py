@@ -22,6 +22,7 @@ that computed it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -34,9 +35,10 @@ from xdsl.traits import IsTerminator, SymbolTable
 
 from xla_emitters.dialects.mlir import func, llvm
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.errors import ExecutionError, InternalError, Unsupported
 from xla_emitters.kernels.id_functions import declared_by
 from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.deep_calls import EVERY, MOST_CALLS, continued
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
 from xla_emitters.runtime.simt.rounds import Rounds
 from xla_emitters.runtime.simt.scalars import Form, form_of
@@ -314,10 +316,24 @@ class Function:
 
     def _run(self, machine: Machine, arguments: Sequence[Value]) -> list[Value]:
         """Runs the function for the active lanes in a frame of its own."""
-        if self.code is None:
+        code = self.code
+        if code is None:
             raise InternalError(f"function @{self.name} has no body", stage="simt")
-        round_start = machine.known.round_start
-        results = self.code.run(machine, [None] * self.slots, arguments)
+        if machine.calls >= MOST_CALLS:
+            raise ExecutionError(
+                "the kernel's functions call each other too deeply",
+                stage="simt",
+                help="look for a function that calls itself without end",
+            )
+        round_start, frame = machine.known.round_start, [None] * self.slots
+        machine.calls += 1
+        try:
+            if machine.calls % EVERY:
+                results = code.run(machine, frame, arguments)
+            else:
+                results = continued(lambda: code.run(machine, frame, arguments))
+        finally:
+            machine.calls -= 1
         machine.known.round_start = round_start
         return results
 
@@ -374,6 +390,7 @@ class Compiler:
     symbols: Mapping[str, FunctionOp | llvm.GlobalOp]
     shared: SharedFunctions
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    _waiting: deque[tuple[Function, Region]] = field(default_factory=deque[tuple[Function, Region]])
 
     @staticmethod
     def of(module: ModuleOp, rules: Rules) -> Compiler:
@@ -400,10 +417,18 @@ class Compiler:
         if not isinstance(op, func.FuncOp | llvm.FuncOp) or not op.body.blocks:
             raise Unsupported(f"call of @{name}, which the module does not define", stage="simt")
         function = self.functions[name] = Function(name)
-        scope = Scope(self)
-        function.code = scope.graph(op.body) if len(op.body.blocks) > 1 else scope.body(op.body.block)
-        function.slots = scope.count
+        self._waiting.append((function, op.body))
+        if len(self._waiting) == 1:
+            # Those that this one calls are compiled after it, not inside it: chains of calls are thousands long.
+            while self._waiting:
+                self._compile(*self._waiting[0])
+                self._waiting.popleft()
         return function
+
+    def _compile(self, function: Function, body: Region) -> None:
+        scope = Scope(self)
+        function.code = scope.graph(body) if len(body.blocks) > 1 else scope.body(body.block)
+        function.slots = scope.count
 
 
 class Scope:

@@ -14,9 +14,7 @@ Source: docs/reference/contracts "Passes" and "Numbers"; docs/reference/2 4.1 "A
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -49,7 +47,7 @@ RULES = RulesOfFiles(
         **dict.fromkeys(("builtin", "ub"), ("builtin",)),
         "llvm": ("llvm", "llvm_atomics", "llvm_intrinsics", "llvm_memory_intrinsics", "nvvm_intrinsics"),
         "xla": ("xla_gpu",),
-        "xla_gpu": ("xla_gpu", "xla_gpu_tensors", "xla_gpu_tiles", "atomics"),
+        "xla_gpu": ("xla_gpu", "xla_gpu_tensors", "atomics"),
     }
 )
 """The rules of all ops."""
@@ -85,28 +83,6 @@ def execute(
     """
     entry = Entry.of(module, launch, results, followed(RULES, watchers))
     return entry.execute(arguments, blocks=blocks, chunk_blocks=chunk_blocks, watchers=watchers, max_rounds=max_rounds)
-
-
-_FRAMES_PER_FUNCTION = 100
-_MOST_FRAMES = 20_000
-"""Limit of Python's frames. A frame is small, but some also need the thread's C stack."""
-
-
-@contextmanager
-def _deep_calls(functions: int) -> Generator[None]:
-    """Raises Python's recursion limit so that each of `functions` functions may call another. raises ExecutionError for deeper calls."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_FUNCTION * functions, _MOST_FRAMES)))
-    try:
-        yield
-    except RecursionError as error:
-        raise ExecutionError(
-            "the kernel's functions call each other too deeply",
-            stage="simt",
-            help="look for a function that calls itself without end",
-        ) from error
-    finally:
-        sys.setrecursionlimit(before)
 
 
 def written_elements(
@@ -234,7 +210,6 @@ class Entry:
 
     attributes   one dictionary per argument
     results      how many of the last arguments are results
-    functions    how many functions the module has
     """
 
     op: FunctionOp
@@ -243,7 +218,6 @@ class Entry:
     attributes: tuple[dict[str, Attribute], ...]
     launch: Launch
     results: int
-    functions: int
 
     @staticmethod
     def of(module: ModuleOp, launch: Launch | None, results: int | None, rules: Rules = RULES) -> Entry:
@@ -267,9 +241,8 @@ class Entry:
             results = returned
             while not returned and results < len(types) and INVARIANT not in attributes[-1 - results]:
                 results += 1
-        with _deep_calls(len(functions)):
-            function = compiler.function(op.sym_name.data)
-        return Entry(op, function, types, attributes, launch or launch_of(module, op), results, len(functions))
+        function = compiler.function(op.sym_name.data)
+        return Entry(op, function, types, attributes, launch or launch_of(module, op), results)
 
     def execute(
         self,
@@ -283,7 +256,7 @@ class Entry:
     ) -> list[Array]:
         """As the function `execute`. shared_bytes: dynamic shared memory of a block"""
         bound = self.bind(arrays)
-        with np.errstate(all="ignore"), _deep_calls(self.functions):
+        with np.errstate(all="ignore"):
             for chunk in chunks(self.launch, blocks, chunk_blocks):
                 memory = Memory(self.launch, chunk, watchers, launch_shared_bytes=shared_bytes)
                 self.run(memory, bound, max_rounds)

@@ -10,28 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.gpu import (
-    AllReduceKind,
-    AllReduceOp,
-    PrintfOp,
-    RotateOp,
     ShuffleMode,
     ShuffleOp,
-    SubgroupBroadcastOp,
-    SubgroupReduceOp,
 )
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS
-from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Scope, Step
-from xla_emitters.runtime.simt.machine import Frame, Machine, Value
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 
 RULES = Rules()
@@ -56,9 +47,7 @@ for _op, _name in {
 }.items():
 
     @RULES.op(_op)
-    def position(
-        op: gpu.ThreadIdOp | gpu.BlockIdOp | gpu.BlockDimOp | gpu.GridDimOp | gpu.GlobalIdOp, name: str = _name
-    ) -> Callable[[Machine], Array]:
+    def position(op: Any, name: str = _name) -> Callable[[Machine], Array]:
         return position_kernel(op, name, op.dimension.data)
 
 
@@ -92,7 +81,7 @@ def lane_numbers(machine: Machine) -> Array:
 
 
 @RULES.op(gpu.LaneIdOp)
-def lane_id(op: gpu.LaneIdOp) -> Callable[[Machine], Array]:
+def lane_id(op: Operation) -> Callable[[Machine], Array]:
     return lane_numbers
 
 
@@ -102,17 +91,17 @@ def warp_numbers(machine: Machine) -> Array:
 
 
 @RULES.op(gpu.SubgroupIdOp)
-def subgroup_id(op: gpu.SubgroupIdOp) -> Callable[[Machine], Array]:
+def subgroup_id(op: Operation) -> Callable[[Machine], Array]:
     return warp_numbers
 
 
 @RULES.op(gpu.SubgroupSizeOp)
-def subgroup_size(op: gpu.SubgroupSizeOp) -> Callable[[Machine], Array]:
+def subgroup_size(op: Operation) -> Callable[[Machine], Array]:
     return lambda machine: scalars.constant(INDEX, WARP_SIZE)
 
 
 @RULES.op(gpu.NumSubgroupsOp)
-def num_subgroups(op: gpu.NumSubgroupsOp) -> Callable[[Machine], Array]:
+def num_subgroups(op: Operation) -> Callable[[Machine], Array]:
     return lambda machine: scalars.constant(INDEX, -(-machine.launch.threads // WARP_SIZE))
 
 
@@ -135,122 +124,6 @@ def shuffle(op: ShuffleOp) -> Kernel:
         check_warps(machine, op, lane < width)
         check_sources(machine, op, source, valid)
         return [exchanged(machine, form, value, source, valid), valid]
-
-    return run
-
-
-@RULES.op(RotateOp)
-def rotate(op: Any) -> Kernel:
-    form, offset, width = form_of(op.value.type), op.offset.value.data, op.width.value.data
-
-    def run(machine: Machine, value: Value) -> list[Value]:
-        lane = lane_numbers(machine)
-        check_warps(machine, op, np.ones((1, 1), np.bool_))
-        source = lane - lane % width + (lane + offset) % width
-        valid = np.ones_like(source, np.bool_)
-        check_sources(machine, op, source, valid)
-        return [exchanged(machine, form, value, source, valid), valid]
-
-    return run
-
-
-@RULES.op(SubgroupBroadcastOp)
-def subgroup_broadcast(op: Any) -> Kernel:
-    form = form_of(op.src.type)
-
-    def run(machine: Machine, value: Value, lane: Array | None = None) -> Value:
-        if lane is None:
-            source = first_active_lanes(machine)
-        else:
-            check_warps(machine, op, np.ones((1, 1), np.bool_))
-            machine.refuse(op, (lane < 0) | (lane >= WARP_SIZE), f"names a lane that is not in 0 to {WARP_SIZE - 1}")
-            source = lane.astype(np.int64)
-        source = np.broadcast_to(source, np.broadcast_shapes(source.shape, thread_numbers(machine).shape))
-        valid = np.ones_like(source, np.bool_)
-        check_sources(machine, op, source, valid)
-        return exchanged(machine, form, value, source, valid)
-
-    return run
-
-
-def first_active_lanes(machine: Machine) -> Array:
-    """For each thread the first active lane of its warp; 31 if no lane of the warp is active."""
-    lane = lane_numbers(machine)
-    if machine.active is None:
-        return np.zeros_like(lane)
-    active = np.broadcast_to(machine.active, machine.shape)
-    numbers = np.where(active, lane, WARP_SIZE - 1)
-    starts = np.arange(0, machine.launch.threads, WARP_SIZE)
-    first = np.minimum.reduceat(numbers, starts, axis=1)
-    return first.repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
-
-
-_KINDS = {
-    AllReduceKind.Add: ("add", "add"),
-    AllReduceKind.Mul: ("mul", "mul"),
-    AllReduceKind.MinUI: ("minu", ""),
-    AllReduceKind.MinSI: ("mins", ""),
-    AllReduceKind.MaxUI: ("maxu", ""),
-    AllReduceKind.MaxSI: ("maxs", ""),
-    AllReduceKind.And: ("and", ""),
-    AllReduceKind.Or: ("or", ""),
-    AllReduceKind.Xor: ("xor", ""),
-    AllReduceKind.MinNumF: ("", "minnum"),
-    AllReduceKind.MaxNumF: ("", "maxnum"),
-    AllReduceKind.MinimumF: ("", "minimum"),
-    AllReduceKind.MaximumF: ("", "maximum"),
-}
-"""Kind of a reduction -> its integer op, its float op."""
-
-
-def _combine(kind: AllReduceKind, form: Form) -> Binary:
-    integer, float_ = _KINDS[kind]
-    return FLOAT_OPS[float_](form) if form.is_float else INTEGER_OPS[integer](form)
-
-
-@RULES.op(SubgroupReduceOp)
-def subgroup_reduce(op: SubgroupReduceOp) -> Kernel:
-    """Exchanges with the lanes at distance 1, 2, 4 ..., as MLIR expands it: every lane combines in the same order."""
-    form = form_of(op.value.type)
-    one = _combine(op.op.data, form)
-    is_vector = isinstance(op.value.type, VectorType)
-    size = op.cluster_size.value.data if op.cluster_size else WARP_SIZE
-    stride = op.cluster_stride.value.data
-
-    def run(machine: Machine, value: Any) -> Value:
-        check_warps(machine, op, np.ones((1, 1), np.bool_))
-        lane = lane_numbers(machine)
-        all_lanes = np.ones_like(lane, np.bool_)
-        step = stride
-        while step < size * stride:
-            check_sources(machine, op, lane ^ step, all_lanes)
-            other: Any = exchanged(machine, form, value, lane ^ step, all_lanes)
-            value = tuple(map(one, value, other)) if is_vector else one(value, other)
-            step *= 2
-        return value
-
-    return run
-
-
-@RULES.control(AllReduceOp)
-def all_reduce(op: AllReduceOp, scope: Scope) -> Step:
-    """Combines the threads of a block in order."""
-    operand, result = scope.slot(op.operand), scope.slot(op.result)
-    form = form_of(op.operand.type)
-    if isinstance(op.operand.type, VectorType):
-        raise Unsupported("gpu.all_reduce of vectors", stage="simt", details=(str(op).splitlines()[0],))
-    body = scope.region(op.body) if op.op is None else None
-    named = _combine(AllReduceKind.Add if op.op is None else op.op.data, form)
-
-    def run(machine: Machine, frame: Frame) -> None:
-        meet(machine, op)
-        values = np.broadcast_to(frame[operand], machine.shape)
-        total = values[:, :1]
-        for thread in range(1, machine.launch.threads):
-            other = values[:, thread : thread + 1]
-            found: Any = body.run(machine, frame, [total, other])[0] if body else named(total, other)
-            total = found
-        frame[result] = total
 
     return run
 
@@ -306,16 +179,6 @@ def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: 
     else:
         found = np.take_along_axis(np.broadcast_to(lanes, machine.shape), place, axis=1)
     return np.where(missing, scalars.poison(form), found) if missing.any() else found
-
-
-@RULES.op(PrintfOp)
-def printf(op: Any) -> Callable[..., None]:
-    """Prints nothing: a kernel's output is not one of its results."""
-
-    def run(machine: Machine, *values: Value) -> None:
-        return None
-
-    return run
 
 
 @RULES.op(gpu.BarrierOp)

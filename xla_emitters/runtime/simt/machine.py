@@ -61,6 +61,7 @@ class Machine:
     max_rounds     limit of the rounds of a loop without a known trip count; None: no limit
     checks_stamps  whether using a tensor that was overwritten is an error
     known          results of calls, so that equal ones are computed once
+    calls          how many calls run, one in another
     """
 
     launch: Launch
@@ -71,6 +72,7 @@ class Machine:
     checks_stamps: bool = True
     last_stamp: int = 0
     known: KnownResults = field(default_factory=KnownResults)
+    calls: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:

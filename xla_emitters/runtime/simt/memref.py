@@ -37,7 +37,7 @@ from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Buffer, Space, row_major_strides
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
-from xla_emitters.runtime.simt.tensor import cast, dim, element_index, element_of, extract, store
+from xla_emitters.runtime.simt.tensor import cast, dim, element_index, extract, store
 
 RULES = Rules()
 
@@ -181,17 +181,6 @@ def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
     return run
 
 
-@RULES.op(memref.CopyOp)
-def copy(op: memref.CopyOp) -> Callable[[Machine, Tensor, Tensor], None]:
-    def run(machine: Machine, source: Tensor, target: Tensor) -> None:
-        for position in np.ndindex(*source.shape):
-            indices = [np.full((1, 1), n, np.int64) for n in position]
-            value = element_of(machine, op, source, indices)
-            store(machine, op, target, element_index(machine, op, target, indices), value)
-
-    return run
-
-
 RULES.op(memref.CastOp, memref.MemorySpaceCastOp, memref.AssumeAlignmentOp)(cast)
 
 
@@ -210,10 +199,10 @@ RULES.op(memref.DimOp)(dim)
 
 
 @RULES.op(memref.RankOp)
-def rank(op: memref.RankOp) -> Callable[[Machine, Tensor], Array]:
+def rank(op: Operation) -> Callable[[Machine, Tensor], Array]:
     return lambda machine, source: scalars.constant(INDEX, len(source.shape))
 
 
 @RULES.op(memref.ExtractAlignedPointerAsIndexOp)
-def pointer(op: memref.ExtractAlignedPointerAsIndexOp) -> Callable[[Machine, Tensor], Array]:
+def pointer(op: Operation) -> Callable[[Machine, Tensor], Array]:
     return lambda machine, source: scalars.constant(INDEX, source.buffer.base)

@@ -30,7 +30,6 @@ from xla_emitters.runtime.simt.gpu import thread_numbers
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.rounds import Rounds
 from xla_emitters.runtime.simt.scalars import form_of
-from xla_emitters.runtime.simt.tensor import Slice
 
 RULES = Rules()
 
@@ -235,10 +234,7 @@ def forall(op: ForallOp, scope: Scope) -> Step:
 
 
 def _insertions(op: ForallOp, scope: Scope) -> Callable[[Machine, Frame, list[Value]], list[Value]]:
-    """The step of `in_parallel`, which replaces a shared out as a whole, or a slice of it element by element.
-
-    raises Unsupported for another op, and for slices whose size is not constant
-    """
+    """The step of `in_parallel`, which replaces shared outs as a whole. raises Unsupported for another op, and for a part of an out"""
     terminator = op.body.block.last_op
     assert isinstance(terminator, InParallelOp)
     pieces: list[tuple[int, Callable[[Machine, Frame, Value], Value]]] = []
@@ -248,8 +244,9 @@ def _insertions(op: ForallOp, scope: Scope) -> Callable[[Machine, Frame, list[Va
         shape = piece.dest.type.get_shape() if isa(piece.dest.type, TensorType[Attribute]) else ()
         static = (piece.static_offsets, piece.static_sizes, piece.static_strides)
         is_whole = [tuple(n.get_values()) for n in static] == [(0,) * len(shape), shape, (1,) * len(shape)]
-        make = _whole if is_whole else _part
-        pieces.append((list(op.shared_outs).index(piece.dest), make(piece, scope)))  # pyright: ignore[reportArgumentType]
+        if not is_whole:
+            raise Unsupported(f"{piece.name} into a part of a shared out", stage="simt", details=(str(piece),))
+        pieces.append((list(op.shared_outs).index(piece.dest), _whole(piece, scope)))  # pyright: ignore[reportArgumentType]
 
     def run(machine: Machine, frame: Frame, values: list[Value]) -> list[Value]:
         found = list(values)
@@ -269,16 +266,5 @@ def _whole(op: ParallelInsertSliceOp, scope: Scope) -> Callable[[Machine, Frame,
         if not isinstance(out, Tensor) or not isinstance(source, Tensor) or source.buffer is not out.buffer:
             raise Unsupported(f"{op.name} that replaces a shared out by another tensor", stage="simt")
         return source
-
-    return run
-
-
-def _part(op: ParallelInsertSliceOp, scope: Scope) -> Callable[[Machine, Frame, Value], Value]:
-    slice_ = Slice.of(op)
-    source, operands = scope.slot(op.source), scope.slots((*op.offsets, *op.sizes, *op.strides))
-
-    def run(machine: Machine, frame: Frame, out: Value) -> Value:
-        assert isinstance(out, Tensor)
-        return slice_.put(machine, op, frame[source], out, [frame[slot] for slot in operands])
 
     return run

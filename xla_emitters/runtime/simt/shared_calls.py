@@ -43,7 +43,7 @@ SMALL = 16
 
 # ---------------------------------------------------------------------------------------------- which functions
 
-_CALLS = (func.CallOp, llvm.CallOp, xla_gpu.PureCallOp, xla_gpu.MaterializeOp)
+_CALLS = (func.CallOp, llvm.CallOp, xla_gpu.PureCallOp)
 _LOOPS = (scf.ForOp, scf.WhileOp, xla_gpu.LoopOp)
 _REGIONS = (*_LOOPS, scf.IfOp, scf.IndexSwitchOp, scf.ExecuteRegionOp)
 _EXCHANGES = (xla_gpu.ShuffleReduceOp,)
@@ -70,19 +70,26 @@ class SharedFunctions:
 
     def may_be_shared(self, name: str) -> bool:
         """Whether the function, and all that it calls, computes each lane by itself and changes nothing. Not if it calls itself."""
-        if name not in self._by_name:
-            self._by_name[name] = False  # while it is being computed, and so for a function that calls itself
-            op = self.functions[name]
+        waiting = [] if name in self._by_name else [name]
+        while waiting:
+            op = self.functions[waiting[-1]]
+            if waiting[-1] not in self._by_name:
+                self._by_name[waiting[-1]] = (
+                    False  # while it is being computed, and so for a function that calls itself
+                )
+                callees = dict.fromkeys(callee for inner in op.body.walk() if (callee := callee_of(inner)) is not None)
+                waiting += (callee for callee in callees if callee in self.functions and callee not in self._by_name)
+                continue
             results = op.function_type.outputs.data if isinstance(op, func.FuncOp) else ()
             is_lanes = not any(isinstance(result, TensorType | MemRefType) for result in results)
-            self._by_name[name] = is_lanes and all(self._is_by_lane(inner) for inner in op.body.walk())
+            self._by_name[waiting.pop()] = is_lanes and all(self._is_by_lane(inner) for inner in op.body.walk())
         return self._by_name[name]
 
     def _is_by_lane(self, op: Operation) -> bool:
         if isinstance(op, _CALLS):
             callee = callee_of(op)
             # A function without a body is libdevice's.
-            return callee is not None and (callee not in self.functions or self.may_be_shared(callee))
+            return callee is not None and (callee not in self.functions or self._by_name[callee])
         if isinstance(op, _EXCHANGES) or (op.regions and not isinstance(op, _REGIONS)):
             return False
         if not isinstance(op, arith.ConstantOp) and any(isinstance(result.type, TensorType) for result in op.results):

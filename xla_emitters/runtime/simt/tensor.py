@@ -3,13 +3,12 @@
     tensor.extract %t[%i, %j] : tensor<8x16xf32>     each index is checked against its own dimension, then element i * 16 + j is read
 
 A tensor whose encoding is a dense minor-to-major order is stored in that order, the same memory that flattened indices address.
-Small tensors that a thread creates (`tensor.from_elements`, `splat`, `extract_slice`, `generate` ...) are private buffers.
+Small tensors that a thread creates (`tensor.from_elements`, `splat`, `empty`) are private buffers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
@@ -17,13 +16,11 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import tensor
-from xla_emitters.dialects.mlir.index_lists import DYNAMIC
-from xla_emitters.dialects.mlir.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step
-from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.machine import Machine, Tensor
 from xla_emitters.runtime.simt.memory import Space, all_below, row_major_strides
 from xla_emitters.runtime.simt.scalars import form_of
 
@@ -134,177 +131,6 @@ def make(op: tensor.EmptyOp | tensor.SplatOp | tensor.FromElementsOp) -> Kernel:
 
     def run(machine: Machine, *elements: Array) -> Tensor:
         return new(machine, elements * count if isinstance(op, tensor.SplatOp) else elements)
-
-    return run
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The position of a slice in a tensor: elements offset + stride * n of each dimension, for n below its size.
-
-    offsets and strides that are None are operands, in order
-    shape   the slice's own shape, which may drop dimensions of size 1: the order of its elements is the same
-    """
-
-    offsets: Sequence[int | None]
-    sizes: Sequence[int]
-    strides: Sequence[int | None]
-    shape: Sequence[int]
-
-    @staticmethod
-    def of(op: tensor.ExtractSliceOp | tensor.InsertSliceOp | ParallelInsertSliceOp) -> Slice:
-        """raises Unsupported for a size that is not constant"""
-        offsets, sizes, strides = (
-            [None if number == DYNAMIC else int(number) for number in numbers.get_values()]
-            for numbers in (op.static_offsets, op.static_sizes, op.static_strides)
-        )
-        known = [size for size in sizes if size is not None]
-        if len(known) < len(sizes):
-            raise Unsupported(f"{op.name} of a size that is not constant", stage="simt", details=(str(op),))
-        part = op.result.type if isinstance(op, tensor.ExtractSliceOp) else op.source.type
-        assert isa(part, TensorType[Attribute])
-        return Slice(offsets, known, strides, part.get_shape())
-
-    def elements(self, operands: Sequence[Array]) -> Iterator[tuple[list[Array], list[Array]]]:
-        """For each element its index in the slice and its index in the tensor."""
-        left = iter(operands)
-        offsets, strides = (
-            [next(left) if number is None else np.full((1, 1), number, np.int64) for number in numbers]
-            for numbers in (self.offsets, self.strides)
-        )
-        for inside, position in zip(np.ndindex(*self.shape), np.ndindex(*self.sizes), strict=True):
-            outside = [o + s * n for o, s, n in zip(offsets, strides, position, strict=True)]
-            yield [np.full((1, 1), n, np.int64) for n in inside], outside
-
-    def put(self, machine: Machine, op: Operation, part: Tensor, target: Tensor, operands: Sequence[Array]) -> Tensor:
-        """`target` with the slice replaced by `part`."""
-        machine.check_newest(op, target)
-        for inside, outside in self.elements(operands):
-            value = element_of(machine, op, part, inside)
-            store(machine, op, target, element_index(machine, op, target, outside), value)
-        return machine.updated(target)
-
-
-@RULES.op(tensor.ExtractSliceOp)
-def extract_slice(op: tensor.ExtractSliceOp) -> Kernel:
-    slice_, new = Slice.of(op), private(op)
-
-    def run(machine: Machine, source: Tensor, *operands: Array) -> Tensor:
-        return new(machine, [element_of(machine, op, source, outside) for _, outside in slice_.elements(operands)])
-
-    return run
-
-
-@RULES.op(tensor.InsertSliceOp)
-def insert_slice(op: tensor.InsertSliceOp) -> Kernel:
-    slice_ = Slice.of(op)
-
-    def run(machine: Machine, part: Tensor, target: Tensor, *operands: Array) -> Tensor:
-        return slice_.put(machine, op, part, target, operands)
-
-    return run
-
-
-def elements_of(machine: Machine, op: Operation, source: Tensor) -> list[Array]:
-    """All elements of a tensor, row major."""
-    return [
-        element_of(machine, op, source, [np.full((1, 1), n, np.int64) for n in position])
-        for position in np.ndindex(*source.shape)
-    ]
-
-
-@RULES.op(tensor.ConcatOp)
-def concat(op: tensor.ConcatOp) -> Kernel:
-    new, dimension = private(op), op.dim.value.data
-    # The number of each element of the result among the elements of all operands in order.
-    numbers: list[Array] = []
-    start = 0
-    for operand in op.operands:
-        shape = static_shape(op, operand.type)
-        numbers.append(np.arange(start, start := start + int(np.prod(shape))).reshape(shape))
-    picks = [int(pick) for pick in np.concatenate(numbers, axis=dimension).flat]
-
-    def run(machine: Machine, *sources: Tensor) -> Tensor:
-        found = [element for source in sources for element in elements_of(machine, op, source)]
-        return new(machine, [found[pick] for pick in picks])
-
-    return run
-
-
-@RULES.op(tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ReshapeOp)
-def reshape(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp | tensor.ReshapeOp) -> Kernel:
-    """The same memory. raises Unsupported for dynamic extents and for tensors that are not row major."""
-    source, result = op.operands[0].type, op.results[0].type
-    assert isa(source, TensorType[Attribute])
-    assert isa(result, TensorType[Attribute])
-    shape, strides = static_shape(op, result), tensor_strides(result)
-    for tensor_type in (source, result):
-        if tensor_strides(tensor_type) != row_major_strides(static_shape(op, tensor_type)):
-            raise Unsupported(f"{op.name} of {tensor_type}, which is not row major", stage="simt")
-
-    def run(machine: Machine, source: Tensor, *extents: Value) -> Tensor:
-        machine.check_newest(op, source)
-        return replace(source, shape=shape, strides=strides)
-
-    return run
-
-
-@RULES.op(BitcastOp)
-def bitcast(op: BitcastOp) -> Callable[[Machine, Tensor], Tensor]:
-    form = form_of(op.dest.type)
-
-    def run(machine: Machine, source: Tensor) -> Tensor:
-        machine.check_newest(op, source)
-        return replace(source, element=form)
-
-    return run
-
-
-@RULES.op(RankOp)
-def rank(op: RankOp) -> Callable[[Machine, Tensor], Array]:
-    assert isa(op.tensor.type, TensorType[Attribute])
-    number = scalars.constant(scalars.INDEX, op.tensor.type.get_num_dims())
-    return lambda machine, source: number
-
-
-@RULES.control(GenerateOp)
-def generate(op: GenerateOp, scope: Scope) -> Step:
-    new, body, result = private(op), scope.body(op.body.block), scope.slot(op.result)
-    positions = list(np.ndindex(*static_shape(op, op.result.type)))
-
-    def run(machine: Machine, frame: Frame) -> None:
-        found: list[Array] = []
-        for position in positions:
-            (value,) = body.run(machine, frame, [np.full((1, 1), n, np.int64) for n in position])
-            assert isinstance(value, np.ndarray)
-            found.append(value)
-        frame[result] = new(machine, found)
-
-    return run
-
-
-@RULES.control(tensor.PadOp)
-def pad(op: tensor.PadOp, scope: Scope) -> Step:
-    """raises Unsupported for padding that is not constant"""
-    new, body, slot, result = private(op), scope.body(op.region.block), scope.slot(op.source), scope.slot(op.result)
-    low = [int(number) for number in op.static_low.get_values()]
-    if DYNAMIC in low:
-        raise Unsupported(f"{op.name} with padding that is not constant", stage="simt")
-    positions = list(np.ndindex(*static_shape(op, op.result.type)))
-
-    def run(machine: Machine, frame: Frame) -> None:
-        source: Tensor = frame[slot]
-        found: list[Array] = []
-        for position in positions:
-            indices = [np.full((1, 1), n, np.int64) for n in position]
-            inside = [n - before for n, before in zip(position, low, strict=True)]
-            if all(0 <= n < extent for n, extent in zip(inside, source.shape, strict=True)):
-                found.append(element_of(machine, op, source, [np.full((1, 1), n, np.int64) for n in inside]))
-                continue
-            (value,) = body.run(machine, frame, indices)
-            assert isinstance(value, np.ndarray)
-            found.append(value)
-        frame[result] = new(machine, found)
 
     return run
 

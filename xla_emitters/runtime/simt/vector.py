@@ -3,40 +3,27 @@
 vector.extract %v[%i]          the array of element i; where i differs between lanes, a choice among all elements
 vector.transfer_read %t[%k]    elements k, k + 1 ... of each lane at once; k must be a multiple of the vector's length, as the GPU's
                                vector loads trap otherwise
-Accesses that are masked, permuted, possibly out of bounds, or of a memref: element by element.
+Kernels have no transfers that are masked, permuted or possibly out of bounds: they are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import pairwise
-from operator import lt
 from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.mlir.vector import (
     CombiningKindAttr,
-    CompressStoreOp,
-    ConstantMaskOp,
-    DeinterleaveOp,
-    ExpandLoadOp,
     ExtractStridedSliceOp,
     FromElementsOp,
-    GatherOp,
     InsertStridedSliceOp,
     InterleaveOp,
-    MultiReductionOp,
-    OuterProductOp,
-    ScanOp,
-    ScatterOp,
     ShapeCastOp,
-    StepOp,
     ToElementsOp,
     TransposeOp,
 )
@@ -47,7 +34,7 @@ from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import row_major_strides
-from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of
+from xla_emitters.runtime.simt.scalars import Form, form_of
 from xla_emitters.runtime.simt.tensor import element_index, element_of, store
 
 RULES = Rules()
@@ -220,14 +207,6 @@ def interleave(op: Any) -> Sequence[int]:
     return list(np.stack([one, other], axis=-1).flat)
 
 
-@RULES.op(DeinterleaveOp)
-def deinterleave(op: Any) -> Kernel:
-    def run(machine: Machine, source: Elements) -> list[Value]:
-        return [source[::2], source[1::2]]
-
-    return run
-
-
 def _box(offsets: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(offset, offset + size) for offset, size in zip(offsets, sizes, strict=True))
 
@@ -252,23 +231,6 @@ def insert_strided_slice(op: Any) -> Sequence[int]:
     return list(whole.flat)
 
 
-@RULES.op(StepOp)
-def step(op: Any) -> Kernel:
-    return partial(_constant, tuple(scalars.constant(INDEX, number) for number in range(count_of(op.result.type))))
-
-
-def _constant(elements: Elements, machine: Machine) -> Value:
-    return elements
-
-
-@RULES.op(ConstantMaskOp)
-def constant_mask(op: Any) -> Kernel:
-    sizes = op.mask_dim_sizes.get_values()
-    positions = [position or (0,) for position in np.ndindex(*shape_of(op.mask.type))]
-    mask = tuple(scalars.constant(BOOL, all(map(lt, position, sizes))) for position in positions)
-    return partial(_constant, mask)
-
-
 @RULES.op(FromElementsOp)
 def from_elements(op: FromElementsOp) -> Kernel:
     def run(machine: Machine, *elements: Array) -> Value:
@@ -281,17 +243,6 @@ def from_elements(op: FromElementsOp) -> Kernel:
 def to_elements(op: ToElementsOp) -> Kernel:
     def run(machine: Machine, source: Elements) -> Array | list[Array]:
         return source[0] if len(source) == 1 else list(source)
-
-    return run
-
-
-@RULES.op(vector.CreateMaskOp)
-def create_mask(op: vector.CreateMaskOp) -> Kernel:
-    positions = list(np.ndindex(*shape_of(op.mask_vector.type)))
-
-    def run(machine: Machine, *sizes: Array) -> Value:
-        inside = (reduce(np.logical_and, map(np.less, position, sizes)) for position in positions)
-        return tuple(inside)
 
     return run
 
@@ -377,76 +328,21 @@ def reduction(op: vector.ReductionOp) -> Kernel:
     return run
 
 
-@RULES.op(MultiReductionOp)
-def multi_reduction(op: Any) -> Kernel:
-    """Each result is its element of the accumulator, combined with the reduced elements in row-major order."""
-    combine, is_scalar = combination(op.kind, form_of(op.source.type)), not isinstance(op.dest.type, VectorType)
-    reduced = list(op.reduction_dims.get_values())
-    kept = [n for n in range(len(shape_of(op.source.type))) if n not in reduced]
-    groups = numbered(op.source.type).transpose([*kept, *reduced]).reshape(count_of(op.dest.type), -1)
-
-    def run(machine: Machine, source: Elements, start: Value) -> Value:
-        starts = zip(groups, elements_of(start), strict=True)
-        return _as(is_scalar, tuple(reduce(combine, [source[int(n)] for n in group], first) for group, first in starts))
-
-    return run
-
-
-@RULES.op(ScanOp)
-def scan(op: Any) -> Kernel:
-    combine, inclusive = combination(op.kind, form_of(op.source.type)), bool(op.inclusive.value.data)
-    along = np.moveaxis(numbered(op.source.type), op.reduction_dim.value.data, -1)
-    rows = [[int(number) for number in row] for row in along.reshape(-1, along.shape[-1])]
-
-    def run(machine: Machine, source: Elements, start: Elements) -> list[Value]:
-        found, last = list(source), list(start)
-        for row, numbers in enumerate(rows):
-            # An exclusive scan begins with the initial value, an inclusive one with the first element.
-            total = source[numbers[0]] if inclusive else start[row]
-            found[numbers[0]] = total
-            for before, number in pairwise(numbers):
-                total = combine(total, source[number if inclusive else before])
-                found[number] = total
-            last[row] = total
-        return [tuple(found), tuple(last)]
-
-    return run
-
-
-@RULES.op(OuterProductOp)
-def outer_product(op: OuterProductOp) -> Kernel:
-    """With an accumulator, floats are multiplied and added as one fused operation."""
-    form = form_of(op.lhs.type)
-    multiply = FLOAT_OPS["mul"](form) if form.is_float else INTEGER_OPS["mul"](form)
-    combine = combination(op.kind, form)
-    is_fused = form.is_float and op.kind.data.value == "add"
-
-    def run(machine: Machine, rows: Elements, columns: Value, start: Elements | None = None) -> Value:
-        pairs = [(one, other) for one in rows for other in elements_of(columns)]
-        if start is None:
-            return tuple(multiply(one, other) for one, other in pairs)
-        if is_fused:
-            return tuple(
-                scalars.fused_multiply_add(form, one, other, third)
-                for (one, other), third in zip(pairs, start, strict=True)
-            )
-        return tuple(combine(third, multiply(*pair)) for pair, third in zip(pairs, start, strict=True))
-
-    return run
-
-
 # ---------------------------------------------------------------------------------------------- tensors and memory
 
 
-def is_row(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
-    """Whether `op` accesses a row of a tensor's last dimension, whole and without mask."""
+def refuse_other_than_row(op: vector.TransferReadOp | vector.TransferWriteOp) -> None:
+    """raises Unsupported unless `op` accesses a row of a tensor's last dimension, whole and without mask"""
     dims = op.permutation_map.data.num_dims
-    return (
+    is_row = (
         isinstance(op.source.type, TensorType)
         and op.mask is None
         and [str(result) for result in op.permutation_map.data.results] == [f"d{dims - 1}"]
         and all(flag.value.data for flag in op.in_bounds)
     )
+    if not is_row:
+        what = f"{op.name} of other elements than a whole row of a tensor's last dimension"
+        raise Unsupported(what, stage="simt", details=(str(op).splitlines()[0],))
 
 
 def row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indices: Sequence[Array]) -> Array:
@@ -462,8 +358,7 @@ def row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indic
 
 @RULES.op(vector.TransferReadOp)
 def transfer_read(op: vector.TransferReadOp) -> Kernel:
-    if not is_row(op):
-        return transfer_read_by_elements(op)
+    refuse_other_than_row(op)
     count = count_of(op.result.type)
 
     def run(machine: Machine, source: Tensor, *operands: Array) -> Value:
@@ -477,8 +372,7 @@ def transfer_read(op: vector.TransferReadOp) -> Kernel:
 
 @RULES.op(vector.TransferWriteOp)
 def transfer_write(op: vector.TransferWriteOp) -> Kernel:
-    if not is_row(op):
-        return transfer_write_by_elements(op)
+    refuse_other_than_row(op)
     count = count_of(op.vector.type)
 
     def run(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> Tensor:
@@ -493,96 +387,6 @@ def transfer_write(op: vector.TransferWriteOp) -> Kernel:
 
 
 # ---------------------------------------------------------------------------------------------- element by element
-
-
-def lanes_where(machine: Machine, conditions: Iterable[Array]) -> Array:
-    """The active lanes for which all conditions hold."""
-    all_lanes = np.ones((1, 1), np.bool_) if machine.active is None else machine.active
-    return reduce(np.logical_and, conditions, all_lanes)
-
-
-def read_where(
-    machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array], lanes: Array, otherwise: Array
-) -> Array:
-    """An element in `lanes`, elsewhere `otherwise`: no other lane accesses memory."""
-    if not lanes.any():
-        return otherwise
-    with machine.only(lanes):
-        found = element_of(machine, op, source, indices)
-    return np.where(lanes, found, otherwise)
-
-
-def write_where(
-    machine: Machine, op: Operation, target: Tensor, indices: Sequence[Array], lanes: Array, value: Array
-) -> None:
-    """Replaces an element in `lanes`."""
-    if lanes.any():
-        with machine.only(lanes):
-            store(machine, op, target, element_index(machine, op, target, indices), value)
-
-
-def written(machine: Machine, op: Operation, target: Tensor) -> Tensor | None:
-    """The result of a write: the tensor's newest value; None for a memref."""
-    return machine.updated(target) if op.results else None
-
-
-def _transfer_plan(
-    op: vector.TransferReadOp | vector.TransferWriteOp, vector_type: Attribute, mask_type: Attribute | None
-) -> Callable[[Machine, Tensor, Sequence[Array], Elements | None], Iterator[tuple[list[Array], Array]]]:
-    """For each element of the vector its index in the tensor, and the lanes for which it is in bounds and not masked out."""
-    results = op.permutation_map.data.results
-    dims = [result.position if isinstance(result, AffineDimExpr) else None for result in results]
-    checked = {dim for dim, flag in zip(dims, op.in_bounds, strict=True) if not flag.value.data and dim is not None}
-    positions = list(np.ndindex(*shape_of(vector_type)))
-    # The mask has the tensor's order of dimensions, without the broadcast ones.
-    order = sorted((dim, k) for k, dim in enumerate(dims) if dim is not None)
-    mask_shape = shape_of(mask_type) if mask_type is not None else ()
-
-    def plan(
-        machine: Machine, source: Tensor, start: Sequence[Array], mask: Elements | None
-    ) -> Iterator[tuple[list[Array], Array]]:
-        for position in positions:
-            indices = list(start)
-            for number, dim in zip(position, dims, strict=True):
-                if dim is not None:
-                    indices[dim] = indices[dim] + number
-            conditions = [(indices[dim] >= 0) & (indices[dim] < source.shape[dim]) for dim in checked]
-            if mask is not None:
-                place = np.ravel_multi_index([position[k] for _, k in order], mask_shape) if order else 0
-                conditions.append(mask[int(place)])
-            yield indices, lanes_where(machine, conditions)
-
-    return plan
-
-
-def transfer_read_by_elements(op: vector.TransferReadOp) -> Kernel:
-    """Elements out of bounds or masked out get the padding value; the vector is repeated along dimensions that the map does not name."""
-    plan = _transfer_plan(op, op.result.type, op.mask.type if op.mask else None)
-    count = len(op.indices)
-
-    def run(machine: Machine, source: Tensor, *operands: Any) -> Value:
-        start, padding = operands[:count], operands[count]
-        mask = elements_of(operands[count + 1]) if op.mask else None
-        elements = plan(machine, source, start, mask)
-        return tuple(read_where(machine, op, source, indices, lanes, padding) for indices, lanes in elements)
-
-    return run
-
-
-def transfer_write_by_elements(op: vector.TransferWriteOp) -> Kernel:
-    """Elements out of bounds or masked out are not written."""
-    plan = _transfer_plan(op, op.vector.type, op.mask.type if op.mask else None)
-    count = len(op.indices)
-
-    def run(machine: Machine, value: Elements, target: Tensor, *operands: Any) -> Value | None:
-        machine.check_newest(op, target)
-        mask = elements_of(operands[count]) if op.mask else None
-        places = list(plan(machine, target, operands[:count], mask))
-        for element, (indices, lanes) in zip(value, places, strict=True):
-            write_where(machine, op, target, indices, lanes, element)
-        return written(machine, op, target)
-
-    return run
 
 
 def _row(indices: Sequence[Array], shape: Sequence[int]) -> Iterator[list[Array]]:
@@ -634,90 +438,5 @@ def store_row(op: vector.StoreOp) -> Kernel:
     def run(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> None:
         for place, element in zip(_row(indices, shape), value, strict=True):
             store(machine, op, target, element_index(machine, op, target, place), element)
-
-    return run
-
-
-@RULES.op(vector.MaskedLoadOp)
-def masked_load(op: vector.MaskedLoadOp) -> Kernel:
-    shape = shape_of(op.result.type)
-
-    def run(machine: Machine, source: Tensor, *operands: Any) -> Value:
-        *indices, mask, otherwise = operands
-        places = zip(_row(indices, shape), mask, otherwise, strict=True)
-        return tuple(read_where(machine, op, source, at, lanes_where(machine, [on]), old) for at, on, old in places)
-
-    return run
-
-
-@RULES.op(vector.MaskedStoreOp)
-def masked_store(op: vector.MaskedStoreOp) -> Kernel:
-    shape = shape_of(op.value_to_store.type)
-
-    def run(machine: Machine, target: Tensor, *operands: Any) -> None:
-        *indices, mask, value = operands
-        for place, on, element in zip(_row(indices, shape), mask, value, strict=True):
-            write_where(machine, op, target, place, lanes_where(machine, [on]), element)
-
-    return run
-
-
-def _packed(indices: Sequence[Array], mask: Elements) -> Iterator[list[Array]]:
-    """Index of each element if those that the mask selects are contiguous in memory."""
-    before = np.zeros((1, 1), np.int64)
-    for on in mask:
-        yield [*indices[:-1], indices[-1] + before]
-        before = before + on
-
-
-@RULES.op(ExpandLoadOp)
-def expand_load(op: Any) -> Kernel:
-    def run(machine: Machine, source: Tensor, *operands: Any) -> Value:
-        *indices, mask, otherwise = operands
-        places = zip(_packed(indices, mask), mask, otherwise, strict=True)
-        return tuple(read_where(machine, op, source, at, lanes_where(machine, [on]), old) for at, on, old in places)
-
-    return run
-
-
-@RULES.op(CompressStoreOp)
-def compress_store(op: Any) -> Kernel:
-    def run(machine: Machine, target: Tensor, *operands: Any) -> None:
-        *indices, mask, value = operands
-        for place, on, element in zip(_packed(indices, mask), mask, value, strict=True):
-            write_where(machine, op, target, place, lanes_where(machine, [on]), element)
-
-    return run
-
-
-def _beside(offsets: Sequence[Array], form: Form, indices: Elements) -> Iterator[list[Array]]:
-    """Index of each element: the offsets, with its own index added to the last one."""
-    for index in indices:
-        yield [*offsets[:-1], offsets[-1] + scalars.signed(form, index)]
-
-
-@RULES.op(GatherOp)
-def gather(op: Any) -> Kernel:
-    form = form_of(op.indices.type)
-
-    def run(machine: Machine, source: Tensor, *operands: Any) -> Value:
-        *offsets, indices, mask, otherwise = operands
-        places = zip(_beside(offsets, form, indices), mask, otherwise, strict=True)
-        return tuple(read_where(machine, op, source, at, lanes_where(machine, [on]), old) for at, on, old in places)
-
-    return run
-
-
-@RULES.op(ScatterOp)
-def scatter(op: Any) -> Kernel:
-    """Writes one element after the other: the last one with an index wins."""
-    form = form_of(op.indices.type)
-
-    def run(machine: Machine, target: Tensor, *operands: Any) -> Value | None:
-        *offsets, indices, mask, value = operands
-        machine.check_newest(op, target)
-        for place, on, element in zip(_beside(offsets, form, indices), mask, value, strict=True):
-            write_where(machine, op, target, place, lanes_where(machine, [on]), element)
-        return written(machine, op, target)
 
     return run

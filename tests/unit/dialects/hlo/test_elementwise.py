@@ -15,10 +15,12 @@ import pytest
 from xdsl.dialects import test as xdsl_test
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 
+from xla_emitters.dialects.hlo import elementwise
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
 from xla_emitters.dialects.hlo.elementwise import OPS
 from xla_emitters.dialects.hlo.types import array_type, dims_of
 from xla_emitters.dtypes import Kind, dtype
+from xla_emitters.errors import UsageError
 
 CLASSES = {cls.name.removeprefix("hlo.").replace("_", "-"): cls for cls in OPS}
 
@@ -608,3 +610,12 @@ def test_scalar_operands_of_clamp_get_a_map_without_results():
     maps = make("clamp", [("f32", ()), ("f32", (3, 5)), ("f32", ())], ("f32", (3, 5))).output_to_input()
     assert [m.num_results for m in maps] == [0, 2, 0]
     assert [m.num_dims for m in maps] == [2, 2, 2]
+
+
+def test_a_row_without_a_function_of_its_opcode_is_refused_by_name() -> None:
+    """Where the table is made: at import, and for plugins when they register."""
+    with pytest.raises(
+        UsageError, match=r"HLO op 'hypot' has a row in ROWS .*, but no real function has this opcode"
+    ) as found:
+        elementwise._function("hypot")  # pyright: ignore[reportPrivateUsage]
+    assert 'RealFunction("hypot", ...) to FUNCTIONS' in str(found.value)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from tools_here import needs
+from tools_here import here, needs
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import nvvm
@@ -289,7 +289,7 @@ def numbered(function: str) -> list[str]:
 @cache
 def by_both() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     ours = print_llvm_ir(parse_ir(MODULE))
-    command = [find_tool("mlir-translate").path, "--mlir-to-llvmir"]
+    command = [find_tool("mlir-translate", here()).path, "--mlir-to-llvmir"]
     theirs = subprocess.run(command, input=MODULE, capture_output=True, text=True, check=True, timeout=60).stdout
     return as_llvm_reads(ours), as_llvm_reads(theirs)
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from tools_here import needs
+from tools_here import here, needs
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
@@ -58,7 +58,7 @@ def annotated(unroll: str) -> str:
 )
 def test_unrolling_is_asked_for_as_mlir_translate_does(unroll: str) -> None:
     module = annotated(f"unroll = <{unroll}>")
-    command = [find_tool("mlir-translate").path, "--mlir-to-llvmir"]
+    command = [find_tool("mlir-translate", here()).path, "--mlir-to-llvmir"]
     theirs = subprocess.run(command, input=module, capture_output=True, text=True, check=True, timeout=60).stdout
     asked = wishes(print_llvm_ir(parse_ir(module)))
     assert asked == wishes(theirs)

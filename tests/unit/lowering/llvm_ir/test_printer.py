@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from tools_here import needs
+from tools_here import here, needs
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import Unsupported
@@ -93,7 +93,7 @@ def test_a_kernel() -> None:
 
 @needs("llvmlite", "mlir-translate")
 def test_globals_and_functions_are_those_of_mlir_translate() -> None:
-    command = [find_tool("mlir-translate").path, "--mlir-to-llvmir"]
+    command = [find_tool("mlir-translate", here()).path, "--mlir-to-llvmir"]
     theirs = subprocess.run(command, input=TOP, capture_output=True, text=True, check=True, timeout=60).stdout
     ours = top(parsed(print_llvm_ir(parse_ir(TOP))))
     assert len(ours) == 12

@@ -430,22 +430,6 @@ def test_other_ways_to_round_to_a_type_without_infinity_are_refused():
         per_thread(ops, "f32", a=("f32", np.zeros(4)))
 
 
-def test_scales_are_powers_of_two():
-    values = np.arange(-32, 32, dtype=np.float32) / 8
-    scales = np.exp2(np.arange(64) % 20 - 9).astype(np.float32)
-    up = """
-    %s = arith.truncf %b : f32 to f8E8M0FNU
-    %n = arith.truncf %a : f32 to f8E4M3FN
-    %r = arith.scaling_extf %n, %s : f8E4M3FN, f8E8M0FNU to f32"""
-    got = per_thread(up, "f32", a=("f32", values), b=("f32", scales))
-    np.testing.assert_array_equal(got, values.astype(ml_dtypes.float8_e4m3fn).astype(np.float32) * scales)
-    down = """
-    %s = arith.truncf %b : f32 to f8E8M0FNU
-    %r = arith.scaling_truncf %a, %s : f32, f8E8M0FNU to f16"""
-    got = per_thread(down, "f16", a=("f32", values), b=("f32", scales))
-    np.testing.assert_array_equal(got, (values / scales).astype(np.float16))
-
-
 @pytest.mark.parametrize(
     ("ir_type", "numpy_type"), [("f32", np.float32), ("f64", np.float64), ("bf16", ml_dtypes.bfloat16)]
 )

@@ -48,6 +48,42 @@ STRUCTURE = (
 )
 WITHOUT_MEANING = {
     "xla.[!w]*": "read as the xla_gpu op; they exist only after xla-to-upstream-spelling",
+    **dict.fromkeys(
+        (
+            *(
+                "arith.scaling_*",
+                "gpu.all_reduce",
+                "gpu.printf",
+                "gpu.rotate",
+                "gpu.subgroup_broadcast",
+                "gpu.subgroup_reduce",
+            ),
+            *(
+                "memref.copy",
+                "tensor.bitcast",
+                "tensor.*_shape",
+                "tensor.*t_slice",
+                "tensor.concat",
+                "tensor.generate",
+                "tensor.pad",
+                "tensor.rank",
+                "tensor.reshape",
+            ),
+            *(
+                "vector.compressstore",
+                "vector.constant_mask",
+                "vector.create_mask",
+                "vector.deinterleave",
+                "vector.expandload",
+            ),
+            *("vector.gather", "vector.masked*", "vector.multi_reduction", "vector.outerproduct", "vector.scan"),
+            *("vector.scatter", "vector.step"),
+        ),
+        "in no kernel of XLA's",
+    ),
+    "xla_gpu.insert": "tiles, an experiment of XLA",
+    "xla_gpu.materialize": "tiles, an experiment of XLA",
+    "xla_gpu.reduce": "tiles, an experiment of XLA",
     "xla_gpu.get_dynamic_dim_size": "the size stands behind the array in a buffer of XLA's runtime",
     "affine.*": "memory and control flow of affine; emitter IR has scf",
     "gpu.alloc": "the host's",

@@ -39,21 +39,6 @@ def test_every_thread_has_its_own_private_memory():
     np.testing.assert_array_equal(got, FLOATS * PLACES.astype(np.float32))
 
 
-def test_a_copy_does_not_change_any_more():
-    ops = (
-        PRIVATE
-        + """
-    %n = memref.alloc() : memref<12xf32>
-    memref.copy %flat, %n : memref<12xf32> to memref<12xf32>
-    memref.store %a, %flat[%p] : memref<12xf32>
-    %other = memref.cast %n : memref<12xf32> to memref<?xf32>
-    %r = memref.load %other[%p] : memref<?xf32>
-    memref.dealloc %n : memref<12xf32>"""
-    )
-    got = per_thread(ops, "f32", a=("f32", FLOATS), p=("index", PLACES))
-    np.testing.assert_array_equal(got, FLOATS * PLACES.astype(np.float32))
-
-
 def test_extents_are_known():
     ops = (
         PRIVATE

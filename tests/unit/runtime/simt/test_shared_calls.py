@@ -6,6 +6,7 @@ What runs is counted by the reads of a watched buffer: a function that reads one
 from __future__ import annotations
 
 import re
+import sys
 import time
 import tracemalloc
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from unit.runtime.simt.kernels import launch
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir.func import CallOp
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import check
 from xla_emitters.pipelines.compiler import compile_module, read_module
@@ -365,13 +368,13 @@ llvm.func internal @twice(%p: !llvm.ptr, %i: i32) -> i64 {{
 
 
 def test_a_function_that_exchanges_lanes_runs_every_time() -> None:
-    """The same argument, but other lanes are there: lane 0 gets what its neighbour has, which the second time is not itself."""
+    """The same argument, but other lanes are there: the mask of them is another the second time."""
     threads = 32
     padding = "\n".join(f"  %p{k} = arith.addi %x, %x : i32" for k in range(20))
     module = parse_ir(f"""
 func.func private @first(%x: i32) -> i32 {{
 {padding}
-  %y = gpu.subgroup_broadcast %x, first_active_lane : i32
+  %y = llvm.call_intrinsic "llvm.nvvm.activemask"() : () -> i32
   return %y : i32
 }}
 func.func @main(%out: tensor<{threads}xi32>) -> tensor<{threads}xi32> attributes {{xla.entry, {launch(threads, 1)}}} {{
@@ -391,7 +394,7 @@ func.func @main(%out: tensor<{threads}xi32>) -> tensor<{threads}xi32> attributes
 }}""")
     out = np.full(threads, -1, np.int32)
     execute(module, [out])
-    assert out.tolist() == [0] * 4 + [4] * (threads - 4)
+    assert out.tolist() == [-1] * 4 + [-1 << 4] * (threads - 4)
 
 
 def test_recursion_that_ends_and_that_does_not() -> None:
@@ -434,6 +437,47 @@ def test_300_functions_one_in_another() -> None:
   %s = arith.xori %a, %one : i64"""
     out, _ = run(chain(300, call, around), "  %r = " + call.format(n=300, L=LANES).replace("%i)", "%lane)"))
     assert np.array_equal(out, SOURCE)
+
+
+CALL = "%a = func.call @g0(%i, %c) : (i64, i1) -> i64"
+IN_A_REGION = (
+    f"%a = scf.if %c -> (i64) {{ {CALL.replace('%a', '%r')}\n scf.yield %r : i64 }} else {{ scf.yield %i : i64 }}"
+)
+
+
+@pytest.mark.parametrize(("call", "depth"), [(CALL, 20_000), (IN_A_REGION, 1_000)])
+def test_functions_one_in_another_as_deep_as_they_are(call: str, depth: int) -> None:
+    """Each returns what the one before returns, and one more. The process's recursion limit stays as it is."""
+    limit = sys.getrecursionlimit()
+    module = parse_ir(f"""
+func.func @main(%out: tensor<{LANES}xi64>) -> tensor<{LANES}xi64> attributes {{xla.entry, {launch(THREADS, BLOCKS)}}} {{{HEAD}
+  %x = arith.index_cast %lane : index to i64
+  %yes = arith.constant true
+  %r = func.call @g0(%x, %yes) : (i64, i1) -> i64
+  %t = tensor.insert %r into %out[%lane] : tensor<{LANES}xi64>
+  return %t : tensor<{LANES}xi64>
+}}
+func.func private @g0(%i: i64, %c: i1) -> i64 {{ return %i : i64 }}
+func.func private @g1(%i: i64, %c: i1) -> i64 {{
+  {call}
+  %one = arith.constant 1 : i64
+  %s = arith.addi %a, %one : i64
+  return %s : i64
+}}""")
+    # Cloned: xDSL's verifier of a call looks through all functions.
+    main, _, template = module.body.ops
+    functions = [template, *(template.clone() for _ in range(depth - 1))]
+    module.body.block.add_ops(functions[1:])
+    for number, function in enumerate(functions):
+        function.properties["sym_name"] = StringAttr(f"g{number + 1}")
+        (inner,) = (op for op in function.walk() if isinstance(op, CallOp))
+        inner.properties["callee"] = SymbolRefAttr(f"g{number}")
+    (first,) = (op for op in main.walk() if isinstance(op, CallOp))
+    first.properties["callee"] = SymbolRefAttr(f"g{depth}")
+    out = np.zeros(LANES, np.int64)
+    execute(module, [out])
+    assert out.tolist() == [depth + lane for lane in range(LANES)]
+    assert sys.getrecursionlimit() == limit
 
 
 # ---------------------------------------------------------------------------------------------- from HLO

@@ -15,7 +15,7 @@ from xla_emitters.fusions.thread_work import ThreadWork
 from xla_emitters.pipelines.compiler import compile, plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.pricing.agreement import are_near, disagreement, positive
+from xla_emitters.tuning.agreement import are_near, disagreement, positive
 
 SIZE = 1_050_004  # more than what is drawn, and 1025 blocks of which the last is not full
 

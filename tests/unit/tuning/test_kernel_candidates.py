@@ -14,13 +14,14 @@ from tools_here import SASS, needs
 from xla_emitters.emitters.emitter import Way
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.cost import cost
-from xla_emitters.pipelines import kernel_candidates
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.pipelines.kernel_candidates import Candidate, in_order_of_choice
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import Program
 from xla_emitters.trace import Decision
+from xla_emitters.tuning import kernel_candidates
+from xla_emitters.tuning.kernel_candidates import Candidate, in_order_of_choice
+from xla_emitters.tuning.priced_kernels import Passes
 
 GELU = Path(__file__).parents[3] / "examples" / "gelu.hlo"
 
@@ -39,8 +40,8 @@ def times(monkeypatch: pytest.MonkeyPatch, *given: float) -> None:
     """These times of GELU's candidates in place of the cost model's."""
     priced, left = kernel_candidates.priced_candidates, iter(given)
 
-    def fixed(ways: Sequence[tuple[PlannedKernel, Way]], options: CompileOptions) -> list[Candidate]:
-        _PRICED[:] = _PRICED or priced(ways, options)
+    def fixed(ways: Sequence[tuple[PlannedKernel, Way]], passes: Passes) -> list[Candidate]:
+        _PRICED[:] = _PRICED or priced(ways, passes)
         return [
             replace(each, way=way, cost=replace(each.cost, time=next(left), bytes_needed=0))
             for each, (_, way) in zip(_PRICED, ways, strict=True)
@@ -176,7 +177,6 @@ def test_the_default_is_xlas_choice() -> None:
 
 def test_programs_with_unknown_sizes_have_no_price() -> None:
     from xla_emitters.explore.compile import compile_text
-    from xla_emitters.pipelines.options import CompileOptions
 
     text = GELU.with_name("softmax.mlir").read_text()
     with pytest.raises(UsageError, match="--tune price is for modules of HLO text"):

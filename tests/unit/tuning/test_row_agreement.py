@@ -14,8 +14,8 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.stitched_kernel import StitchedFusion, emit_stitched, rule_of, stitched
-from xla_emitters.pricing import row_agreement
-from xla_emitters.pricing.row_agreement import row_disagreement
+from xla_emitters.tuning import row_agreement
+from xla_emitters.tuning.row_agreement import row_disagreement
 
 TEXT = """HloModule m
 add { a = f32[] parameter(0)

@@ -21,25 +21,12 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dialects.context import make_context
 from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
-from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
-from xla_emitters.lowering.toolchain import compile_to_ptx
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS, PassRow
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.pricing.agreement import disagreement
 from xla_emitters.pricing.model import KernelCost
-from xla_emitters.pricing.price import machine_code_of, price_kernel
-from xla_emitters.program import Kernel
-from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.notes import decide, take_notes
-
-LEAST_GAIN = 0.02
-"""Smallest relative gain that counts, of expected times and of instructions."""
+from xla_emitters.tuning.agreement import disagreement
+from xla_emitters.tuning.priced_kernels import LEAST_GAIN, Passes, TriedKernel, price_kernels
 
 
 @dataclass(frozen=True)
@@ -75,17 +62,17 @@ class Candidate:
         return f"{self.name}: {self.cost.time:.4g} us, {self.cost.bound}"
 
 
-def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter: TunableEmitter) -> Emitter:
+def cheapest_candidate(planned: PlannedKernel, passes: Passes, emitter: TunableEmitter) -> Emitter:
     """The first candidate in the order of choice that computes the same as XLA's choice; the decision "tune" has the figures of all.
 
     raises   ToolError without LLVM or ptxas and nvdisasm; errors of the executor
     """
-    ways = emitter.candidates(planned.view, options.device)
+    ways = emitter.candidates(planned.view, passes.device)
     xlas, *others = ways
     if not others:
         decide("tune", f"{xlas.name}, the only candidate", chosen=xlas.name, candidates=[])
         return xlas.emitter
-    known = priced_candidates([(planned, way) for way in ways], options)
+    known = priced_candidates([(planned, way) for way in ways], passes)
     by_rule = known[0]
     chosen, wrong = by_rule, dict[str, str]()
     for each in in_order_of_choice(known):
@@ -144,30 +131,12 @@ def _order(way: Way) -> str:
     return f" (sums in another order than XLA's choice, within {way.tolerance:.1e} of a sum of positive numbers)"
 
 
-def priced_candidates(ways: Sequence[tuple[PlannedKernel, Way]], options: CompileOptions) -> Sequence[Candidate]:
+def priced_candidates(ways: Sequence[tuple[PlannedKernel, Way]], passes: Passes) -> Sequence[Candidate]:
     """The candidates for the given ways to make kernels, each with its expected cost. raises like `cheapest_candidate`"""
-    chip = options.device
     with take_notes():  # discarded: these kernels are candidates
-        lowered = [_lowered(planned, options, way.emitter) for planned, way in ways]
-        launches = [(launch_of(module), shared_bytes(module)) for module in lowered]
-        whole, renamed = merge_modules([module.clone() for module in lowered])
-        _run(FOR_TOOLS, options, whole)
-    ptx = compile_to_ptx(whole, chip.architecture)
-    code, found = machine_code_of(ptx, chip.architecture), list[Candidate]()
-    for (planned, way), module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
-        symbol = sanitize(planned.name)
-        kernel = Kernel(symbols.get(symbol, symbol), ptx, chip.architecture, launch, shared, planned.arguments)
-        found.append(Candidate(way, module, price_kernel(kernel, planned.view, module, chip, code)))
-    return found
-
-
-def _lowered(planned: PlannedKernel, options: CompileOptions, emitter: Emitter) -> ModuleOp:
-    module = emitter.emit(planned.view, options.device)
-    _run(rows_of("kernel"), options, module)
-    return module
-
-
-def _run(rows: Sequence[PassRow], options: CompileOptions, module: ModuleOp) -> None:
-    context = make_context()
-    for row in rows:
-        run_pass(row.make(options), context, module)
+        tried = [
+            TriedKernel.of(planned.view, planned.arguments, way.emitter.emit(planned.view, passes.device), passes)
+            for planned, way in ways
+        ]
+        costs = price_kernels(tried, passes)
+    return [Candidate(way, kernel.module, cost) for (_, way), kernel, cost in zip(ways, tried, costs, strict=True)]

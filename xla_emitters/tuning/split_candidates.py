@@ -12,7 +12,6 @@ are made is chosen later, as for other kernels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -28,55 +27,56 @@ from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.isolate_fusions import isolate_fusions
-from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN, Candidate, priced_candidates
-from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.planning.plan import plan_program
-from xla_emitters.pricing.agreement import are_near, is_rounded, positive
 from xla_emitters.pricing.model import least_time
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Slot
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.trace import Remark
+from xla_emitters.tuning.agreement import are_near, is_rounded, positive
+from xla_emitters.tuning.kernel_candidates import Candidate, priced_candidates
+from xla_emitters.tuning.priced_kernels import LEAST_GAIN, Passes
 
 BLOCKS_WANTED = (1, 2)
 """Numbers of blocks to try for the first kernel, in multiples of the multiprocessors."""
 SHORTEST_PART = 32
 
-RunGraph = Callable[[ModuleOp, CompileOptions], ModuleOp]
-"""Returns a module after all passes of the list "graph"."""
+KernelsOf = Callable[[ModuleOp, tuple[str, ...]], Sequence[PlannedKernel]]
+"""(module, splits) -> its kernels with these reductions in parts."""
 
 
-def with_cheapest_splits(
-    module: ModuleOp, options: CompileOptions, run_graph: RunGraph
-) -> tuple[CompileOptions, Sequence[Remark]]:
-    """The options with the splits that are expected to be faster, and remarks with the figures of all splits that were priced.
+def cheapest_splits(
+    graph_of: Callable[[], ModuleOp], kernels_of: KernelsOf, passes: Passes
+) -> tuple[tuple[str, ...], Sequence[Remark]]:
+    """The splits that are expected to be faster, and remarks with the figures of all splits that were priced.
 
-    raises  ToolError without LLVM or ptxas and nvdisasm; errors of the executor
+    graph_of  returns the module after the passes on its graph, without splits
+    raises    ToolError without LLVM or ptxas and nvdisasm; errors of the executor
     """
     with take_notes():  # discarded: these kernels are candidates
-        graph = run_graph(module, options)
+        graph = graph_of()
         fusions = {fusion.instruction_name.data: fusion for fusion in fusions_run_by(entry_of(graph))}
         splits, remarks = list[str](), list[Remark]()
         for planned in plan_program(graph).kernels:
-            if not (counts := _counts(planned, options)):
+            if not (counts := _counts(planned, passes)):
                 continue
             fusion = fusions.get(planned.name)
             alone = graph if fusion is None else isolate_fusions(graph, [fusion])
-            chosen, reason = _cheapest(planned.name, counts, alone, options, run_graph)
+            chosen, reason = _cheapest(planned.name, counts, alone, kernels_of, passes)
             remarks.append(Remark("tune", f"%{planned.name}: {reason}", str(planned.view.place or "")))
             if chosen is not None:
                 splits.append(f"{planned.name}={chosen}")
-    return replace(options, splits=tuple(splits)), remarks
+    return tuple(splits), remarks
 
 
-def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
+def _counts(planned: PlannedKernel, passes: Passes) -> Sequence[int]:
     """Numbers of parts to try; none if one kernel reads rows once, or has enough blocks, or the reduction cannot be split."""
     if is_stitched(planned.view):
         return ()
-    found, chip = find_reductions(planned.view), options.device
-    if isinstance(found, str) or emitter_for(planned.view, chip, options.hero_rules).name != "reduction":
+    found, chip = find_reductions(planned.view), passes.device
+    if isinstance(found, str) or emitter_for(planned.view, chip, passes.hero_rules).name != "reduction":
         return ()
     blocks, length = plan_for(found, chip).launch.blocks * len(found.groups), found.shape.length
     if blocks >= chip.cores or any(isinstance(identities_needed(hero), str) for hero in found.reduce_heroes):
@@ -91,21 +91,20 @@ def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
 
 
 def _cheapest(
-    name: str, counts: Sequence[int], alone: ModuleOp, options: CompileOptions, run_graph: RunGraph
+    name: str, counts: Sequence[int], alone: ModuleOp, kernels_of: KernelsOf, passes: Passes
 ) -> tuple[int | None, str]:
     """The best number of parts for the fusion in `alone`, None for one kernel; and the figures, as text."""
 
     def kernels(count: int) -> Sequence[PlannedKernel]:
-        splits = (f"{name}={count}",) if count else ()
-        return plan_program(run_graph(alone, replace(options, splits=splits))).kernels
+        return kernels_of(alone, (f"{name}={count}",) if count else ())
 
-    chip, rules = options.device, options.hero_rules
+    chip, rules = passes.device, passes.hero_rules
     (whole,) = kernels(0)
     emitter = emitter_for(whole.view, chip, rules)
     xlas, *others = (
         emitter.candidates(whole.view, chip) if isinstance(emitter, TunableEmitter) else [Way(emitter.name, emitter)]
     )
-    (by_rule,) = priced_candidates([(whole, xlas)], options)
+    (by_rule,) = priced_candidates([(whole, xlas)], passes)
     least = least_time(by_rule.cost.bytes_needed, chip) + least_time(0, chip)
     alone_text = f"one kernel of {by_rule.cost.blocks} blocks: {by_rule.cost.time:.4g} us"
     if least > (1 - LEAST_GAIN) * by_rule.cost.time:
@@ -121,7 +120,7 @@ def _cheapest(
     if not ways:
         return None, f"{alone_text}; no emitter takes its parts"
     pairs = [*((whole, way) for way in others), *(pair for parts in of_parts.values() for pair in parts)]
-    priced = iter(priced_candidates(pairs, options))
+    priced = iter(priced_candidates(pairs, passes))
     whole_priced = [by_rule, *(next(priced) for _ in others)]
     best = min(whole_priced, key=lambda each: each.cost.time)
     parts_priced = {count: [next(priced) for _ in parts] for count, parts in of_parts.items()}

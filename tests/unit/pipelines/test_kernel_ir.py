@@ -1,0 +1,63 @@
+"""IR of any stage is a kernel of its own: the passes after that stage make the same PTX as of the module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tools_here import PTX, needs
+
+import xla_emitters as xe
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.explore.kernel_stages import stages_agree
+from xla_emitters.pipelines.kernel_ir import compile_kernel_ir, stage_of
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.runtime.cpu_launcher import STAGES
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SCALED = """
+func.func @scaled(
+    %x: tensor<8xf32> {llvm.dereferenceable = 32 : index, xla.invariant, xla.slice_index = 0 : index},
+    %y: tensor<8xf32> {llvm.dereferenceable = 32 : index, xla.slice_index = 1 : index}) -> tensor<8xf32>
+    attributes {xla.entry, gpu.known_block_size = array<i32: 8, 1, 1>, gpu.known_grid_size = array<i32: 1, 1, 1>} {
+  %i = gpu.thread_id x {xla.range = [0 : index, 7 : index]}
+  %a = tensor.extract %x[%i] : tensor<8xf32>
+  %b = arith.addf %a, %a : f32
+  %r = tensor.insert %b into %y[%i] : tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+"""
+
+
+@needs(*PTX)
+@pytest.mark.parametrize("name", ["transpose", "row_sum"])
+def test_the_code_is_that_of_the_module(name: str) -> None:
+    wanted = xe.compile(EXAMPLES / f"{name}.hlo", cache=False).kernels[0].ptx
+    for stage in STAGES:
+        text = xe.compile(EXAMPLES / f"{name}.hlo", cache=False, stage=stage).code
+        assert xe.compile(text).kernels[0].ptx == wanted, stage
+
+
+def test_a_kernel_written_by_hand_runs() -> None:
+    program = xe.compile(SCALED, stage="llvm-dialect")
+    x = np.arange(8, dtype=np.float32)
+    assert np.array_equal(program.run_cpu(x), 2 * x)
+    assert stage_of(parse_ir(SCALED)) == "scf"
+    verdict = stages_agree(program)
+    assert verdict.ok
+    assert verdict.summary.startswith("ok  5 stages: 8 of 8 elements")
+
+
+def test_what_it_lacks_is_named() -> None:
+    code = xe.compile(SCALED, stage="llvm-dialect").code
+    with pytest.raises(UsageError, match="stage llvm-dialect, which is behind flat"):
+        compile_kernel_ir(code, "k.mlir", CompileOptions(stage="flat"))
+    bare = code.replace("llvm.dereferenceable", "llvm.other")
+    with pytest.raises(
+        Unsupported, match=r"argument 0 of the kernel is !llvm\.ptr; how many bytes it has is not known"
+    ):
+        compile_kernel_ir(bare, "k.mlir", CompileOptions(stage="llvm-dialect"))
+    with pytest.raises(Unsupported, match="nothing says what it should compute"):
+        xe.check(SCALED)

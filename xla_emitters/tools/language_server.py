@@ -1,0 +1,244 @@
+"""The editor's server: diagnostics, definitions, hover, symbols and completion for HLO text, StableHLO and a kernel's IR.
+
+    diagnostics   the located errors of the compiler, from the text to PTX, in a process with `serve`'s limits
+    hover         shape, layout, memory, index map of each operand; the kernel's expected time once the text was saved or opened
+    the rest      from the text alone (`explore/text_index`), so that a text with a fault has it too
+
+It speaks the Language Server Protocol on standard input and output. pygls (the extra [lsp]) does so.
+Source: https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from xla_emitters.errors import ToolError, XlaEmittersError
+from xla_emitters.explore.hover import Completion, Described, completions
+from xla_emitters.explore.text_index import Symbol, TextIndex
+from xla_emitters.extras import install_command
+from xla_emitters.tools.served import Answerer, Asked
+
+WAIT_SECONDS = 0.3
+"""Without a change, before a text is compiled."""
+
+
+@dataclass
+class Document:
+    """A text that is open in the editor.
+
+    read    the last version without a fault
+    prices  kernel -> its expected time
+    """
+
+    uri: str
+    version: int
+    text: str
+    index: TextIndex = field(init=False)
+    read: Described | None = None
+    prices: dict[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        self.renew(self.version, self.text)
+
+    def renew(self, version: int, text: str) -> None:
+        """Another version of the text."""
+        self.version, self.text, self.index = version, text, TextIndex(text)
+        try:
+            self.read = Described(text, self.name, self.index)
+        except (XlaEmittersError, RecursionError):
+            pass  # the compiler's process says what is wrong
+
+    @property
+    def name(self) -> str:
+        return PurePath(unquote(urlsplit(self.uri).path)).name or "text"
+
+    def hover(self, line: int, column: int) -> str:
+        """Markdown about the name at a place, or about the instruction of its line; "" where there is nothing to say."""
+        use = self.index.name_at(line, column)
+        symbol = (self.index.definition(use) if use else None) or self.index.of_line(line)
+        if symbol is None:
+            return ""
+        if symbol.scope < 0:
+            return (
+                f"{symbol.detail} {symbol.kind} `{symbol.name}`, lines {symbol.line + 1} to {symbol.last + 1}".strip()
+            )
+        return self.read.of(symbol.name, symbol.line, self.prices) if self.read else ""
+
+
+class Diagnoser:
+    """Compiles texts in a process of their own, the newest version of each, after a pause in typing.
+
+    publish  is called with a document and its errors, as `served.answer` has them, from another thread
+    """
+
+    def __init__(self, answer: Any, publish: Any) -> None:
+        self._answer, self._publish = answer, publish
+        self._waiting = dict[str, tuple[Document, int, bool]]()
+        self._changed, self._is_ended = threading.Condition(), False
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def ask(self, document: Document, *, priced: bool) -> None:
+        """Asks for the errors of the document's text as it is now; `priced`: for its prices, too."""
+        with self._changed:
+            before = self._waiting.get(document.uri)
+            self._waiting[document.uri] = (document, document.version, priced or bool(before and before[2]))
+            self._changed.notify()
+
+    def end(self) -> None:
+        with self._changed:
+            self._is_ended = True
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._is_ended)
+                if self._is_ended:
+                    return
+                self._changed.wait_for(lambda: self._is_ended, WAIT_SECONDS)
+                _, (document, version, priced) = self._waiting.popitem()
+            found = self._answer(Asked(document.name, document.text))
+            if document.version != version:
+                continue
+            self._publish(document, found.get("errors", []))
+            if priced and "errors" not in found and not document.index.is_mlir:
+                judged = self._answer(Asked(document.name, document.text, judged=True))
+                document.prices = _prices(judged.get("index", {}).get("units", ()))
+
+
+def _prices(units: Any) -> dict[str, str]:
+    costs = {unit["name"]: dict(unit["cost"]) for unit in units if unit.get("cost")}
+    return {
+        name: f"{cost['expected time']} on {cost.get('target', 'the target')}"
+        for name, cost in costs.items()
+        if "expected time" in cost
+    }
+
+
+_SYMBOLS = {"computation": "Class", "function": "Function", "instruction": "Variable", "value": "Variable"}
+_COMPLETIONS = {
+    "opcode": "Function",
+    "attribute": "Property",
+    "instruction": "Variable",
+    "value": "Variable",
+    "computation": "Class",
+    "function": "Function",
+}
+
+
+def make_server(answerer: Answerer) -> Any:
+    """A `pygls` server. raises ToolError where pygls is not installed"""
+    try:
+        lsp, pygls = import_module("lsprotocol.types"), import_module("pygls.lsp.server")
+    except ImportError as error:
+        raise ToolError(f"pygls is not here ({error})", stage="lsp", help=install_command(extras="lsp")) from error
+    server: Any = pygls.LanguageServer("xla-emitters", version("xla-emitters"))
+    documents = dict[str, Document]()
+
+    def span(line: int, start: int, end: int, last: int | None = None) -> Any:
+        return lsp.Range(lsp.Position(line, start), lsp.Position(line if last is None else last, end))
+
+    def location(uri: str, symbol: Any) -> Any:
+        return lsp.Location(uri, span(symbol.line, symbol.start, symbol.end))
+
+    def publish(document: Document, errors: list[dict[str, Any]]) -> None:
+        lines = document.text.split("\n")
+        found = list[Any]()
+        for error in errors:
+            line = min(max(0, error.get("line", 1) - 1), len(lines) - 1)
+            start = max(0, error.get("column", 1) - 1)
+            word = document.index.name_at(line, start)
+            end = word.end if word and word.start <= start else start + 1
+            more = [*error["details"], *([f"help: {error['help']}"] if error["help"] else [])]
+            message = "\n".join([error["message"], *more])
+            found.append(
+                lsp.Diagnostic(span(line, start, end), message, lsp.DiagnosticSeverity.Error, source="xla-emitters")
+            )
+        params = lsp.PublishDiagnosticsParams(document.uri, found, document.version)
+        server.text_document_publish_diagnostics(params)
+
+    diagnoser = Diagnoser(answerer, publish)
+
+    def of(params: Any) -> tuple[Document, Any]:
+        return documents[params.text_document.uri], params.position
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: Any) -> None:
+        given = params.text_document
+        documents[given.uri] = Document(given.uri, given.version, given.text)
+        diagnoser.ask(documents[given.uri], priced=True)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: Any) -> None:
+        text = server.workspace.get_text_document(params.text_document.uri).source
+        documents[params.text_document.uri].renew(params.text_document.version, text)
+        diagnoser.ask(documents[params.text_document.uri], priced=False)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: Any) -> None:
+        diagnoser.ask(documents[params.text_document.uri], priced=True)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: Any) -> None:
+        documents.pop(params.text_document.uri, None)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def definition(params: Any) -> Any:
+        document, at = of(params)
+        use = document.index.name_at(at.line, at.character)
+        symbol = document.index.definition(use) if use else None
+        return location(document.uri, symbol) if symbol else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def references(params: Any) -> Any:
+        document, at = of(params)
+        use = document.index.name_at(at.line, at.character)
+        symbol = document.index.definition(use) if use else None
+        return [location(document.uri, each) for each in document.index.uses(symbol)] if symbol else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hover(params: Any) -> Any:
+        document, at = of(params)
+        text = document.hover(at.line, at.character)
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def symbols(params: Any) -> Any:
+        index = documents[params.text_document.uri].index
+        inside = dict[int, list[Any]]()
+        for each in index.symbols:
+            if each.scope >= 0:
+                inside.setdefault(each.scope, []).append(_symbol(lsp, span, each))
+        return [_symbol(lsp, span, each, inside.get(number, ())) for number, each in enumerate(index.scopes)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["%", "@", ".", " "]))
+    def completion(params: Any) -> Any:
+        document, at = of(params)
+        line = document.text.split("\n")[int(at.line)][: int(at.character)]
+        return lsp.CompletionList(False, [_item(lsp, each) for each in completions(line, int(at.line), document.index)])
+
+    @server.feature(lsp.SHUTDOWN)
+    def shutdown(*_: Any) -> None:
+        diagnoser.end()
+        answerer.end()
+
+    return server
+
+
+def _symbol(lsp: Any, span: Any, symbol: Symbol, children: Any = ()) -> Any:
+    kind = getattr(lsp.SymbolKind, _SYMBOLS[symbol.kind])
+    name = span(symbol.line, symbol.start, symbol.end)
+    whole = span(symbol.line, 0, symbol.end, None) if symbol.scope >= 0 else span(symbol.line, 0, 1, symbol.last)
+    return lsp.DocumentSymbol(symbol.name, kind, whole, name, symbol.detail, children=list(children))
+
+
+def _item(lsp: Any, completion: Completion) -> Any:
+    kind = getattr(lsp.CompletionItemKind, _COMPLETIONS[completion.kind])
+    return lsp.CompletionItem(completion.word, kind=kind, detail=completion.detail or completion.kind)

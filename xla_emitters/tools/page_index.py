@@ -1,0 +1,143 @@
+"""What a page of `show`, `compare` and `serve` is about, compiled and priced: its index, for a module, a program, or a kernel's IR.
+
+    module_index(read_module("gelu.hlo"), how, "gelu.hlo", chunks)
+    program_index(compiled, "layer.mlir", how, {"b": 2}, chunks)        compiled(options) makes the program
+    kernel_index(text, "kernel.mlir", how, chunks)
+
+All go to the last stage that the installed tools can make.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from xla_emitters.errors import ToolError
+from xla_emitters.settings import Toolchain
+from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from xla_emitters.explore.program_cost import LaunchAt
+    from xla_emitters.explore.verdict import Verdict
+    from xla_emitters.page.data import Chunks
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.program import Program
+
+CHECKED_BLOCKS = 4
+DEAREST = 4
+"""Kernels of a program with the IR after each pass, if no other number was asked for."""
+
+
+def module_index(
+    module: ModuleOp,
+    how: CompileOptions,
+    file: str,
+    chunks: Chunks,
+    verdict: Verdict | None = None,
+    *,
+    priced: bool = True,
+) -> dict[str, Any]:
+    """The index of a module's page, with cost reports where the installed tools can make machine code; its texts are added to `chunks`.
+
+    file    the file's name, for the progress line
+    priced  whether it has cost reports at all
+    """
+    from xla_emitters.explore.cost import cost
+    from xla_emitters.page.data import costs_of, program_data
+    from xla_emitters.pipelines.compiler import compile_module
+
+    how = to_the_last_stage(how)
+    with progress(f"compiling {file}"):
+        program = compile_module(module, how)
+    costs = None
+    if priced and how.stage == "sass":
+        with progress(f"pricing {file}"):
+            found = cost(module, targets=[how.target], **replace(how, line_info=False, verify=False).as_keywords())
+        costs = costs_of(found)
+    return program_data(program, chunks, verdict=verdict, costs=costs)
+
+
+def module_verdict(module: ModuleOp, how: CompileOptions, file: str, *, keep_going: bool = False) -> Verdict:
+    """Whether each stage's numbers are right, in some blocks of each kernel."""
+    from xla_emitters.explore.check import check
+
+    with progress(f"checking {file}"):
+        keywords = replace(how, verify=True, record="none", line_info=False).as_keywords()
+        return check(module, blocks=CHECKED_BLOCKS, keep_going=keep_going, **keywords)
+
+
+def program_index(
+    compiled: Callable[[CompileOptions], Program],
+    name: str,
+    how: CompileOptions,
+    sizes: Mapping[str, int],
+    chunks: Chunks,
+    *,
+    most: int = DEAREST,
+    checked: bool = False,
+) -> dict[str, Any]:
+    """The index of a program's page; if sizes are given with its costs and accesses, and if `checked` its verdict at these sizes.
+
+    compiled  compiles the program with options
+    most      kernels with the IR after each pass, the dearest; sys.maxsize: all
+    """
+    from xla_emitters.page.data import costs_of, dynamic_data
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+
+    program = compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
+    if len(program.outline.fusions) <= most < sys.maxsize:
+        program = compiled(replace(how, record="passes"))  # again: it is a small one
+    stage = last_stage(how.toolchain)
+    verdict = costs = None
+    launches: list[LaunchAt] = []
+    if checked:
+        from xla_emitters.explore.program_stages import check_program
+
+        with progress(f"checking {name}"):
+            verdict = check_program(program, drawn_inputs(program, sizes, 0))
+    if sizes or not program.symbols:
+        from xla_emitters.explore.cost import cost
+        from xla_emitters.explore.program_cost import launches_of
+
+        with progress(f"running the host of {name}"):
+            launches = launches_of(program, drawn_inputs(program, sizes, 0))
+        if stage == "sass":
+            with progress(f"pricing {name}"):
+                priced = cost(program, sizes=sizes, targets=[program.target])
+            costs = costs_of(priced)
+    with progress(f"compiling the kernels of {name}"):
+        return dynamic_data(program, chunks, stage, most=most, verdict=verdict, costs=costs, launches=launches)
+
+
+def kernel_index(text: str, name: str, how: CompileOptions, chunks: Chunks, *, checked: bool = False) -> dict[str, Any]:
+    """The index of the page of a kernel that is given as IR; if `checked`, with whether its stages agree."""
+    from xla_emitters.explore.kernel_stages import stages_agree
+    from xla_emitters.page.data import program_data
+    from xla_emitters.pipelines.kernel_ir import compile_kernel_ir
+
+    program = compile_kernel_ir(text, name, to_the_last_stage(how))
+    return program_data(program, chunks, verdict=stages_agree(program) if checked else None)
+
+
+def to_the_last_stage(how: CompileOptions) -> CompileOptions:
+    """The options with the last stage that can be made, every pass recorded, and the lines that each line comes from."""
+    return replace(how, stage=last_stage(how.toolchain), record="passes", line_info=True)
+
+
+def last_stage(toolchain: Toolchain) -> str:
+    """The last stage that the installed tools can make. raises UsageError where the toolchain names a wrong tool."""
+    from xla_emitters.lowering.tools import find_tool
+    from xla_emitters.lowering.ways import ptx_reason_missing
+
+    if ptx_reason_missing(toolchain) is not None:
+        return "llvm-dialect"
+    try:
+        for name in ("ptxas", "nvdisasm"):
+            find_tool(name, toolchain)
+    except ToolError:
+        return "ptx"
+    return "sass"
