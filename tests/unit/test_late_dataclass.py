@@ -6,6 +6,7 @@ import dataclasses
 import pickle
 from collections.abc import Callable
 from dataclasses import field
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from xla_emitters.late_dataclass import dataclass
 
 
-def made() -> type[Any]:
+def made() -> Any:
     @dataclass(frozen=True)
     class Point:
         x: int
@@ -27,20 +28,18 @@ def is_written(cls: type[Any]) -> bool:
     return isinstance(cls.__dict__["__dataclass_fields__"], dict)
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda cls: cls(1),
-        dataclasses.fields,
-        lambda cls: cls.__match_args__,
-        lambda cls: cls.__repr__,
-        lambda cls: cls.__eq__,
-        lambda cls: cls.__hash__,
-        lambda cls: cls.__dataclass_params__.frozen,
-    ],
-    ids=["call", "fields", "match_args", "repr", "eq", "hash", "params"],
-)
-def test_the_first_use_writes_the_methods(use: Callable[[type[Any]], Any]) -> None:
+USES: dict[str, Callable[[Any], Any]] = {
+    "call": lambda cls: cls(1),
+    "fields": dataclasses.fields,
+    **{
+        name: attrgetter(name)
+        for name in ("__match_args__", "__repr__", "__eq__", "__hash__", "__dataclass_params__", "__init__")
+    },
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_the_first_use_writes_the_methods(use: Callable[[Any], Any]) -> None:
     cls = made()
     assert not is_written(cls)
     use(cls)
@@ -78,7 +77,7 @@ def test_super_finds_the_method_of_the_base() -> None:
 
     class Doubled(base):
         def __init__(self, x: int) -> None:
-            super().__init__(2 * x)
+            super().__init__(2 * x)  # pyright: ignore[reportUnknownMemberType]
 
     assert Doubled(2).x == 4
 

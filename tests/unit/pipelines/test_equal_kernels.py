@@ -51,11 +51,15 @@ ENTRY main {{
 """
 
 
+def never_shared(*_: object) -> bool:
+    return False
+
+
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Program:
     """The model's program, with the passes run on each kernel."""
     with monkeypatch.context() as patch:
-        patch.setattr(compiler, "_may_share", lambda *_: False)
+        patch.setattr(compiler, "_may_share", never_shared)
         return compile(MODEL, record="none", cache=False)
 
 
