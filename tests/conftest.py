@@ -27,8 +27,6 @@ from in_process import call_main
 
 # Every test compiles for itself; those of the cache turn it on in a directory of their own.
 os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
-# Programs are computed by NumPy, without compiling each by LLVM; tests of that ask for it.
-os.environ.setdefault("XLA_EMITTERS_CPU", "numpy")
 
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"

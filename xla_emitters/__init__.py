@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xla_emitters.explore.check import check as check
     from xla_emitters.explore.compile import compile as compile
     from xla_emitters.explore.cost import cost as cost
+    from xla_emitters.explore.jax_jit import jit as jit
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
     from xla_emitters.explore.optimize import optimize as optimize
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
+    from xla_emitters.settings import Settings as Settings
+    from xla_emitters.settings import Toolchain as Toolchain
     from xla_emitters.trace import Trace as Trace
 
     __version__: str
@@ -43,6 +46,8 @@ _HOMES = {
     "JaxProgram": "explore.jax_program",
     "Kernel": "runtime",
     "Program": "runtime",
+    "Settings": "settings",
+    "Toolchain": "settings",
     "TorchProgram": "explore.torch_program",
     "Trace": "trace",
     "XlaEmittersError": "errors",
@@ -51,6 +56,7 @@ _HOMES = {
     "cost": "explore.cost",
     "from_jax": "explore.jax_program",
     "from_torch": "explore.torch_program",
+    "jit": "explore.jax_jit",
     "limited_memory": "memory_limit",
     "optimize": "explore.optimize",
     "register_device": "device",
@@ -66,6 +72,8 @@ __all__ = [
     "JaxProgram",
     "Kernel",
     "Program",
+    "Settings",
+    "Toolchain",
     "TorchProgram",
     "Trace",
     "XlaEmittersError",
@@ -75,6 +83,7 @@ __all__ = [
     "cost",
     "from_jax",
     "from_torch",
+    "jit",
     "limited_memory",
     "optimize",
     "register_device",

@@ -13,12 +13,16 @@ broke a promise to another. The exception has the parts of the message as fields
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from xla_emitters.late_dataclass import dataclass
 
 SHOWN = 20
 """Most errors of one run that are printed; the others are only counted."""
+AS_TEXT = " as text"
+"""The end of the name of a text that was made of a binary file. Its lines are in no file, so its places are named by instructions."""
+_DEFINED = re.compile(r"\s*(?:ROOT )?(%?[\w.#:-]+) = ")
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Place:
 
     line, column   from 1; `column` and `end_column` (exclusive) are in characters
     text           the whole source line without its newline, or "" if it is not available
+    instruction    the name of the instruction there, if it is known
     """
 
     file: str
@@ -34,8 +39,17 @@ class Place:
     column: int
     end_column: int = 0
     text: str = ""
+    instruction: str = ""
 
     def __str__(self) -> str:
+        """
+        >>> print(Place("x.pb as text", 7, 3, text="  ROOT %add.1 = f32[4] add(%x, %y)"))
+        x.pb:%add.1
+        """
+        if self.file.endswith(AS_TEXT):
+            defined = _DEFINED.match(self.text)
+            if name := defined[1] if defined else self.instruction:
+                return f"{self.file.removesuffix(AS_TEXT)}:{name}"
         return f"{self.file}:{self.line}:{self.column}"
 
     def excerpt(self) -> str:

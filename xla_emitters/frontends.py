@@ -1,4 +1,4 @@
-"""HLO and StableHLO text as frontends of stock `xdsl-opt`: `xdsl-opt gelu.hlo`, `xdsl-opt -f stablehlo layer.mlir`."""
+"""HLO and StableHLO, text or binary, as frontends of stock `xdsl-opt`: `xdsl-opt gelu.hlo`, `xdsl-opt -f stablehlo layer.mlir`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.frontend import Frontend
 
+from xla_emitters.binary.reading import text_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.stablehlo_text import parse_stablehlo
-from xla_emitters.texts.decoding import decoded
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class HloFrontend(Frontend):
     name = "hlo"
 
     def parse(self, ctx: Context, input: IO[bytes], input_name: str) -> ModuleOp:  # noqa: A002  # xDSL's name
-        return parse_hlo(decoded(input.read(), input_name, "read"), input_name)
+        return parse_hlo(*text_of(input.read(), input_name))
 
 
 @dataclass(frozen=True)
@@ -31,4 +31,4 @@ class StableHloFrontend(Frontend):
     name = "stablehlo"
 
     def parse(self, ctx: Context, input: IO[bytes], input_name: str) -> ModuleOp:  # noqa: A002  # xDSL's name
-        return parse_stablehlo(decoded(input.read(), input_name, "read"), input_name)
+        return parse_stablehlo(*text_of(input.read(), input_name))

@@ -141,7 +141,7 @@ def test_gelu_is_no_worse_than_xlas() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_four_processes_give_the_body_that_one_gives(path: Path, tmp_path: Path) -> None:
     program = compile(path)
-    keep_intermediates(program, tmp_path)
+    keep_intermediates(program, tmp_path, here())
     for kernel in program.kernels:
         assert body((tmp_path / kernel.name / "kernel.ptx").read_text()) == body(kernel.ptx)
 

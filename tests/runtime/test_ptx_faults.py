@@ -119,8 +119,9 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     return plant
 
 
-def checked(file: str) -> Verdict:
-    return check(CORPUS / file, stages="llvm-dialect,ptx", blocks=4, target="h100")
+def checked(file: str, *, verify: bool = False) -> Verdict:
+    """verify: the IR after every pass, which is the same with any fault"""
+    return check(CORPUS / file, stages="llvm-dialect,ptx", blocks=4, target="h100", verify=verify)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_planted_fault_is_found(
 
 @pytest.mark.parametrize("file", [GELU, SILU, ROWS, NARROW, TRANSPOSE, SCATTER])
 def test_without_a_fault_the_stage_is_right(file: str) -> None:
-    verdict = checked(file)
+    verdict = checked(file, verify=True)
     assert verdict.ok, verdict.summary
 
 

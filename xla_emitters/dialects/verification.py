@@ -9,6 +9,7 @@ much later. Here definitions are checked too: down each block, and from a block 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
@@ -146,7 +147,8 @@ def _place_in(location: Attribute) -> Place | None:
         case FileLineColLoc():
             return Place(location.filename.data, location.line.data, location.column.data)
         case NameLoc():
-            return _place_in(location.location)
+            place = _place_in(location.location)
+            return place and replace(place, instruction=place.instruction or f"%{location.desc.data}")
         case FusedLoc():
             parts = location.locations
             assert isa(parts, ArrayAttr[Attribute])

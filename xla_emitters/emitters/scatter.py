@@ -209,6 +209,8 @@ class _Kernel:
 
         # Beyond the last update there is no row of indices to read.
         sizes = dims_of(update)
+        if not sizes:
+            return run()
         slowest = next((dim for dim in reversed(order) if sizes[dim] > 1), order[-1])
         last = self._of_ids(visited, [slowest])
         covered = self.launch.blocks * self.launch.threads * distribution.elements_per_thread

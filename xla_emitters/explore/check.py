@@ -38,7 +38,7 @@ from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 
 def check(
-    source: str | Path | Program | ModuleOp,
+    source: str | Path | bytes | Program | ModuleOp,
     *,
     stages: str = "all",
     sizes: Mapping[str, int] | None = None,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def compile(
-    source: str | Path | Any,
+    source: str | Path | bytes | Any,
     *,
     cache: bool = True,
     flags: Mapping[str, Flag] | None = None,
@@ -35,21 +35,21 @@ def compile(
 ) -> Program:
     """Compiles a module.
 
-    source   path of a file, text (anything with a newline) of HLO, StableHLO or a kernel's IR at some stage, or JAX's `Traced`,
-             `Lowered`, `Exported` or, for a GPU, `Compiled`; or the path of a file of
-             torch.export.save (extra [torch])
+    source   path of a file, text (anything with a newline) of HLO, StableHLO or a kernel's IR at some stage, bytes of a binary form (a blob
+             of jax.export, a portable artifact or bytecode of StableHLO, an HLO proto), the path of a file of torch.export.save (extra
+             [torch]), or JAX's `Traced`, `Lowered`, `Exported` or, for a GPU, `Compiled`
     cache    whether a cached program may be returned
     flags    XLA's DebugOptions, if XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
     returns  a `Program`; for a value of JAX a `JaxProgram`, for PyTorch's file a `TorchProgram`: subclasses
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags if XLA is not used
     """
-    if is_torch_archive(source):
+    if isinstance(source, str | Path) and is_torch_archive(source):
         from xla_emitters.explore.torch_program import from_torch, loaded
 
         return from_torch(loaded(source), **given)
     # Imports that only JAX's values, only programs, or only a compilation need are in the branches.
-    if not isinstance(source, str | Path):
+    if not isinstance(source, str | Path | bytes):
         from xla_emitters.explore.jax_program import compile_stage, is_stage
 
         if is_stage(source):
@@ -84,16 +84,16 @@ def compile_text(
 
 
 def examined(
-    source: str | Path | Program | ModuleOp, given: CompileKeywords
+    source: str | Path | bytes | Program | ModuleOp, given: CompileKeywords
 ) -> tuple[Program | ModuleOp, CompileKeywords]:
     """What `check`, `bisect` and others compile again: a program in StableHLO, not lowered yet, or the module of HLO; and with what.
 
-    source   a path, text of HLO or StableHLO, a program, or what `read_module` made of HLO
+    source   a path, text or bytes of HLO or StableHLO, a program, or what `read_module` made of HLO
     given    fields of `CompileOptions`; a program of HLO adds its target and its fusion
     """
     from xla_emitters.pipelines.compiler import read_module, source_of
 
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path | bytes):
         text, name = read_text(source)
         if is_kernel_ir(text):
             raise Unsupported(

@@ -56,7 +56,7 @@ class ProgramCost:
     xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
     by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
     by_rule        if they are XLA's: as by_price, chosen by rule
-    timeline       for a module with collectives: when its kernels and calls, and its collectives, run
+    timeline       when its kernels and calls, and its collectives, are expected to run
     as_calls       kernel -> what the products and convolutions that it computes itself would take as library calls
     """
 
@@ -70,7 +70,7 @@ class ProgramCost:
     by_price: ProgramCost | None = None
     by_rule: ProgramCost | None = None
     as_calls: Mapping[str, tuple[CallCost, ...]] = field(default_factory=dict[str, tuple[CallCost, ...]])
-    timeline: Timeline | None = None
+    timeline: Timeline = field(default_factory=Timeline)
 
     @property
     def dearest(self) -> KernelCost | None:
@@ -121,7 +121,7 @@ class ProgramCost:
             "next_step": self.next_step,
             "xlas_time": self.xlas.time if self.xlas else None,
             "launches_known": not self.is_estimate,
-            "timeline": self.timeline.to_json() if self.timeline else None,
+            "timeline": self.timeline.to_json() if self.timeline.communication else None,
             "as_calls": {name: [call.to_json() for call in calls] for name, calls in self.as_calls.items()},
         }
 
@@ -147,7 +147,7 @@ class CostReport:
 
 
 def cost(
-    source: str | Path | Program | ModuleOp,
+    source: str | Path | bytes | Program | ModuleOp,
     *,
     targets: Sequence[str] = (DEFAULT_DEVICE,),
     sizes: Mapping[str, int] | None = None,
@@ -211,7 +211,8 @@ def _cost_at(program: Program, target: str, sizes: Mapping[str, int]) -> Program
 
     made = lowerings_of(program)
     options = replace(made.options, target=target, record="none", stage=CODE_STAGES[0])
-    return ProgramCost(device(target).name, *price_work(compile_program(made.source, options), sizes))
+    kernels, calls, timeline = price_work(compile_program(made.source, options), sizes)
+    return ProgramCost(device(target).name, kernels, calls, timeline=timeline)
 
 
 def _compared(module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None) -> tuple[str, ProgramCost]:
@@ -278,10 +279,8 @@ def _cost_of(
     return program.name, replace(found, kernels=tuple(kernels), as_calls=as_calls, timeline=timeline)
 
 
-def _timeline(program: Program, kernels: Sequence[KernelCost], calls: Sequence[CallCost | None]) -> Timeline | None:
-    """When the steps of a module run; None for a module without collectives."""
-    if not any(call is not None and call.members for call in calls):
-        return None
+def _timeline(program: Program, kernels: Sequence[KernelCost], calls: Sequence[CallCost | None]) -> Timeline:
+    """When the steps of a module run."""
     return timeline_of(program.steps, program.calls, {kernel.name: kernel.time for kernel in kernels}, calls)
 
 

@@ -26,6 +26,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from xla_emitters.binary.jaxlib_process import whole_text
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
@@ -42,7 +43,7 @@ from xla_emitters.explore.jax_words import (
 )
 from xla_emitters.explore.optimize import counts_of
 from xla_emitters.explore.optimized_texts import dropped_round_trips, optimized
-from xla_emitters.explore.xla import Flag, whole_text
+from xla_emitters.explore.xla import Flag
 from xla_emitters.extras import install_command
 from xla_emitters.library.arguments import numpy_type
 from xla_emitters.pipelines import compiler
@@ -194,7 +195,7 @@ def from_jax(
             raise UsageError("a program with unknown sizes is for one device", stage=STAGE)
         if flags:
             raise UsageError("flags are for XLA, which does not see a program with unknown sizes", stage=STAGE)
-        specs = _specs(arguments, static, shapes, constraints)
+        specs = symbolic_specs(arguments, static, shapes, constraints)
         with _in_the_callers_words(name):
             refuse_callbacks(jitted.trace(*specs).jaxpr)
             exported = jax_export().export(jitted, platforms=[PLATFORM])(*specs)
@@ -269,7 +270,9 @@ def _has_symbols(values: Sequence[Any]) -> bool:
     return not all(isinstance(extent, int) for value in values for extent in value.shape)
 
 
-def _specs(arguments: Sequence[Any], static: Mapping[int, Any], shapes: Any, constraints: Sequence[str]) -> list[Any]:
+def symbolic_specs(
+    arguments: Sequence[Any], static: Mapping[int, Any], shapes: Any, constraints: Sequence[str]
+) -> list[Any]:
     """The arguments to export a function with: shapes and types with the symbolic sizes, and the values of static arguments."""
     jax = jax_package()
     dynamic = [argument for position, argument in enumerate(arguments) if position not in static]

@@ -32,6 +32,7 @@ from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import run_threads
+from xla_emitters.pricing.timeline import Span, Timeline
 from xla_emitters.pricing.traffic import Traffic, count_traffic
 from xla_emitters.program import Extents, Launch, Program
 from xla_emitters.program.steps import Call
@@ -63,10 +64,13 @@ class LaunchAt:
 
 
 class RecordedKernels(Kernels):
-    """Records launches; with `then`, executes them too."""
+    """Records launches; with `then`, executes them too.
 
-    def __init__(self, then: Kernels | None) -> None:
-        self.launches = list[LaunchAt]()
+    launches  in order; where a list is given for them, with what others add to it
+    """
+
+    def __init__(self, then: Kernels | None, launches: list[Any] | None = None) -> None:
+        self.launches: list[Any] = [] if launches is None else launches
         self._then = then
 
     def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
@@ -90,19 +94,25 @@ class CallAt:
 class Work:
     """What a run of a program gives the GPU to do, in order."""
 
-    launches: list[LaunchAt]
-    calls: list[CallAt]
+    steps: Sequence[LaunchAt | CallAt]
+
+    @property
+    def launches(self) -> list[LaunchAt]:
+        return [step for step in self.steps if isinstance(step, LaunchAt)]
+
+    @property
+    def calls(self) -> list[CallAt]:
+        return [step for step in self.steps if isinstance(step, CallAt)]
 
 
 def work_of(program: Program, inputs: Sequence[Any]) -> Work:
     """The launches and library calls of a run on these arguments. raises like `Program.run`"""
     made = lowerings_of(program)
     looks_at_data = made.fused is not None and any(op.name in READS_OF_THE_HOST for op in made.fused.walk())
-    recorded, calls = list[RecordedKernels](), list[CallAt]()
+    steps = list[LaunchAt | CallAt]()
 
     def record(kernels: Kernels) -> Kernels:
-        recorded.append(RecordedKernels(kernels if looks_at_data else None))
-        return recorded[-1]
+        return RecordedKernels(kernels if looks_at_data else None, steps)
 
     loaded = made.lowering.watched("kernels", kernels=record)
 
@@ -113,13 +123,13 @@ def work_of(program: Program, inputs: Sequence[Any]) -> Work:
         operands = frame.operands((*step.reads, *step.writes))
 
         def call() -> None:
-            calls.append(_call_at(op, made, operands()))
+            steps.append(_call_at(op, made, operands()))
             run()
 
         return call
 
     loaded.run_watched(made.checked(inputs), watch)
-    return Work(recorded[-1].launches, calls)
+    return Work(steps)
 
 
 def launches_of(program: Program, inputs: Sequence[Any]) -> list[LaunchAt]:
@@ -136,25 +146,38 @@ def _call_at(op: BufferOp, made: HloOp, buffers: Sequence[Array]) -> CallAt:
     return CallAt(name, made.instruction_name.data, json.dumps(config), tuple(sized[:count]), tuple(sized[count:]))
 
 
-def price_work(program: Program, values: Mapping[str, int]) -> tuple[tuple[KernelCost, ...], tuple[CallCost, ...]]:
-    """The cost of each launch and each library call at these sizes; equal ones are priced once, with their count.
+def price_work(
+    program: Program, values: Mapping[str, int]
+) -> tuple[tuple[KernelCost, ...], tuple[CallCost, ...], Timeline]:
+    """The cost of each launch and each library call at these sizes; equal ones are priced once, with their count. And when they run.
 
     values  symbol -> size
     raises  DataError like `drawn_inputs`, ToolError without ptxas and nvdisasm, errors of the executor
     """
     chip = device(program.target)
     work = work_of(program, drawn_inputs(program, values, 0))
-    calls = [
-        replace(priced, launches=count)
+    calls = {
+        at: replace(priced, launches=count)
         for at, count in Counter(work.calls).items()
         if (priced := price_call(at.name, at.instruction, json.loads(at.config), at.operands, at.results, chip))
-    ]
-    return _price_launches(program, work.launches, chip), tuple(calls)
+    }
+    kernels = _price_launches(program, work.launches, chip)
+    timeline, now = Timeline(), 0.0
+    for step in work.steps:
+        cost = kernels[step.key] if isinstance(step, LaunchAt) else calls.get(step)
+        if cost is not None:
+            name = step.name if isinstance(step, LaunchAt) else step.instruction
+            timeline.spans.append(Span(name, "compute", now, now + cost.time))
+            now += cost.time
+    return tuple(kernels.values()), tuple(calls.values()), timeline
 
 
-def _price_launches(program: Program, launches: Sequence[LaunchAt], chip: Device) -> tuple[KernelCost, ...]:
+def _price_launches(
+    program: Program, launches: Sequence[LaunchAt], chip: Device
+) -> Mapping[tuple[Any, ...], KernelCost]:
+    """`LaunchAt.key` -> the cost, in the order of first launches."""
     if not launches:
-        return ()
+        return {}
     lowering = lowerings_of(program).lowering
     code = machine_code_of(lowering.ptx, chip.architecture, lowering.options.toolchain)
     counts = dict[tuple[Any, ...], int]()
@@ -163,12 +186,12 @@ def _price_launches(program: Program, launches: Sequence[LaunchAt], chip: Device
         first.setdefault(launch.key, launch)
         counts[launch.key] = counts.get(launch.key, 0) + 1
     kernels = dict[str, SizedKernel]()
-    found = list[KernelCost]()
+    found = dict[tuple[Any, ...], KernelCost]()
     for key, launch in first.items():
         if launch.name not in kernels:
             kernels[launch.name] = SizedKernel.of(lowering.lowered(launch.name))
-        found.append(replace(price_launch(launch, kernels[launch.name], chip, code), launches=counts[key]))
-    return tuple(found)
+        found[key] = replace(price_launch(launch, kernels[launch.name], chip, code), launches=counts[key])
+    return found
 
 
 def price_launch(at: LaunchAt, kernel: SizedKernel, chip: Device, code: MachineCode) -> KernelCost:

@@ -26,11 +26,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from xla_emitters.binary.jaxlib_process import with_output_sharding
 from xla_emitters.device import Device, device, device_running
 from xla_emitters.errors import DataError, ToolError, UsageError, XlaEmittersError
 from xla_emitters.extras import install_command
 from xla_emitters.lowering.tools import find_tool
 from xla_emitters.settings import Toolchain, read_settings
+from xla_emitters.texts.decoding import modules_of
 
 Flag = bool | int | float | str
 """The type of a value of XLA's DebugOptions."""
@@ -202,13 +204,6 @@ class XlaGpu:
         return address
 
 
-def whole_text(module: Any) -> str:
-    """jaxlib's module as text with all elements of constants, which its own printer leaves out. raises ToolError without jaxlib."""
-    options: Any = _import("jaxlib._hlo").HloPrintOptions()
-    options.print_large_constants = True
-    return with_output_sharding(module.to_string(options), module)
-
-
 def dumped(directory: Path) -> str | None:
     """The optimized module among XLA's dumps, or None if XLA did not get that far."""
     text = next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
@@ -216,32 +211,9 @@ def dumped(directory: Path) -> str | None:
     proto = next(directory.glob("*after_spmd_partitioner.hlo.pb"), None)
     if text is None or proto is None:
         return text
-    read: Any = _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto
-    return with_output_sharding(text, read(_first_field(proto.read_bytes())))
-
-
-def with_output_sharding(text: str, module: Any) -> str:
-    """HLO text with the sharding of the results on ENTRY's ROOT, if jaxlib's module, which the text is of, has one.
-
-    XLA's own text has shardings of parameters only.
-    """
-    if (proto := module.spmd_output_sharding) is None:
-        return text
-    sharding = _import("jaxlib._hlo").HloSharding.from_proto(proto)
-    return re.sub(
-        r"(^ENTRY [\s\S]*?^ +ROOT [^\n]*)", lambda found: f"{found[1]}, sharding={sharding}", text, count=1, flags=re.M
-    )
-
-
-def _first_field(message: bytes) -> bytes:
-    """The bytes of field 1, the first in the message: the module in an HloProto. Source: protobuf's wire format."""
-    size, shift, at = 0, 0, 1
-    while True:
-        byte, at = message[at], at + 1
-        size |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return message[at : at + size]
+    found = modules_of(proto.read_bytes())
+    assert found is not None
+    return with_output_sharding(text, _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto(found[1]))
 
 
 _MEMORY_BYTES = {

@@ -23,6 +23,7 @@ Source: docs/reference/1 6.2, 6.7.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
@@ -94,6 +95,7 @@ def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> Mo
 
 _MLIR = (("module", "@"), ("module", "attributes"), ("#", "loc"), ("func.func", "public"), ("func.func", "@"))
 """The first two tokens of MLIR text."""
+_PROTO = re.compile(r"\s*(?:hlo\s*\{\s*)?hlo_module\s*\{\s*\w+:")
 
 
 class _FollowUp(Exception):
@@ -154,6 +156,12 @@ class _ModuleParser:
                 "this is MLIR, not HLO text",
                 header,
                 help="StableHLO: the commands run, check, compile, explain and list take it, and parse_stablehlo reads it",
+            )
+        if header.text in ("hlo", "hlo_module") and _PROTO.match(cursor.source.text):
+            raise cursor.error(
+                "this is a proto as text, as XLA writes snapshots with --xla_dump_hlo_as_text",
+                header,
+                help="without that flag the snapshot is binary, which is read",
             )
         if cursor.accept("HloModule"):
             name = cursor.new_name("the module's name").name

@@ -62,10 +62,10 @@ NO_KERNELS = "// no kernels\n"
 
 
 @collector_at_rest()
-def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKeywords]) -> Program:
+def compile(source: str | Path | bytes, *, cache: bool = True, **given: Unpack[CompileKeywords]) -> Program:
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
 
-    source   path of an `.hlo` file, or HLO text (anything with a newline)
+    source   path of an `.hlo` file, HLO text (anything with a newline), or the bytes of an HLO proto
     cache    whether a cached program may be returned; ignored where the verifier is to run
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton, line_info, tune
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
@@ -90,7 +90,7 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
     return program
 
 
-def read_module(source: str | Path) -> ModuleOp:
+def read_module(source: str | Path | bytes) -> ModuleOp:
     """The module at the stage `hlo`, from a file or HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
     return parse_module(*read_text(source))
 

@@ -86,7 +86,7 @@ def _hold(store: Cache, key: str, program: Program) -> None:
             _HELD.popitem(last=False)
 
 
-def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) -> Lookup:
+def look_up(source: str | Path | bytes, options: CompileOptions, *, cache: bool = True) -> Lookup:
     """Reads `source` and looks for its program.
 
     cache   whether a cached program may be returned; false where the verifier is to run
@@ -104,19 +104,23 @@ def _store_of(settings: Settings) -> Cache | None:
     return None if settings.no_cache else Cache.of(PROGRAMS, settings)
 
 
-def read_text(source: str | Path) -> tuple[str, str]:
-    """HLO text, and the name of its source for messages. raises ParseError for bytes that are not text, OSError."""
+def read_text(source: str | Path | bytes) -> tuple[str, str]:
+    """HLO or StableHLO text, also of a binary form, and the name of its source for messages.
+
+    source  a path, text (with a newline), or the bytes of a file
+    raises  ParseError for bytes that are neither text nor such a form, or damaged; ToolError without jaxlib; OSError
+    """
     if isinstance(source, str) and "\n" in source:
         return source, "<hlo>"
-    data = Path(source).read_bytes()
+    data, name = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
     try:
-        if "\0" not in (text := data.decode()):
-            return text, str(source)
+        if data[:1] != b"\n" and "\0" not in (text := data.decode()):
+            return text, name
     except UnicodeDecodeError:
         pass
-    from xla_emitters.texts.decoding import decoded
+    from xla_emitters.binary.reading import text_of  # imported here: most files are text
 
-    return decoded(data, str(source), "read"), str(source)
+    return text_of(data, name)
 
 
 def _key(text: str, name: str, options: CompileOptions) -> str | None:

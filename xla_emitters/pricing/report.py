@@ -39,7 +39,7 @@ class Priced(Protocol):
     @property
     def as_calls(self) -> Mapping[str, Sequence[CallCost]]: ...
     @property
-    def timeline(self) -> Timeline | None: ...
+    def timeline(self) -> Timeline: ...
 
 
 def report_text(name: str, programs: Sequence[Priced]) -> str:
@@ -181,7 +181,7 @@ def program_text(name: str, program: Priced) -> str:
                 f"{call.instruction}: each of {call.members} sends {bytes_text(call.wire_bytes)}: {microseconds(call.time)};"
                 f" by a network of 400 Gb/s a GPU alone {microseconds(call.network_time)}"
             )
-    if program.timeline is not None:
+    if program.timeline.communication:
         lines.append(str(program.timeline))
     if lower := dict.fromkeys(call.name for call in program.calls if call.is_lower_bound):
         lines.append(f"priced by their bytes alone, at least: {', '.join(lower)}")

@@ -10,9 +10,10 @@ Threads may call it at once: a call has a frame of its own.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -159,7 +160,7 @@ class LoadedProgram:
 
     def dispatches(self, inputs: Sequence[Array]) -> list[Dispatch]:
         """What a run on these arguments launches, calls and copies, in order; without arithmetic of the host. raises like `run`"""
-        log = list[Dispatch]()
+        log, start = list[Dispatch](), time.perf_counter()
 
         def watch(frame: Frame, step: Call | Launch, run: Run) -> Run:
             arguments = (*step.reads, *step.writes) if isinstance(step, Call) else step.arguments
@@ -179,8 +180,10 @@ class LoadedProgram:
                     for place, array in zip(places, arrays, strict=True)
                 )
                 size = sum(array.nbytes for array in arrays)
+                began = time.perf_counter()
                 run()
-                log.append(Dispatch(call, name, tuple(shown), size, grid(), op))
+                took = time.perf_counter() - began
+                log.append(Dispatch(call, name, tuple(shown), size, grid(), op, began - start, took))
 
             return logged
 
@@ -212,6 +215,7 @@ class Dispatch:
     bytes   of all of them
     grid    blocks in x, y, z of a launch
     op      of a call
+    start   seconds since the run began, and `seconds` that it took, here on the CPU
     """
 
     call: str
@@ -220,6 +224,8 @@ class Dispatch:
     bytes: int
     grid: tuple[int, ...] = ()
     op: Any = None
+    start: float = field(default=0.0, compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
     def __str__(self) -> str:
         return " ".join((self.call, self.name, *self.arrays))

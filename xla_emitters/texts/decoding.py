@@ -1,28 +1,24 @@
-"""Bytes to text. For bytes that are not text the error names the kind of file, and how its text is made.
+"""Bytes to text. Binary forms of programs are recognised by their bytes; `binary.reading` turns them into text.
 
+    kind_of(b"ML\\xefR...")        BinaryKind.BYTECODE
+    decoded(b"ML\\xefR...", "x.mlirbc", "read")
     error: [read] x.mlirbc is MLIR bytecode (StableHLO_v1.18.0), not text in UTF-8
-        help: print it as text: stablehlo-translate --deserialize x.mlirbc > FILE.mlir, or python -c '...' > FILE.mlir
 
-Source: the first bytes of each format: MLIR's bytecode format, Protocol Buffers' wire format, FlatBuffers, PKZIP, ELF, LLVM's bitcode.
+Source: the first bytes of each format: MLIR's bytecode, Protocol Buffers, FlatBuffers, PKZIP, ELF, LLVM's bitcode; XLA's
+hlo.proto for the fields of its messages.
 """
 
 from __future__ import annotations
 
 import re
+from enum import Enum
 
 from xla_emitters.errors import ParseError
+from xla_emitters.texts.wire import message, messages
 
-_BYTECODE = b"ML\xefR"
-_STABLEHLO = (
-    "from jaxlib.mlir import ir; from jaxlib.mlir.dialects import stablehlo; "
-    'print(stablehlo.deserialize_portable_artifact(ir.Context(), open("{}", "rb").read()))'
-)
-_EXPORT = 'from jax import export; print(export.deserialize(bytearray(open("{}", "rb").read())).mlir_module())'
-_PROTO = (
-    "from jaxlib import _hlo; "
-    'print(_hlo.HloModule.from_serialized_hlo_module_proto(open("{}", "rb").read()).to_string())'
-)
-_WITHOUT_HELP = {
+BYTECODE = b"ML\xefR"
+"""The first bytes of MLIR's bytecode."""
+_OTHERS = {
     b"PK\x03\x04": "a ZIP archive",
     b"\x1f\x8b": "compressed by gzip",
     b"\x7fELF": "an ELF file, such as a cubin",
@@ -31,71 +27,98 @@ _WITHOUT_HELP = {
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+"""Bytes that text has only by accident, and messages of Protocol Buffers for their fields and sizes."""
+
+
+class BinaryKind(Enum):
+    """A binary form of a program. The value says what it is, in messages."""
+
+    BYTECODE = "MLIR bytecode"
+    EXPORT = "a blob of jax.export"
+    MODULE = "an HLO proto"
+    SNAPSHOT = "an HLO snapshot"
+
+
+def kind_of(data: bytes) -> BinaryKind | None:
+    """The binary form of a program that these bytes are, or None.
+
+    >>> kind_of(b"ML\\xefR\\rStableHLO"), kind_of(b"HloModule m")
+    (<BinaryKind.BYTECODE: 'MLIR bytecode'>, None)
+    """
+    if data.startswith(BYTECODE):
+        return BinaryKind.BYTECODE
+    if any(map(data.startswith, _OTHERS)):
+        return None
+    # Field 1, of bytes, is the first of each of these messages; the texts that begin with an empty line have no control characters.
+    if data[:1] == b"\n" and _CONTROL.search(data, 0, 4096):
+        return (
+            BinaryKind.SNAPSHOT
+            if (found := modules_of(data)) and any(found[0])
+            else BinaryKind.MODULE
+            if found
+            else None
+        )
+    return BinaryKind.EXPORT if BYTECODE in data else None
+
+
+def modules_of(data: bytes) -> tuple[list[list[bytes]], bytes] | None:
+    """The arguments of each device in a message with an HLO module, and the HloModuleProto; None where there is none.
+
+    The module is the message itself; field 1 of an HloProto, beside which an HloUnoptimizedSnapshot has the arguments of each partition in
+    field 2; or field 1 of the HloProto in field 1 of an HloSnapshot, which has its arguments in field 2.
+    """
+    try:
+        around: list[dict[int, list[int | bytes]]] = []
+        for _ in range(3):
+            found = message(data)
+            if _is_module(found):
+                break
+            around.insert(0, found)
+            (data,) = messages(found[1])
+        else:
+            return None
+        given = messages(around[-1].get(2, [])) if around else []
+        is_snapshot = len(around) == 2
+        arguments = [given] if is_snapshot else [messages(message(inputs).get(1, [])) for inputs in given]
+    except (ValueError, KeyError):
+        return None
+    return arguments, data
+
+
+def _is_module(found: dict[int, list[int | bytes]]) -> bool:
+    """Whether the fields are those of an HloModuleProto: its name, its entry's name, and computations with a name and instructions."""
+    for computation in messages(found.get(3, [])):
+        try:
+            return 2 in found and {1, 2} <= message(computation).keys()
+        except ValueError:
+            break
+    return False
+
+
+def described(data: bytes) -> str:
+    """What bytes are that are not text; "" where their first bytes do not say.
+
+    >>> described(b"ML\\xefR\\rStableHLO_v1.18.0\\0"), described(b"PK\\x03\\x04")
+    ('MLIR bytecode (StableHLO_v1.18.0)', 'a ZIP archive')
+    """
+    if (kind := kind_of(data)) is BinaryKind.BYTECODE:
+        producer = re.match(rb"[\x00-\x1f]{1,2}([\x20-\x7e]+)\0", data[len(BYTECODE) : 200])
+        return f"{kind.value} ({producer[1].decode()})" if producer else kind.value
+    return kind.value if kind else next((what for magic, what in _OTHERS.items() if data.startswith(magic)), "")
 
 
 def decoded(data: bytes, name: str, stage: str) -> str:
     """`data` as UTF-8 text. raises ParseError that names the kind of file, or the first bad byte"""
+    what, help = described(data), ""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        found = _kind(data, name)
-        kind, help = found or (f"not text: byte {error.start} is 0x{data[error.start]:02x}", "")
-        said = f"{name} is {kind}{', not text in UTF-8' if found else ''}"
-        raise ParseError(said, stage=stage, help=help) from error
-    # A small proto may have no byte that UTF-8 does not have.
-    if "\0" in text and (found := _kind(data, name)):
-        raise ParseError(f"{name} is {found[0]}, not text in UTF-8", stage=stage, help=found[1])
-    return text
-
-
-def _kind(data: bytes, name: str) -> tuple[str, str] | None:
-    """What a file of these bytes is, and how to print it as text; None if its bytes do not say."""
-
-    file = name if re.fullmatch(r"[\w./+-]+", name) else "FILE"
-
-    def printed(code: str, suffix: str, before: str = "") -> str:
-        return f"print it as text: {before}python -c '{code.format(file)}' > FILE.{suffix}"
-
-    if data.startswith(_BYTECODE):
-        producer = re.match(rb"[\x00-\x1f]{1,2}([\x20-\x7e]+)\0", data[len(_BYTECODE) : 200])
-        version = f" ({producer[1].decode()})" if producer else ""
-        return f"MLIR bytecode{version}", printed(
-            _STABLEHLO, "mlir", f"stablehlo-translate --deserialize {file} > FILE.mlir, or "
-        )
-    for magic, kind in _WITHOUT_HELP.items():
-        if data.startswith(magic):
-            return kind, ""
-    if _BYTECODE in data:
-        return "a blob of jax.export, or another file with MLIR bytecode inside", printed(_EXPORT, "mlir")
-    if data[:1] == b"\n" and _is_message(data):  # field 1, the name of a module, or the module of an HloProto
-        return "an HLO proto, or another message of Protocol Buffers", printed(_PROTO, "hlo")
-    return None
-
-
-def _is_message(data: bytes) -> bool:
-    """Whether the bytes are the fields of a message of Protocol Buffers."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        wire = key & 7
-        if wire == 2:
-            size, at = _varint(data, at)
-            at += size
-        elif wire == 0:
-            _, at = _varint(data, at)
-        else:
-            at += {1: 8, 5: 4}.get(wire, len(data))
-        if key < 8 or at > len(data):
-            return False
-    return True
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a position, and the position after it, which is beyond the data where the number is cut."""
-    value = shift = 0
-    while at < len(data):
-        byte = data[at]
-        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
-        if byte < 128 or shift > 63:
-            return value, at
-    return value, len(data) + 1
+        if not what and data[:1] == b"\n" and _CONTROL.search(data, 0, 64):
+            help = "if it is an HLO proto, it is cut or damaged"
+        what = what or f"not text: byte {error.start} is 0x{data[error.start]:02x}"
+    else:
+        if not what:
+            return text
+    said = f"{name} is {what}{'' if what.startswith('not') else ', not text in UTF-8'}"
+    raise ParseError(said, stage=stage, help=help)

@@ -98,13 +98,13 @@ def _bisected(options: argparse.Namespace, given: Given) -> Search:
 
     refuse_sizes_with_inputs(options)
     how, source = compile_options(options), given.checked_source(options)
-    with told_if_drawn(given.is_program and options.inputs is None):
+    with told_if_drawn(given.is_program and not (options.inputs or given.inputs)):
         return bisect(
             source,
             sizes=sizes_given(options.sizes),
             blocks=options.blocks,
             sanitize=options.sanitize,
-            inputs=arrays_source(options.inputs),
+            inputs=arrays_source(options.inputs or given.inputs),
             seed=options.seed,
             atol=options.atol,
             rtol=options.rtol,

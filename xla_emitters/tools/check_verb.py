@@ -4,8 +4,8 @@
     b.hlo      not run                                        its message is on stderr
     1 of 2 files ok, 1 failed
 
-A directory means all `.hlo` files in it and below. A file that fails does not stop the others. With `-j` or `--timeout` each file has
-a process of its own (`workers`), else all are checked in this process.
+A directory means all modules in it and below (`dump_directory`). A file that fails does not stop the others. With `-j` or `--timeout`
+each file has a process of its own (`workers`), else all are checked in this process.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.crashes import reduced_crash
+from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.executors import FORMS, Kept, executor_named, run_on
 from xla_emitters.tools.failures import INTERRUPTED, reported
-from xla_emitters.tools.given import INPUTS, read_given, refuse_sizes_with_inputs, sizes_of, told_if_drawn
+from xla_emitters.tools.findings import Finding, add_findings_format, at_instruction, findings_of, print_findings
+from xla_emitters.tools.given import INPUTS, Given, read_given, refuse_sizes_with_inputs, sizes_of, told_if_drawn
 from xla_emitters.tools.input_output import (
     arrays_source,
     counted,
-    modules_in,
     print_left_out,
     print_warnings,
     refuse_second_reader,
@@ -66,6 +67,7 @@ class FileRow:
     details   where numbers differ
     kernels   for a program of several kernels: the verdict of each (name, ok, summary, details)
     left_out  with --keep-going: name, computation, place and reason of each kernel that was not compiled
+    findings  what is wrong, with its places
     exit_code of this file alone
     messages  what was printed on stderr
     """
@@ -76,6 +78,7 @@ class FileRow:
     details: tuple[str, ...] = ()
     kernels: tuple[dict[str, Any], ...] = ()
     left_out: tuple[dict[str, Any], ...] = ()
+    findings: tuple[Finding, ...] = ()
     exit_code: int = 0
     messages: str = field(default="", repr=False)
 
@@ -83,6 +86,7 @@ class FileRow:
         """Plain data, as docs/json.md says."""
         data = asdict(self)
         code, messages = data.pop("exit_code"), data.pop("messages")
+        del data["findings"]
         data["error"] = None if self.ok else {"exit_code": code, "message": messages.rstrip("\n")}
         return data
 
@@ -132,6 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a file that takes longer, without waiting for a busy CPU, has failed",
     )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+    add_findings_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -143,12 +148,14 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--executor has workers of its own: no -j, no --timeout, no '-'", stage="check")
     if options.jobs < 1 or (options.timeout is not None and options.timeout <= 0):
         raise UsageError("-j and --timeout take numbers above 0", stage="check")
+    if options.json and options.format:
+        raise UsageError("--json and --format both say what is printed", stage="check")
     refuse_second_reader("check", *files, options.inputs)
     width, rows = max(map(len, files)), list[FileRow]()
     for row in checked(options, files):
         rows.append(row)
         sys.stderr.write(marked_error(row.messages, sys.stderr))
-        if not options.json:
+        if not options.json and options.format != "sarif":
             print(f"{row.file:<{width}}  {row.summary}", flush=True)
             for kernel in row.kernels:
                 print(f"{'':<{width}}    kernel {kernel['name']}: {kernel['summary']}", flush=True)
@@ -158,14 +165,13 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         data = {"files": [row.to_json() for row in rows], "passed": passed, "failed": len(rows) - passed}
         print(json.dumps(data, indent=2))
+    elif options.format == "sarif":
+        pass
     elif len(files) > 1:
         print(f"{passed} of {counted(len(files), 'file')} ok, {len(files) - passed} failed")
+    if options.format:
+        print_findings([finding for row in rows for finding in row.findings], options.format)
     return max(row.exit_code for row in rows)
-
-
-def files_in(name: str) -> list[str]:
-    """The file itself, or the modules in a directory and below. raises UsageError where there are none."""
-    return [name] if name == "-" or not Path(name).is_dir() else [*map(str, modules_in(name))]
 
 
 def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[FileRow]:
@@ -180,7 +186,11 @@ def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[FileR
         options, [name for name in files if name not in known], lambda row: kept.put(keys[row.file], asdict(row))
     )
     for name in files:
-        yield FileRow(**known[name]) if name in known else next(made)
+        if name not in known:
+            yield next(made)
+            continue
+        findings = tuple(Finding(**each) for each in known[name].pop("findings", ()))
+        yield FileRow(**known[name], findings=findings)
 
 
 def _key(options: argparse.Namespace, name: str) -> str:
@@ -226,7 +236,8 @@ def _row_of(done: Done) -> FileRow:
     if isinstance(done.result, FileRow):
         return done.result
     message = f"error: [check] {done.name}: {done.failure}\n"
-    return FileRow(done.name, summary=f"not run: {done.failure}", exit_code=1, messages=message)
+    findings = (Finding("check", done.failure, done.name),)
+    return FileRow(done.name, summary=f"not run: {done.failure}", findings=findings, exit_code=1, messages=message)
 
 
 def said(what: str, left: int) -> str:
@@ -238,7 +249,16 @@ def check_one(options: argparse.Namespace, name: str) -> FileRow:
     row, messages = FileRow(name), io.StringIO()
     with redirect_stderr(messages):
         reduced = partial(reduced_crash, name, options)
-        row.exit_code = reported(partial(_check, options, name, row), reduced, debug=options.settings.debug)
+        found = list[Finding]()
+        row.exit_code = reported(
+            partial(_check, options, name, row),
+            reduced,
+            lambda error: found.extend(findings_of(error, name)),
+            debug=options.settings.debug,
+        )
+    row.findings += tuple(found)
+    if row.exit_code and not row.findings:
+        row.findings = (Finding("check", messages.getvalue().strip() or row.summary, name),)
     row.ok, row.messages = row.ok and row.exit_code == 0, messages.getvalue()
     return row
 
@@ -264,14 +284,14 @@ def _check_within(options: argparse.Namespace, name: str, row: FileRow) -> int:
     sizes = sizes_of(source, options.sizes, options.files) if isinstance(source, Program) else None
     if given.is_program:
         refuse_sizes_with_inputs(options)
-    with told_if_drawn(given.is_program and options.inputs is None):
+    with told_if_drawn(given.is_program and not (options.inputs or given.inputs)):
         report = check(
             source,
             stages=options.stages,
             sizes=sizes,
             instead=INPUTS,
             seed=options.seed,
-            inputs=arrays_source(options.inputs),
+            inputs=arrays_source(options.inputs or given.inputs),
             blocks=options.blocks,
             atol=options.atol,
             rtol=options.rtol,
@@ -284,6 +304,8 @@ def _check_within(options: argparse.Namespace, name: str, row: FileRow) -> int:
     row.ok, row.summary, row.details = report.ok, report.summary, report.details
     row.kernels = rows_of_kernels(report)
     row.left_out = tuple(map(asdict, report.left_out))
+    if not report.ok:
+        row.findings = tuple(_different(report, given, name))
     if row.left_out:
         row.summary += f"; {len(row.left_out)} left out"
     if report.program is not None:
@@ -292,6 +314,14 @@ def _check_within(options: argparse.Namespace, name: str, row: FileRow) -> int:
         print(f"    {detail}", file=sys.stderr)
     code = print_left_out(report.left_out)
     return code if report.ok else NumbersDiffer.exit_code
+
+
+def _different(report: Verdict, given: Given, name: str) -> Iterator[Finding]:
+    """The kernels whose numbers are wrong, each at its instruction; or the whole file."""
+    wrong = [kernel for kernel in report.kernels if not kernel.ok] or [report]
+    for each in wrong:
+        message = "\n".join((each.summary, *each.details))
+        yield at_instruction("" if given.is_program else given.text, each.name, name, "numbers", message)
 
 
 def rows_of_kernels(verdict: Verdict) -> tuple[dict[str, Any], ...]:

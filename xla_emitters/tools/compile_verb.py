@@ -59,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of a program stablehlo, hlo, graph, placed, lmhlo, fused, loops, kernels, host, llvm-dialect, ptx (default), sass",
     )
     parser.add_argument(
+        "--emit",
+        choices=("text", "bytecode"),
+        help="of a program with --stage stablehlo: print StableHLO's own text or a portable artifact, in place of the IR",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
     )
     parser.add_argument(
@@ -97,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
     if options.annotate:
         _refuse_other_than_code(options)
     given = read_given(options)
+    if options.emit:
+        return _emit(options, given)
     left_out: Sequence[LeftOut] = ()
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
@@ -124,6 +131,19 @@ def run(options: argparse.Namespace) -> int:
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
+
+
+def _emit(options: argparse.Namespace, given: Given) -> int:
+    """Writes a program as StableHLO."""
+    if not given.is_program or options.stage != "stablehlo" or options.json or options.diff:
+        raise UsageError("--emit is for programs with --stage stablehlo, without --json or --diff", stage="compile")
+    from xla_emitters.binary.reading import written
+    from xla_emitters.pipelines.lowerings import lowerings_of
+    from xla_emitters.stablehlo_text import print_stablehlo
+
+    text = print_stablehlo(lowerings_of(given.compiled(_how(options, given, None))).source)
+    write_file(options.output, written(text, "bytecode", given.name) if options.emit == "bytecode" else text)
+    return 0
 
 
 def _how(options: argparse.Namespace, given: Given, folder: Path | None) -> CompileOptions:

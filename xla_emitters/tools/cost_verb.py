@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
+from xla_emitters.tools.findings import add_findings_format, at_instruction, findings_of, print_findings
 from xla_emitters.tools.given import read_given, sizes_given
-from xla_emitters.tools.options import add_compilation, add_input, add_sizes, compile_options
+from xla_emitters.tools.input_output import write_chrome
+from xla_emitters.tools.options import add_compilation, add_input, add_sizes, add_trace_format, compile_options
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or a row for each line of the Python that the module was made from",
     )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+    parser.add_argument(
+        "--trace", metavar="OUT.json", help="with --trace-format chrome: write the expected timeline of each device"
+    )
+    add_trace_format(parser, "the expected timeline")
+    add_findings_format(parser)
 
 
 def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None, *, as_json: bool) -> str:
@@ -66,6 +73,18 @@ def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None
 
 
 def run(options: argparse.Namespace) -> int:
+    if not options.format:
+        return _run(options)
+    if options.json or options.access_report or options.by != "kernel":
+        raise UsageError("--format prints findings: without --json, --access-report and --by", stage="cost")
+    try:
+        return _run(options)
+    except XlaEmittersError as error:
+        print_findings(list(findings_of(error, options.file)), options.format)
+        raise
+
+
+def _run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.cost import cost
     from xla_emitters.pipelines.compiler import read_module
     from xla_emitters.pricing.fail_on import condition
@@ -86,7 +105,11 @@ def run(options: argparse.Namespace) -> int:
         program, sizes = read_module(given.source), None
     with progress(f"pricing {options.file}"):
         report = cost(program, sizes=sizes, targets=targets, compared=True, **how.as_keywords())
-    if options.by == "source":
+    if options.trace or options.trace_format == "chrome":
+        _write_timelines(options, report)
+    if options.format == "sarif":
+        pass
+    elif options.by == "source":
         print(_by_source(report, program, sizes, as_json=options.json))
     else:
         print(json.dumps(report.to_json(), indent=2) if options.json else report)
@@ -99,9 +122,35 @@ def run(options: argparse.Namespace) -> int:
         print(f"\n{origins_text(name, counts)}")
     sys.stdout.flush()
     failed = [(each, kernel) for each in conditions for kernel in report.kernels if each.holds(kernel)]
+    if options.format:
+        text = "" if given.is_program else given.text
+        findings = [
+            at_instruction(
+                text, kernel.name, options.file, "fail-on", f"{each.text}: kernel {kernel.name} on {kernel.target}"
+            )
+            for each, kernel in failed
+        ]
+        print_findings(findings, options.format)
     for each, kernel in failed:
         print(f"failed: {each.text}: kernel {kernel.name} on {kernel.target}", file=sys.stderr)
     return NumbersDiffer.exit_code if failed else 0
+
+
+def _write_timelines(options: argparse.Namespace, report: CostReport) -> None:
+    """Writes when each kernel and call is expected to run, for each device."""
+    from xla_emitters.trace.chrome import Span, Track
+
+    if options.trace_format != "chrome":
+        raise UsageError("--trace of cost is a timeline", stage="cost", help="--trace-format chrome")
+    tracks = [
+        Track(
+            f"{cost.target}: {stream}",
+            [Span(s.name, s.start, s.end - s.start) for s in cost.timeline.spans if s.stream == stream],
+        )
+        for cost in report.costs
+        for stream in dict.fromkeys(span.stream for span in cost.timeline.spans)
+    ]
+    write_chrome(options, tracks)
 
 
 def _origins(options: argparse.Namespace, program: Any, target: str) -> dict[str, Mapping[str, int]]:

@@ -42,13 +42,18 @@ class Parser(argparse.ArgumentParser):
 
 
 def reported(
-    run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "", *, debug: bool | None = None
+    run: Callable[[], int],
+    reduced: Callable[[Path], str] = lambda directory: "",
+    seen: Callable[[XlaEmittersError], object] = lambda error: None,
+    *,
+    debug: bool | None = None,
 ) -> int:
     """Calls `run` and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
 
     Python's warnings become messages too.
 
     reduced  called for a bug of ours with the reproducer's directory: writes a smaller input there and returns lines about it
+    seen     called with an error of ours, as it is reported
     debug    whether tracebacks are printed too; default: what the environment says
     """
     debug = read_settings().debug if debug is None else debug
@@ -61,6 +66,7 @@ def reported(
         if debug:
             traceback.print_exc()
         print(marked_error(error.render(), sys.stderr), file=sys.stderr)
+        seen(error)
         if isinstance(error, InternalError):
             print(reproducer(reduced), file=sys.stderr)
         return error.exit_code

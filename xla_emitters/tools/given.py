@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xla_emitters.errors import DataError, Unsupported, UsageError
+from xla_emitters.errors import AS_TEXT, DataError, Unsupported, UsageError
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.tools.input_output import arrays_source, read_source
 from xla_emitters.tools.terminal import progress
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
+    from xla_emitters.runtime.arrays import StandardInput
 
 INPUTS = "--inputs IN.npz"
 """The arguments that replace --sizes in verbs that run a program on arrays."""
@@ -87,15 +88,18 @@ OF_KERNELS = ("compile", "serve")
 class Given:
     """A text, and the kind that it is.
 
-    source      as `read_source` returns it
-    name        of the text in messages
+    source      as `read_source` returns it; of a binary form on standard input the text
+    name        of the file in messages; `text_name` of its text, where that was made of a binary form
     is_program  whether it is StableHLO
+    inputs      the arguments in an HLO snapshot, as `--inputs` takes them; else None
     """
 
     source: str | Path
     text: str
     name: str
+    text_name: str
     is_program: bool
+    inputs: StandardInput | None = None
 
     @property
     def stem(self) -> str:
@@ -119,7 +123,7 @@ class Given:
 
         with progress(f"compiling {self.name}"):
             if self.is_program:
-                return compile_text(self.text, self.name, how)
+                return compile_text(self.text, self.text_name, how)
             return compile(self.source, cache=cache, **how.as_keywords())
 
 
@@ -135,6 +139,7 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
 
     file = file or str(options.file)
     source = read_source(file)
+    inputs = None
     if is_torch_archive(source):
         from xla_emitters.explore.torch_program import text_of_archive
 
@@ -142,7 +147,10 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
             text, name = text_of_archive(file), file
     else:
         text, name = read_text(source)
-    given = Given(source, text, name if isinstance(source, Path) else "<stdin>", is_stablehlo(text))
+        inputs = _inputs_of(source, name)
+    if not isinstance(source, Path):
+        source, name = text, "<stdin>"
+    given = Given(source, text, name.removesuffix(AS_TEXT), name, is_stablehlo(text), inputs)
     if is_kernel_ir(text) and options.verb not in OF_KERNELS:
         raise Unsupported(
             f"{given.name} is a kernel's IR: nothing says what it should compute",
@@ -154,6 +162,18 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
             if each.of_programs != given.is_program and each.is_in(options):
                 raise each.refused(file, options.verb)
     return given
+
+
+def _inputs_of(source: str | Path | bytes, name: str) -> StandardInput | None:
+    """The arguments in a snapshot, whose text has the name of a binary form."""
+    if isinstance(source, str) or not name.endswith(AS_TEXT):
+        return None
+    from xla_emitters.binary.reading import read_binary
+    from xla_emitters.runtime.arrays import StandardInput
+
+    data = source.read_bytes() if isinstance(source, Path) else source
+    inputs = read_binary(data, name.removesuffix(AS_TEXT)).inputs
+    return None if inputs is None else StandardInput(inputs)
 
 
 def refuse_programs(given: Given, verb: str, why: str) -> None:
@@ -188,7 +208,7 @@ def sizes_of(program: Program, text: str | None, files: Sequence[str]) -> dict[s
 
 
 def inputs_of(
-    options: argparse.Namespace, program: Program, values: Mapping[str, int], file: str | None
+    options: argparse.Namespace, program: Program, values: Mapping[str, int], file: str | StandardInput | None
 ) -> Sequence[Array]:
     """The arrays in a file of --inputs, or without one random arrays at these sizes. raises UsageError for both"""
     from xla_emitters.pipelines.program_inputs import given_inputs

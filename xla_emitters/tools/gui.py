@@ -19,12 +19,12 @@ from typing import Any
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
+from xla_emitters.binary import reading
 from xla_emitters.dialects.context import DIALECTS, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.texts.decoding import decoded
 from xla_emitters.tools.failures import reported
 from xla_emitters.tools.pass_list import parse_passes, passes_of
 from xla_emitters.universe import all_passes
@@ -49,8 +49,8 @@ def make_app(file: str | None, passes: str = "") -> Any:
 def text_of(file: str) -> str:
     """MLIR text of the file, verified; HLO text is converted to the `hlo` dialect."""
     path = Path(file)
-    read = parse_hlo if path.suffix == ".hlo" else parse_ir
-    return print_ir(read(decoded(path.read_bytes(), file, "read"), file))
+    read = parse_hlo if path.suffix in (".hlo", ".pb") else parse_ir
+    return print_ir(read(*reading.text_of(path.read_bytes(), file)))
 
 
 def main(args: Sequence[str] | None = None) -> int:

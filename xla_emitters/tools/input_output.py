@@ -7,14 +7,16 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from xla_emitters.errors import DataError, UsageError
+from xla_emitters.errors import UsageError
+from xla_emitters.tools.dump_directory import only_module_in
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
     from xla_emitters.program import Program
     from xla_emitters.runtime.arrays import StandardInput
+    from xla_emitters.trace.chrome import Track
 
 
 def print_left_out(left_out: Sequence[LeftOut]) -> int:
@@ -24,43 +26,25 @@ def print_left_out(left_out: Sequence[LeftOut]) -> int:
     return 1 if left_out else 0
 
 
-MODULES = ("*.hlo", "*after_optimizations.txt")
-"""Files with a module for this compiler: HLO text, and the last of those that XLA writes for a module with `--xla_dump_to`."""
+def read_source(name: str) -> str | Path | bytes:
+    """A file argument as `compile` takes it: a path, also of the only module in a directory; for '-' the text of standard input, or the
+    bytes of a binary form.
 
-
-def modules_in(directory: str) -> list[Path]:
-    """The files of modules in a directory and below, sorted. raises DataError where there are none."""
-    if not (found := sorted(path for pattern in MODULES for path in Path(directory).rglob(pattern))):
-        raise DataError(
-            f"no module is in the directory {directory}",
-            stage="file",
-            help=f"files named {' or '.join(MODULES)} are read; the latter is what XLA_FLAGS=--xla_dump_to={directory} writes",
-        )
-    return found
-
-
-def read_source(name: str) -> str | Path:
-    """A file argument as `compile` takes it: a path, also of the only module in a directory, or for '-' the text of standard input.
-
-    raises ParseError if that is not UTF-8, DataError for a directory with no module or with several
+    raises ParseError if that is neither, DataError for a directory with no module or with several
     """
-    if name != "-" and Path(name).is_dir():
-        only, *others = modules_in(name)
-        if others:
-            raise DataError(
-                f"{len(others) + 1} modules are in the directory {name}", stage="file", help=f"give one of them: {only}"
-            )
-        return only
     if name != "-":
-        return Path(name)
-    from xla_emitters.texts.decoding import decoded
+        return only_module_in(name) if Path(name).is_dir() else Path(name)
+    from xla_emitters.texts.decoding import decoded, kind_of
 
-    text = decoded(standard_input(), "standard input", "read")
+    data = standard_input()
+    if kind_of(data):
+        return data
+    text = decoded(data, "standard input", "read")
     return text if "\n" in text else text + "\n"
 
 
-def arrays_source(name: str | None) -> str | StandardInput | None:
-    """The value of `--inputs` as `load_arrays` takes it; None where it was not given."""
+def arrays_source(name: str | StandardInput | None) -> str | StandardInput | None:
+    """The value of `--inputs` as `load_arrays` takes it; None where it was not given. Bytes are left as they are."""
     if name != "-":
         return name
     from xla_emitters.runtime.arrays import StandardInput
@@ -81,11 +65,12 @@ def refuse_second_reader(stage: str, *names: str | None) -> None:
         raise UsageError("'-' is given more than once, but standard input can be read only once", stage=stage)
 
 
-def print_dumps(options: argparse.Namespace, program: Program) -> None:
+def print_dumps(options: argparse.Namespace, program: Program, more: Sequence[Track] = ()) -> None:
     """Prints and writes the dumps of `add_dumps`: first the passes on HLO, if they changed anything, then each kernel.
 
     Remarks are printed last: those of all passes on HLO, then kernel by kernel. Files of passes on HLO are written to the directory itself,
     a kernel's files to a subdirectory with its name, or to the directory itself if there is only one trace.
+    more  what a trace for Perfetto has besides passes
     raises UsageError where the directory cannot be made.
     """
     graph = [program.graph] if sum(program.graph.changed()) > 1 else []
@@ -101,7 +86,7 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
 
             folder = "" if trace is program.graph or len(traces) == 1 else trace.name
             write_tree(trace, Path(options.print_ir_tree_dir) / folder)
-        if options.time_passes:
+        if options.time_passes and options.trace_format == "json":
             from xla_emitters.trace.dumps import stage_table
 
             print(stage_table(trace, every_pass=True), file=sys.stderr)
@@ -110,8 +95,25 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
             for remark in trace.remarks:
                 if not remark.help:  # a remark with help is a warning: `print_warnings` always prints it
                     print(remark, file=sys.stderr)
-    if options.trace:
+    if options.trace_format == "chrome":
+        from xla_emitters.trace.chrome import pass_track
+
+        write_chrome(options, [*map(pass_track, traces), *more])
+    elif options.trace:
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
+
+
+def write_chrome(options: argparse.Namespace, tracks: Sequence[Track]) -> None:
+    """Writes tracks for Perfetto to the file of --trace; with --time-passes alone to standard error. raises UsageError without either."""
+    from xla_emitters.trace.chrome import chrome_trace
+
+    text = json.dumps(chrome_trace(tracks)) + "\n"
+    if options.trace:
+        write_file(options.trace, text)
+    elif getattr(options, "time_passes", False):
+        sys.stderr.write(text)
+    else:
+        raise UsageError("--trace-format chrome says how --trace writes", stage="usage", help="--trace OUT.json")
 
 
 def print_warnings(program: Program) -> None:
@@ -137,12 +139,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def write_file(path: str, text: str) -> None:
-    """Writes `text` to a file, or for '-' to standard output. raises UsageError where it cannot be written."""
-    if path == "-":
+def write_file(path: str, text: str | bytes) -> None:
+    """Writes `text` to a file, or for '-' to standard output. raises UsageError where it cannot be written, and for bytes to a terminal."""
+    if path == "-" and isinstance(text, str):
         sys.stdout.write(text)
         return
+    if path == "-":
+        if sys.stdout.isatty():
+            raise UsageError("a binary form is not written to a terminal", stage="output", help="-o FILE")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(cast(bytes, text))
+        return
     try:
-        Path(path).write_text(text, "utf-8")
+        Path(path).write_bytes(text.encode() if isinstance(text, str) else text)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error

@@ -6,8 +6,13 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from xla_emitters.errors import UsageError
+from xla_emitters.tools.dump_directory import files_in
+from xla_emitters.tools.failures import reported
 from xla_emitters.tools.given import read_given
 from xla_emitters.tools.input_output import counted
 from xla_emitters.tools.options import add_compilation, add_file, compile_options
@@ -20,18 +25,70 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_compilation(parser)
-    parser.set_defaults(fusion=None)
+    parser.add_argument(
+        "--format",
+        choices=("dot", "model-explorer"),
+        help="print the steps (kernels, library calls, copies) as a graph: for Graphviz, or JSON for Model Explorer",
+    )
+    parser.add_argument(
+        "--fusion", metavar="NAME", help="of a module, with --format: the instructions inside of this fusion"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.listing import listing_of
+    if options.format:
+        return _graph(options)
+    if options.fusion:
+        raise UsageError("--fusion is for --format", stage="list")
+    files = files_in(options.file)
+    if len(files) == 1:
+        found = dict[str, Any]()
+        _list(options, files[0], found)
+        if options.json:
+            print(json.dumps(found, indent=2))
+        return 0
+    codes, rows = [0], list[dict[str, Any]]()
+    for file in files:
+        if not options.json:
+            print(f"{file}:", flush=True)
+        rows.append({"file": file})
+        codes.append(reported(partial(_list, options, file, rows[-1])))
+    if options.json:
+        print(json.dumps({"files": rows}, indent=2))
+    return max(codes)
+
+
+def _graph(options: argparse.Namespace) -> int:
+    """Prints the steps of a module or a program as a graph, or the instructions of a fusion."""
+    from xla_emitters.trace.graph import dot, model_explorer
 
     given, how = read_given(options), compile_options(options)
+    with progress(f"reading {given.name}"):
+        if options.fusion:
+            from xla_emitters.explore.instruction_graph import kernel_graph
+            from xla_emitters.pipelines.compiler import read_module
+
+            graph = kernel_graph(read_module(given.source), how)
+        else:
+            from xla_emitters.program.step_graph import graph_of_steps
+
+            graph = graph_of_steps(
+                given.compiled(replace(how, stage="kernels" if given.is_program else "xla_gpu", record="none"))
+            )
+    print(dot(graph) if options.format == "dot" else json.dumps(model_explorer(graph), indent=1))
+    return 0
+
+
+def _list(options: argparse.Namespace, file: str, data: dict[str, Any]) -> int:
+    """Prints one module, or adds its JSON to `data`."""
+    from xla_emitters.explore.listing import listing_of
+
+    given, how = read_given(options, file), compile_options(options)
     with progress(f"listing {given.name}"):
         listing = listing_of(given.checked_source(options), how)
     if options.json:
-        print(json.dumps(listing.to_json(), indent=2))
+        data.update(listing.to_json())
         return 0
     rows = [kernel_row(kernel, with_types=given.is_program) for kernel in listing.kernels]
     rows += [call_row(call, with_types=given.is_program) for call in (*listing.library_calls, *listing.other_calls)]

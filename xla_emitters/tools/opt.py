@@ -29,6 +29,7 @@ from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from xla_emitters.binary.reading import text_of
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
 from xla_emitters.dialects.printer import print_ir
@@ -37,7 +38,7 @@ from xla_emitters.extras import install_command
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.texts.decoding import decoded
+from xla_emitters.texts.decoding import BinaryKind, kind_of
 from xla_emitters.tools.failures import Parser, reported
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
@@ -104,8 +105,7 @@ class OptMain(xDSLOptMain):
 
     def register_all_frontends(self) -> None:
         def mlir(stream: IO[bytes]) -> ModuleOp:
-            name = self.get_input_name()
-            text = decoded(stream.read(), name, "read")
+            text, name = text_of(stream.read(), self.get_input_name())
             if _STABLEHLO.search(text):
                 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -119,7 +119,7 @@ class OptMain(xDSLOptMain):
             )
 
         def hlo(stream: IO[bytes]) -> ModuleOp:
-            return parse_hlo(decoded(stream.read(), self.get_input_name(), "read"), self.get_input_name())
+            return parse_hlo(*text_of(stream.read(), self.get_input_name()))
 
         self.available_frontends = {"mlir": mlir, "hlo": hlo}
 
@@ -131,7 +131,8 @@ class OptMain(xDSLOptMain):
         text = stream.read()
         if self.args.input_file:
             stream.close()
-        return BytesIO(text), "hlo" if _HLO.match(text) else "mlir"
+        is_hlo = _HLO.match(text) or kind_of(text) in (BinaryKind.MODULE, BinaryKind.SNAPSHOT)
+        return BytesIO(text), "hlo" if is_hlo else "mlir"
 
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
         """`chunk` begins `start_offset` lines into the input; as many empty lines before it let messages give the file's line."""

@@ -1,4 +1,4 @@
-"""`xla-emitters optimize`: prints a module as the real XLA:GPU optimizes it for a device, without a GPU."""
+"""`xla-emitters optimize`: prints a module as the real XLA:GPU optimizes it for a device, without a GPU; as text, or as an HLO proto."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the number of devices that XLA partitions the module for; default: what the module says",
     )
+    parser.add_argument(
+        "--emit", choices=("text", "proto"), default="text", help="HLO text (default), or a serialized HloModuleProto"
+    )
     parser.add_argument("-o", "--output", default="-", metavar="OUT.hlo", help="default: standard output")
 
 
@@ -42,5 +45,10 @@ def run(options: argparse.Namespace) -> int:
     found = optimize(
         text, options.target, flags, devices=options.devices, name=name, remark=remark, toolchain=toolchain
     )
+    if options.emit == "proto":
+        from xla_emitters.binary.reading import written
+
+        write_file(options.output, written(found, "proto", name))
+        return 0
     write_file(options.output, found)
     return 0

@@ -246,7 +246,17 @@ def add_dumps(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--time-passes", action="store_true", help="print each pass's time in milliseconds to stderr")
     parser.add_argument("--trace", metavar="OUT.json", help="write the whole trace to one JSON file: see docs/trace.md")
+    add_trace_format(parser, "the passes' times (of run also the steps' times)")
     parser.add_argument("--remarks", action="store_true", help="print to stderr what passes declined, and why")
+
+
+def add_trace_format(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--trace-format",
+        choices=("json", "chrome"),
+        default="json",
+        help=f"chrome: --trace writes {what} for Perfetto and chrome://tracing",
+    )
 
 
 def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
@@ -255,11 +265,11 @@ def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
         options.print_ir_after_all,
         options.print_ir_after_change,
         options.print_ir_tree_dir,
-        options.trace,
+        options.trace and options.trace_format == "json",
     )
     return "passes" if any(dumps_wanted) else otherwise
 
 
 def prints_anything(options: argparse.Namespace) -> bool:
     """Whether a dump was asked for. The program is then compiled without the cache, so that the dump is of this run."""
-    return record_wanted(options, "") != "" or options.time_passes or options.remarks
+    return record_wanted(options, "") != "" or options.time_passes or options.remarks or options.trace

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
+from xla_emitters.binary.reading import text_of
 from xla_emitters.errors import UsageError
-from xla_emitters.texts.decoding import decoded
 from xla_emitters.tools.served import Asked
 
 MOST_BYTES = 64 << 20
@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         if (path := self.own.files.get(name)) is None:
             raise _Refused(HTTPStatus.NOT_FOUND, f"no file '{name}' is served")
         try:
-            text = decoded(path.read_bytes(), name, "read")
+            text, _ = text_of(path.read_bytes(), name)
         except Exception as error:  # it was removed, or is no text: the page says so
             raise _Refused(HTTPStatus.NOT_FOUND, getattr(error, "message", None) or str(error)) from error
         self._send({"text": text})

@@ -110,9 +110,9 @@ def _verified_text(options: argparse.Namespace) -> str:
 
     given = read_given(options)
     if not given.is_program:
-        parse_hlo(given.text, given.name)
+        parse_hlo(given.text, given.text_name)
         return given.text
-    module = parse_stablehlo(given.text, given.name, options.entry)
+    module = parse_stablehlo(given.text, given.text_name, options.entry)
     if not options.entry:
         return given.text
     options.entry = ""  # the only function of the text that is written

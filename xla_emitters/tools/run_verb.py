@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     from xla_emitters.planning.computation_steps import PlannedKernel
     from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
+    from xla_emitters.runtime.arrays import StandardInput
     from xla_emitters.runtime.simt.access_counts import AccessCounter
     from xla_emitters.runtime.simt.memory import Watcher
+    from xla_emitters.trace.chrome import Track
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -175,19 +177,24 @@ def _compile_and_run(
     program = runner.compile()
     if options.show_stages and not options.json:
         runner.show_stages()
-    print_dumps(options, program)
+    if options.trace_format == "json":
+        print_dumps(options, program)
     print_warnings(program)
     if options.print_ir_tree_dir and not options.json:
         has_code = program.stage == "ptx" and not runner.given.is_program
         print(f"IR of every pass{' and the PTX' if has_code else ''}: {options.print_ir_tree_dir}")
     rows: list[dict[str, Any]] = []
+    tracks: list[Track] = []
     try:
         for number in range(max(1, len(inputs))):
             source, target = (names[number] if names else None for names in (inputs, outputs))
             arrays = runner.arrays(source)
-            with told_if_drawn(runner.given.is_program and source is None):
+            with told_if_drawn(runner.given.is_program and not (source or runner.given.inputs)):
                 rows.append(_run_once(options, runner, arrays, target, stream))
             rows[-1] |= {"inputs": source, "outputs": target}
+            tracks += runner.step_tracks(arrays) if options.trace_format == "chrome" else []
+        if options.trace_format == "chrome":
+            print_dumps(options, program, tracks)
     finally:
         if options.json:
             print(json.dumps({**runner.counts(), "runs": rows}), flush=True)
@@ -325,14 +332,15 @@ class _Runner:
         for kernel in () if self.given.is_program else self.program.kernels:
             print(f"kernel {kernel}")
 
-    def arrays(self, file: str | None) -> Sequence[Array]:
-        """The arguments in a file of --inputs, or random ones."""
+    def arrays(self, file: str | StandardInput | None) -> Sequence[Array]:
+        """The arguments in a file of --inputs or in a snapshot, or random ones."""
+        file = file or self.given.inputs
         self.program.refuse_left_out()
         if self.devices > 1:
             return self._arrays_of_devices(file)
         return inputs_of(self.options, self.program, self.sizes, file)
 
-    def _arrays_of_devices(self, file: str | None) -> Sequence[Array]:
+    def _arrays_of_devices(self, file: str | StandardInput | None) -> Sequence[Array]:
         """The arguments of device 0, then those of device 1, ..."""
         from xla_emitters.fusions.entry import entry_of
         from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
@@ -383,6 +391,19 @@ class _Runner:
         seconds = time.perf_counter() - start
         where = f"the GPU ({program.kernels[0].architecture})" if self.on_gpu else f"the CPU at stage {self.stage}"
         return _Ran(results, program.results, where, seconds, said=watch.report())
+
+    def step_tracks(self, arrays: Sequence[Array]) -> list[Track]:
+        """The times of the steps of a further run on the CPU, in which each is watched; none for a run on several devices."""
+        from xla_emitters.trace.chrome import Span, Track
+
+        if self.devices > 1:
+            return []
+        steps = self.program.dispatches(arrays)
+        spans = [
+            Span(each.name, each.start * 1e6, each.seconds * 1e6, {"what": each.call, "arrays": " ".join(each.arrays)})
+            for each in steps
+        ]
+        return [Track(f"run: {self.program.name}", spans)]
 
     def _run_program(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.pipelines.lowerings import lowerings_of

@@ -24,7 +24,8 @@ LEAST_GAIN = 0.02
 
 @dataclass(frozen=True)
 class Passes:
-    """What the map lends to a choice: for which device, with which tools, by which rules for heroes, and its passes, which change a module in place.
+    """What the map lends to a choice: for which device, with which tools, by which rules for heroes, and its passes, which change a
+    module in place.
 
     lower      a kernel as it was emitted, to the LLVM dialect
     for_tools  all kernels in one module, before the tools

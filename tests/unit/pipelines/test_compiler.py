@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from runtime.small_programs import GELU, PROGRAMS, TARGET
+from tools_here import here
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -187,7 +188,7 @@ def test_ir_that_does_not_verify_names_the_pass(monkeypatch: pytest.MonkeyPatch)
 def test_intermediates_need_recorded_ir(tmp_path: Path) -> None:
     program = compile(GELU, target=TARGET, stage="llvm-dialect", record="none")
     with pytest.raises(UsageError, match="without recording"):
-        keep_intermediates(program, tmp_path)
+        keep_intermediates(program, tmp_path, here())
 
 
 # ---- modules ----

@@ -7,8 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.settings import Settings
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 TEXT = """
@@ -38,9 +40,13 @@ STEPS = [
 ]
 
 
+# As many steps as the text has ops: machine code computes all of them in one.
+BY_NUMPY = CompileOptions(settings=Settings(cpu="numpy"))
+
+
 @pytest.fixture(scope="module")
 def program() -> Program:
-    return compile_program(parse_stablehlo(TEXT.lstrip()))
+    return compile_program(parse_stablehlo(TEXT.lstrip()), BY_NUMPY)
 
 
 def test_each_step_says_what_lives_after_it(program: Program) -> None:
@@ -87,7 +93,7 @@ module @loop {
 
 
 def test_a_loop_has_a_row_for_each_statement() -> None:
-    memory = compile_program(parse_stablehlo(LOOP.lstrip())).memory([np.zeros(3, np.float32), np.int32(4)])
+    memory = compile_program(parse_stablehlo(LOOP.lstrip()), BY_NUMPY).memory([np.zeros(3, np.float32), np.int32(4)])
     (row,) = (row for row in memory.rows() if row.name == "z")
     assert (row.times, row.bytes) == (4, 12)
     assert any(line.startswith(f"{row.name} x4 ") for line in memory.lines())

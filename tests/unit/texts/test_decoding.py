@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import ParseError
-from xla_emitters.texts.decoding import decoded
+from xla_emitters.texts.decoding import BinaryKind, decoded, kind_of, modules_of
 
 BYTECODE = b"ML\xefR\rStableHLO_v1.18.0\0\x015\x05"
 
@@ -48,13 +48,13 @@ def array() -> bytes:
         (
             BYTECODE,
             "MLIR bytecode (StableHLO_v1.18.0), not text",
-            "stablehlo-translate --deserialize x/f.bin > FILE.mlir, or python -c",
+            "",
         ),
-        (b"ML\xefR\x01MLIR22\0", "MLIR bytecode (MLIR22), not text", "stablehlo-translate --deserialize"),
-        (b"\x40\0\0\0\0\0\x3a\0" * 8 + BYTECODE, "a blob of jax.export", "export.deserialize"),
-        (MODULE, "an HLO proto", "from_serialized_hlo_module_proto"),
-        (proto((1, MODULE)), "an HLO proto", "from_serialized_hlo_module_proto"),
-        (proto((1, b"f"), (2, b"main"), (3, b"\0")), "an HLO proto", "from_serialized_hlo_module_proto"),
+        (b"ML\xefR\x01MLIR22\0", "MLIR bytecode (MLIR22), not text", ""),
+        (b"\x40\0\0\0\0\0\x3a\0" * 8 + BYTECODE, "a blob of jax.export", ""),
+        (MODULE, "an HLO proto", ""),
+        (proto((1, MODULE)), "an HLO proto", ""),
+        (proto((1, b"f"), (2, b"main"), (3, COMPUTATION[:60])), "not text", "cut or damaged"),
         (zipped(), "a ZIP archive", ""),
         (b"\x1f\x8b\x08\0\0\xff", "compressed by gzip", ""),
         (b"\x7fELF\x02\x01\x01\xff", "an ELF file", ""),
@@ -63,7 +63,7 @@ def array() -> bytes:
         ("module {}".encode("utf-16"), "text in UTF-16", ""),
         (b"\n\xff HloModule", "not text: byte 1 is 0xff", ""),
         (b"HloModule \xff", "not text: byte 10 is 0xff", ""),
-        (MODULE[:-150], "not text: byte", ""),
+        (MODULE[:-150], "not text: byte", "if it is an HLO proto, it is cut or damaged"),
     ],
 )
 def test_a_file_that_is_not_text_is_named(data: bytes, kind: str, help: str) -> None:
@@ -79,7 +79,12 @@ def test_text_stays_text() -> None:
         assert decoded(text.encode(), "f", "read") == text
 
 
-def test_standard_input_has_no_name_to_type() -> None:
-    with pytest.raises(ParseError) as found:
-        decoded(BYTECODE, "standard input", "read")
-    assert 'open("FILE", "rb")' in found.value.help
+def test_the_arguments_of_a_snapshot_are_found() -> None:
+    """An HloSnapshot has them beside its HloProto, an HloUnoptimizedSnapshot those of each partition beside the module."""
+    assert modules_of(MODULE) == ([], MODULE)
+    assert modules_of(proto((1, MODULE))) == ([], MODULE)
+    assert modules_of(proto((1, proto((1, MODULE))), (2, b"a"), (2, b"b"), (3, b"r"))) == ([[b"a", b"b"]], MODULE)
+    partitions = proto((1, b"a"), (1, b"b")), proto((1, b"c"))
+    assert modules_of(proto((1, MODULE), *((2, each) for each in partitions))) == ([[b"a", b"b"], [b"c"]], MODULE)
+    assert kind_of(proto((1, proto((1, MODULE))), (2, b"a"))) is BinaryKind.SNAPSHOT
+    assert kind_of(proto((1, proto((1, MODULE))))) is BinaryKind.MODULE

@@ -238,7 +238,7 @@ def test_what_xla_dumped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     assert main(["list", str(tmp_path)]) == 0
     assert "loop (negate)" in capsys.readouterr().out
     (tmp_path / "other.hlo").write_text(text)
-    assert main(["list", str(tmp_path)]) == 1
+    assert main(["explain", str(tmp_path)]) == 1
     assert "2 modules are in the directory" in capsys.readouterr().err
     code, rows, _ = run(capsys, tmp_path)
     assert (code, len(rows)) == (0, 3)
@@ -248,6 +248,6 @@ def test_directories_and_numbers_that_cannot_be(capsys: pytest.CaptureFixture[st
     code, rows, err = run(capsys, tmp_path)
     assert (code, rows) == (1, [])
     assert err.startswith(f"error: [file] no module is in the directory {tmp_path}\n")
-    assert "*.hlo or *after_optimizations.txt" in err
+    assert "*after_optimizations.txt or .hlo.pb are read" in err
     for words in (["-j", "0"], ["--timeout", "0"]):
         assert run(capsys, NEGATE, *words)[0] == 2

@@ -399,11 +399,11 @@ def hint(op: HloOp) -> None:
 
 def written_at(op: Operation) -> Place | None:
     """The place of `op` in its source, without the line's text; None when the op has no location."""
-    location = op.location
+    location, name = op.location, ""
     if isinstance(location, NameLoc):
-        location = location.location
+        location, name = location.location, f"%{location.desc.data}"
     if isinstance(location, FileLineColLoc):
-        return Place(location.filename.data, location.line.data, location.column.data)
+        return Place(location.filename.data, location.line.data, location.column.data, instruction=name)
     return None
 
 

@@ -423,6 +423,7 @@ class ScatterOp(CallingOp):
         limits = [size for dim, size in enumerate(found) if dim not in dropped]
         along, windows = self.index_vector_dim.value.data, integers(self.update_window_dims)
         rows = [size for dim, size in enumerate(s.axes(count)) if dim != along]
+        same_axes(s, range(count + 1, len(self.operands)), self._updates_misfit)
         for i in range(count + 1, len(self.operands)):
             sizes, misfit, outside = s.axes(i), partial(self._updates_misfit, i), partial(self._outside, i)
             kept = [size for dim, size in enumerate(sizes) if dim not in windows]

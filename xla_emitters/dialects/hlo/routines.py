@@ -329,10 +329,18 @@ def _ragged_dot(op: RuleOp) -> Attribute:
     return array_type(as_array(op.result.type).element_type, op.inferred_dims())
 
 
+def _groups_misfit(op: RuleOp) -> RuleBroken:
+    return op.broken(
+        "rhs does not have a matrix for each group", 1, f"the sizes of groups are {type_text(op.type_of(2))}"
+    )
+
+
 def _ragged_dot_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
     """As a dot, without the groups of rhs; with a dimension for the groups first, if they are of what is summed."""
-    dimensions = _dot_dimensions(op)
-    found = dimensions.shape(op, s, skip=op.numbers("rhs_group_dims"))
+    dimensions, groups = _dot_dimensions(op), op.numbers("rhs_group_dims")
+    for dim in groups:
+        s.same(s.axis(1, dim), s.axes(2)[-1], lambda: _groups_misfit(op))
+    found = dimensions.shape(op, s, skip=groups)
     is_summed = op.numbers("lhs_ragged_dims")[0] in dimensions.lhs_contracting
     return [[s.axes(2)[-1], *found] if is_summed else found]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -118,11 +118,19 @@ class Draw:
         return tuple(int(dim) for dim in self.random.permutation(rank))
 
 
-def shaped(function: Callable[..., Any], *operands: tuple[str, Sequence[int]]) -> list[tuple[int, ...]]:
+class FromJax(list[tuple[int, ...]]):
+    """Shapes that JAX gives, and how it can be asked again."""
+
+    def __init__(self, function: Callable[..., Any], operands: Sequence[tuple[str, Sequence[int]]]) -> None:
+        names = {"f32": np.float32, "s32": np.int32, "u8": np.uint8, "pred": np.bool_, "c64": np.complex64}
+        found = jax.eval_shape(function, *(jax.ShapeDtypeStruct(tuple(sizes), names[e]) for e, sizes in operands))
+        super().__init__(tuple(leaf.shape) for leaf in jax.tree.leaves(found))
+        self.function, self.operands = function, operands
+
+
+def shaped(function: Callable[..., Any], *operands: tuple[str, Sequence[int]]) -> FromJax:
     """The shapes that JAX gives."""
-    names = {"f32": np.float32, "s32": np.int32, "u8": np.uint8, "pred": np.bool_, "c64": np.complex64}
-    found = jax.eval_shape(function, *(jax.ShapeDtypeStruct(tuple(sizes), names[e]) for e, sizes in operands))
-    return [tuple(leaf.shape) for leaf in jax.tree.leaves(found)]
+    return FromJax(function, operands)
 
 
 def dimensions(*dims: int) -> dict[str, Attribute]:
@@ -604,6 +612,32 @@ def test_the_verifier_takes_this_shape_and_no_other(made: Callable[[Draw], Case]
                 other[leaf][dim] += 1
                 with pytest.raises(RuleBroken):
                     case.op(is_open=False, real=other).verify_()
+
+
+@every_case
+def test_the_verifier_refuses_the_operands_that_jax_refuses(made: Callable[[Draw], Case]) -> None:
+    """One size of one operand is another: if JAX refuses it, so does the op; if both take it, the shapes are the same."""
+    for case in drawn(made):
+        asked = case.real
+        if not isinstance(asked, FromJax) or case.static or case.has_numbers:
+            continue
+        for i, (element, sizes) in enumerate(asked.operands):
+            for dim in range(len(sizes)):
+                other = (element, [size + (at == dim) for at, size in enumerate(sizes)])
+                operands: list[Any] = [*case.operands]
+                operands[i] = other
+                changed = replace(case, operands=operands)
+                try:
+                    real = FromJax(asked.function, [*asked.operands[:i], other, *asked.operands[i + 1 :]])
+                except (TypeError, ValueError):
+                    with pytest.raises(RuleBroken):
+                        changed.op(is_open=False).verify_()
+                else:
+                    try:
+                        found = changed.op(is_open=False, real=real).inferred_shapes()
+                    except RuleBroken:  # JAX repeats a size 1, slides a kernel of any size, and ignores some batches
+                        continue
+                    assert [tuple(shape) for shape in found] == list(real), changed
 
 
 # ------------------------------------------------------------------------------------------------------------------ sizes
