@@ -2,6 +2,7 @@
 
     python -m benchmarks.corpus_compile_time                       every file of every kind
     python -m benchmarks.corpus_compile_time loop --every 10       of one kind, every tenth
+    python -m benchmarks.corpus_compile_time --against ../before   also beside another tree of this project, in turn
 
 Each file is compiled by both in turn, in one process with the cache off, and the better of the rounds counts. Ours is HLO text to PTX, and
 again with our ptxas behind it; XLA's is HLO text to an executable without dumps and includes its own ptxas run. Two clocks: `wall`, and
@@ -11,7 +12,9 @@ again with our ptxas behind it; XLA's is HLO text to an executable without dumps
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -36,12 +39,13 @@ CLOCKS = ("wall", "CPU")
 
 @dataclass(frozen=True)
 class Row:
-    """One file: milliseconds (wall, CPU) of our way to PTX, of ptxas on that PTX, and of XLA."""
+    """One file: milliseconds (wall, CPU) of our way to PTX, of ptxas on that PTX, of XLA, and of another tree's way to PTX."""
 
     file: Path
     ours: tuple[float, float]
     ptxas: tuple[float, float]
     xla: tuple[float, float]
+    other: tuple[float, float] | None = None
 
     def ratio(self, clock: int, *, with_ptxas: bool = False) -> float:
         return (self.ours[clock] + with_ptxas * self.ptxas[clock]) / self.xla[clock]
@@ -58,18 +62,52 @@ def better(one: tuple[float, float], other: tuple[float, float]) -> tuple[float,
     return min(one[0], other[0]), min(one[1], other[1])
 
 
-def measured(files: list[Path], rounds: int, shares: dict[str, float]) -> Iterator[Row]:
+class OtherTree:
+    """Another tree of this project, in a process of its own that stays: compiles one file after the other."""
+
+    PROGRAM = """
+import json, sys
+from functools import partial
+from benchmarks.compile_time import milliseconds
+from xla_emitters.pipelines.compiler import compile
+for path in sys.stdin:
+    text = open(json.loads(path)).read()
+    print(json.dumps(milliseconds(partial(compile, text, record="none", cache=False))), flush=True)
+"""
+
+    def __init__(self, tree: Path) -> None:
+        command = [sys.executable, "-c", self.PROGRAM]
+        environment = os.environ | {"PYTHONPATH": str(tree)}
+        self._process = subprocess.Popen(
+            command, cwd=tree, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def milliseconds(self, path: Path) -> tuple[float, float]:
+        """Wall time and processor time of compiling a file."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(str(path.resolve())), file=self._process.stdin, flush=True)
+        wall, cpu = json.loads(self._process.stdout.readline())
+        return wall, cpu
+
+
+def measured(files: list[Path], rounds: int, shares: dict[str, float], tree: OtherTree | None = None) -> Iterator[Row]:
     """A row for each file that both compile; `shares` counts the milliseconds of our passes."""
     xla = XlaGpu()
+    for _ in range(2):  # loads what is loaded on first use
+        _compiled(files[0].read_text(), [])
+        if tree is not None:
+            tree.milliseconds(files[0])
     for path in files:
         text = path.read_text()
-        ours = ptxas = theirs = (float("inf"), float("inf"))
+        ours = ptxas = theirs = other = (float("inf"), float("inf"))
         made: list[Program] = []
         try:
             for _ in range(rounds):
                 theirs = better(theirs, milliseconds(partial(xla.compile, text)))
                 ours = better(ours, milliseconds(partial(_compiled, text, made)))
                 ptxas = better(ptxas, milliseconds(partial(assemble, made[-1].code, "sm_90")))
+                other = better(other, tree.milliseconds(path)) if tree is not None else other
         except XlaEmittersError as error:
             print(f"{path.name}: {error.message}", file=sys.stderr)
             continue
@@ -78,7 +116,7 @@ def measured(files: list[Path], rounds: int, shares: dict[str, float]) -> Iterat
             for step in trace.steps:
                 shares[step.name if trace is not fastest.graph else "passes on HLO"] += step.seconds * 1e3
         shares["all"] += ours[0]
-        yield Row(path, ours, ptxas, theirs)
+        yield Row(path, ours, ptxas, theirs, None if tree is None else other)
 
 
 def _compiled(text: str, made: list[Program]) -> None:
@@ -97,8 +135,13 @@ def print_means(rows: list[Row]) -> None:
             for clock in (0, 1)
         ]
         worst = max(row.ratio(0) for row in own), max(row.ratio(1) for row in own)
-        table.append([kind, str(len(own)), *cells, *(f"{ratio:.2f}" for ratio in worst)])
-    print_table([*titles, "worst wall", "worst CPU"], table)
+        pairs = [(row.ours, row.other) for row in own if row.other is not None]
+        beside = [
+            f"{geometric_mean(mine[clock] / other[clock] for mine, other in pairs):.2f}" for clock in (0, 1) if pairs
+        ]
+        table.append([kind, str(len(own)), *cells, *(f"{ratio:.2f}" for ratio in worst), *beside])
+    others = [f"ours / other tree's, {clock}" for clock in CLOCKS if any(row.other for row in rows)]
+    print_table([*titles, "worst wall", "worst CPU", *others], table)
 
 
 def print_shares(shares: dict[str, float]) -> None:
@@ -118,6 +161,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--every", type=int, default=1, help="every N-th file of a kind")
     parser.add_argument("--worst", type=int, default=20, help="how many rows to print, the worst first; 0: all")
+    parser.add_argument("--against", type=Path, metavar="TREE", help="another tree of this project, to compare with")
     options = parser.parse_args()
     files = [
         path
@@ -126,7 +170,7 @@ def main() -> int:
     ]
     shares = defaultdict[str, float](float)
     try:
-        rows = list(measured(files, options.rounds, shares))
+        rows = list(measured(files, options.rounds, shares, OtherTree(options.against) if options.against else None))
     except XlaEmittersError as error:
         print(f"{error.message}; {error.help}", file=sys.stderr)
         return error.exit_code

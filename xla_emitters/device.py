@@ -28,13 +28,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ParseError, Unsupported, UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import load, note, refuse_double
 
 if TYPE_CHECKING:

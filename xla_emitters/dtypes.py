@@ -13,7 +13,6 @@ Source: docs/reference/1 5.1 "Types" and 6.4 "Dtypes".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from math import ldexp
@@ -26,6 +25,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from xla_emitters.errors import Unsupported
+from xla_emitters.late_dataclass import dataclass
 
 # Element types are known only at run time here, so arrays are typed by shape-less `Any`.
 Array: TypeAlias = npt.NDArray[Any]

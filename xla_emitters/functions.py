@@ -17,11 +17,12 @@ Source: docs/reference/contracts "Numbers"; NVIDIA's libdevice user guide; MLIR 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import functions_of_entry_points, note, refuse_double
 
 

@@ -22,13 +22,13 @@ import sys
 import warnings
 from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from xla_emitters.errors import Place, PluginError, UsageError, XlaEmittersError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.settings import DISABLE_PLUGINS, read_settings
 
 if TYPE_CHECKING:

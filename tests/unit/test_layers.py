@@ -14,6 +14,7 @@ import xla_emitters
 
 PACKAGE, ROOT = Path(xla_emitters.__file__).parent, Path(__file__).parents[2]
 LAYERS = (
+    ("late_dataclass",),
     ("errors", "extras", "own_time", "settings"),
     ("memory_limit", "plugins"),
     ("dtypes", "functions", "library", "texts"),

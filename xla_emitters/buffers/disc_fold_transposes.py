@@ -36,7 +36,8 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import frees, is_after, precedes, reads, uses_of, writes
 from xla_emitters.buffers.fusion_rules import LOOP
 from xla_emitters.buffers.later_reads import free_behind, placed, why_not_later
-from xla_emitters.dialects.hlo.base import integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp

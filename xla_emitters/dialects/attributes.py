@@ -1,16 +1,43 @@
 """Attributes that are made often, made once: equal ones are one object.
 
-    integer(4, i32)      IntegerAttr(4, i32), which xDSL makes anew each time, with an IntAttr, and checks against its constraints
+    integer(4, i32)        IntegerAttr(4, i32), which xDSL makes anew each time, with an IntAttr, and checks against its constraints
+    symbol("f")            SymbolRefAttr("f"): four attributes
+    tensor_type(f32, (8, 64))   TensorType(f32, (8, 64)): one for each dimension, and more
 
-Attributes are immutable. Use it where numbers are made by the thousand; `IntegerAttr(...)` is as good elsewhere.
+Attributes are immutable. Use it where attributes are made by the thousand; xDSL's constructors are as good elsewhere. `unchecked` is for
+those that are not made twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DictionaryAttr,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    NoneAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute
+
+INDEX = IndexType()
+NONE = NoneAttr()
+UNIT = UnitAttr()
+NO_ENTRIES = DictionaryAttr({})
+
+_AttributeT = TypeVar("_AttributeT", bound=Attribute)
+_new: Any = object.__new__
 
 
 @lru_cache(65_536)
@@ -19,7 +46,52 @@ def integer(value: int, kind: IntegerType | IndexType | int, truncate_bits: bool
     return IntegerAttr(int(value), integer_type(kind) if isinstance(kind, int) else kind, truncate_bits=truncate_bits)
 
 
+@lru_cache(65_536)
+def index_number(value: int) -> IntegerAttr[Any]:
+    """`value : index`."""
+    return IntegerAttr(int(value), INDEX)
+
+
 @lru_cache(256)
 def integer_type(width: int) -> IntegerType:
     """`IntegerType(width)`."""
     return IntegerType(width)
+
+
+string = lru_cache(16_384)(StringAttr)
+"""`StringAttr(text)`."""
+
+
+@lru_cache(4096)
+def symbol(name: str) -> SymbolRefAttr:
+    """`@name`."""
+    return SymbolRefAttr(string(name))
+
+
+def integer_array(numbers: Sequence[int], width: int = 64) -> DenseArrayBase[IntegerType]:
+    """`array<i64: ...>`, or `i32` with `width` 32."""
+    return _integer_array(tuple(numbers), width)
+
+
+@lru_cache(4096)
+def _integer_array(numbers: tuple[int, ...], width: int) -> DenseArrayBase[IntegerType]:
+    return DenseArrayBase.from_list(i32 if width == 32 else i64, numbers)
+
+
+@lru_cache(4096)
+def tensor_type(element: Attribute, shape: tuple[int, ...], encoding: Attribute = NONE) -> TensorType[Attribute]:
+    """`TensorType(element, shape, encoding)`."""
+    return TensorType(element, shape, encoding)
+
+
+@lru_cache(4096)
+def int_attr(value: int) -> IntAttr:
+    """`IntAttr(value)`: a line or a column."""
+    return IntAttr(value)
+
+
+def unchecked(kind: type[_AttributeT], **fields: Any) -> _AttributeT:
+    """An attribute of these fields (`data`, or its parameters by name), which are known to fit: xDSL does not check them."""
+    made: Any = _new(kind)
+    made.__dict__.update(fields)
+    return made

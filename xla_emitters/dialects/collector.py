@@ -17,8 +17,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
+
+from xla_emitters.late_dataclass import dataclass
 
 OBJECTS = 200_000
 """New objects, minus freed ones, before the collector runs."""

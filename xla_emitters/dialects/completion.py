@@ -29,7 +29,8 @@ from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, OperandDef, OptPropertyDef, ResultDef
 from xdsl.irdl.operations import BaseAccessor, OpDef, get_accessors_from_op_def
 
-from xla_emitters.dialects.quick_op import QuickOp, quick_accessors, quick_ops
+from xla_emitters.dialects.quick_accessors import quick_accessors
+from xla_emitters.dialects.quick_op import QuickOp, quick_ops
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 AdoptedT = TypeVar("AdoptedT", bound=Operation)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from importlib import import_module
 from threading import local
@@ -25,9 +25,9 @@ from xdsl.utils import exceptions as xdsl_errors
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.parser import IRParser
 from xla_emitters.dialects.repeated_text import RepeatedText
-from xla_emitters.dialects.unknown_ops import help_for
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, WRITTEN, verify_ir
 from xla_emitters.errors import ParseError, Place, VerifyError
+from xla_emitters.late_dataclass import dataclass
 
 DialectFactory = Callable[[], Dialect]
 
@@ -143,6 +143,8 @@ def parse_ir(
         elif (unknown := _UNKNOWN_OP.match(message)) and parser:
             # xDSL's position is behind the name.
             message, place = f"there is no op '{unknown[1]}'", _place_of_op(text, name, parser.start)
+            from xla_emitters.dialects.unknown_ops import help_for
+
             help = help_for(unknown[1], DIALECTS)
         elif parser and _UNDEFINED.match(message) and (undefined := parser.undefined()):
             # xDSL's position is the end of the text.

@@ -10,8 +10,8 @@ from functools import lru_cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, get_args, get_origin
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.dialects.builtin import ArrayAttr, VectorType
+from xdsl.ir import Attribute, TypeAttribute
 from xdsl.irdl import AttrConstraint, VerificationContext, irdl_to_attr_constraint
 from xdsl.utils import hints
 from xdsl.utils.exceptions import VerifyException
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 _T = TypeVar("_T")
-_GENERIC: Any = type(VectorType[Attribute])
+_GENERIC: Any = (type(VectorType[Attribute]), type(ArrayAttr[Attribute]))
+"""What a generic attribute is: Python's own class for those that write `__class_getitem__`, that of `typing` for others."""
 
 
 def isa(arg: Any, hint: TypeForm[_T]) -> TypeGuard[_T]:
     """Whether `arg` is of the type that `hint` says: a class, a generic attribute, or what else xDSL's `isa` takes."""
     kind: Any = type(hint)
-    if kind is _GENERIC:
+    if kind in _GENERIC:
         origin: Any = get_origin(hint)
-        if isinstance(origin, type) and issubclass(origin, ParametrizedAttribute):
+        if isinstance(origin, type) and issubclass(origin, Attribute):
             # The class itself is asked first: most answers are no.
             if origin not in type(arg).__mro__:
                 return False

@@ -26,6 +26,7 @@ Source: docs/reference/4 2.2; MLIR-HLO's lmhlo dialect (https://github.com/tenso
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from xdsl.dialects.builtin import (
@@ -35,7 +36,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
-    NoneAttr,
     StringAttr,
     i1,
     i32,
@@ -68,10 +68,10 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import NONE, string
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS, collectives
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
-from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
@@ -82,7 +82,7 @@ DONATED = "disc.donated"
 
 def tensor_of(ir_type: Attribute) -> ArrayType:
     """The tensor type for a buffer's type; elements of type `index` are s64. raises VerifyException for another type."""
-    if not isa(ir_type, MemRefType[Attribute]):
+    if type(ir_type) is not MemRefType:
         raise VerifyException(f"expected a memref, got {ir_type}")
     element = ir_type.element_type
     return array_type(i64 if isinstance(element, IndexType) else element, ir_type.get_shape())
@@ -96,7 +96,12 @@ def space_of(ir_type: Attribute) -> str | None:
 
 def buffer_type(element: Attribute, dims: Sequence[int], space: str | None) -> MemRefType[Attribute]:
     """The type of a buffer in that memory space; None: without one."""
-    return MemRefType(element, dims, memory_space=StringAttr(space) if space else NoneAttr())
+    return _buffer_type(element, tuple(dims), space)
+
+
+@lru_cache(4096)
+def _buffer_type(element: Attribute, dims: tuple[int, ...], space: str | None) -> MemRefType[Attribute]:
+    return MemRefType(element, dims, memory_space=string(space) if space else NONE)
 
 
 class BufferEffects(MemoryEffect):

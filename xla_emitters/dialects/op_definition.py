@@ -23,7 +23,8 @@ from xdsl.irdl.operations import OpDef, get_accessors_from_op_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from xla_emitters.dialects.quick_op import QuickOp, quick_accessors
+from xla_emitters.dialects.quick_accessors import quick_accessors
+from xla_emitters.dialects.quick_op import QuickOp
 
 _ALWAYS_MADE = ("get_irdl_definition", "traits", "verify_")
 _CORE = frozenset((*QuickOp.__mro__, *IRDLOperation.__mro__, *Operation.__mro__))

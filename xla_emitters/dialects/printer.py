@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
@@ -42,6 +41,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xla_emitters.dialects.float_bits import hexadecimal, print_dense
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.late_dataclass import dataclass
 
 Spelling: TypeAlias = Literal["seed", "upstream"]
 
@@ -239,7 +239,7 @@ class KernelPrinter(Printer):
         text = self._plain_texts.get(attribute) if is_plain else None
         if text is None:
             outer, self._written = self._written, []
-            if isinstance(attribute, IndexingMapAttr):
+            if not is_plain and isinstance(attribute, IndexingMapAttr):
                 self._print_map(attribute)
             elif type(attribute) is DenseIntOrFPElementsAttr:
                 dense: DenseIntOrFPElementsAttr[Any] = attribute
@@ -362,7 +362,7 @@ class KernelPrinter(Printer):
     def print_op(self, op: Operation) -> None:
         if self._starts is not None:
             self._starts.append((len(self._written), op))
-        if self._parts is not None and isinstance(op.parent_op(), ModuleOp):
+        if self._parts is not None and (holder := op.parent_op()) is not None and holder.name == ModuleOp.name:
             self._print_part(op, self._parts)
         else:
             self._print_op(op)
@@ -378,12 +378,12 @@ class KernelPrinter(Printer):
             parts[op] = "".join(self._written[start:])
 
     def _print_op(self, op: Operation) -> None:
-        if isinstance(op, UnregisteredOp):
-            super().print_op(op)
-            return
         op_type = type(op)
         isolated = self._is_isolated.get(op_type)
         if isolated is None:
+            if isinstance(op, UnregisteredOp):
+                super().print_op(op)
+                return
             isolated = self._is_isolated[op_type] = op.has_trait(IsolatedFromAbove)
         self._print_results(op)
         if isolated:

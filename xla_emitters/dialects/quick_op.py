@@ -1,7 +1,6 @@
 """`QuickOp`: the base of all our op classes. The same as xDSL's `IRDLOperation`, in fewer calls.
 
     arith.AddiOp(%a, %b)           four lists of arguments, checked against the definition     ->  operands and types as they are
-    op.lhs                         a sequence chosen by construct, then indexed                 ->  the operand
     op.operands = (%a, %b)         a Use made, then added, per operand                          ->  made at the head of the list
     %a.replace_all_uses_with(%b)   a tuple of uses; a view per use                              ->  one walk over the list
     op.erase()                     a stand-in value per result, in place of no use              ->  only where uses are left
@@ -34,18 +33,33 @@ from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl import operations as irdl
 
+from xla_emitters.dialects.quick_accessors import item, quick_accessors
+
 _new: Any = object.__new__
-# Bound here: reading a member of an enum class is a Python call.
-_OPERAND, _RESULT = irdl.VarIRConstruct.OPERAND, irdl.VarIRConstruct.RESULT
+_type_of: Any = type
 
 operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
 """The operands as they are now: what `op.operands` shows by a view, which follows changes and is made anew each time that it is read."""
-item: Callable[[Any, int | slice], Any] = cast(Any, tuple).__getitem__
-"""An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
+
+
+number_of: Callable[[SSAValue], int] = attrgetter("index")
+"""The number of a result among its op's, or of an argument among its block's."""
+
+
+def op_of(value: SSAValue) -> Operation | None:
+    """The op that has the value as a result; None for the argument of a block. Quicker than `isinstance`, which asks xDSL's metaclass."""
+    return getattr(value, "op", None)
 
 
 class PlainMeta(ABCMeta):
-    """The metaclass of abstract classes without virtual subclasses: ABCMeta without the search for them."""
+    """The metaclass of abstract classes without virtual subclasses: ABCMeta without the search for them, and without its own table of
+    them for each class, of which a command makes some 700."""
+
+    def __new__(mcls, name: str, bases: tuple[type[Any], ...], namespace: dict[str, Any], **options: Any) -> Any:
+        is_abstract = any([getattr(base, "__abstractmethods__", ()) for base in bases]) or any(
+            [getattr(member, "__isabstractmethod__", False) for member in namespace.values()]
+        )
+        return (ABCMeta if is_abstract else type).__new__(mcls, name, bases, namespace, **options)
 
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
@@ -220,24 +234,39 @@ def _given(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 _LISTS = (list, tuple, OpOperands)
 
 
-def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any]) -> list[Any] | None:
-    """What is given for each name, one after the other. None where xDSL must look at it."""
+_VALUES: set[type[Any]] = {QuickResult}
+_TYPES = set[type[Any]]()
+_REGIONS: set[type[Any]] = {Region}
+
+
+def _is(each: Any, wanted: type[Any], known: set[type[Any]]) -> bool:
+    """`isinstance`, which adds the class to `known` if so: xDSL's metaclass is asked once for each class."""
+    if isinstance(each, wanted):
+        known.add(_type_of(each))
+        return True
+    return False
+
+
+def _none(counts: Sequence[int]) -> list[Any] | None:
+    return None if counts else []
+
+
+def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any], known: set[type[Any]]) -> list[Any] | None:
+    """What is given for each name, one after the other. None where xDSL must look at it.
+
+    known  classes of `wanted`
+    """
     if len(given) != len(counts):
         return None
-    if not counts:
-        return []
     found: list[Any] = []
     for each, count in zip(given, counts, strict=True):
-        kind = cast(Any, type)(each)
-        if kind is QuickResult or isinstance(each, wanted):
-            if kind is QuickResult and wanted is not SSAValue:
-                return None
+        if type(each) in known or _is(each, wanted, known):
             found.append(each)
         elif each is None and count == _OPTIONAL:
             continue
         elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
             for member in cast(Sequence[Any], each):
-                if isinstance(member, wanted):
+                if type(member) in known or _is(member, wanted, known):
                     found.append(member)
                 elif wanted is SSAValue and isinstance(member, Operation) and len(member.results) == 1:
                     found.append(item(member.results, 0))
@@ -289,6 +318,67 @@ def _fill(
     self.__post_init__()
 
 
+def _clone(op: Any, values: dict[SSAValue, SSAValue], blocks: dict[Block, Block], late: list[Operation] | None) -> Any:
+    """A copy of an op with all that is inside of it, on the values and blocks that are known so far.
+
+    late  collects the copies inside of regions that use a value that is not known: one from outside, or one that comes later; None: the
+          copies have no operands
+    """
+    if not isinstance(op, QuickOp):
+        return op.clone(values, blocks, clone_operands=late is not None)
+    operands = [] if late is None else [values.get(operand, operand) for operand in op._operands]
+    made = _new(type(op))
+    types = [result._type for result in op.results]
+    successors = [blocks.get(block, block) for block in op._successors]
+    _fill(made, operands, types, op.properties.copy(), op.attributes.copy(), op.location, successors, ())
+    for old, new in zip(op.results, made.results, strict=True):
+        values[old] = new
+        new._name = old._name
+    for region in op.regions:
+        copy = Region()
+        made.add_region(copy)
+        _clone_region(region, copy, values, blocks, late)
+    return made
+
+
+def _clone_region(
+    region: Region,
+    copy: Region,
+    values: dict[SSAValue, SSAValue],
+    blocks: dict[Block, Block],
+    late: list[Operation] | None,
+) -> None:
+    for block in blocks_of(region):
+        new = blocks[block] = Block(arg_types=[argument.type for argument in block._args])
+        copy.add_block(new)
+        for old_argument, new_argument in zip(block._args, new._args, strict=True):
+            values[old_argument] = new_argument
+            new_argument.location = old_argument.location
+            new_argument._name = old_argument._name
+    for block in blocks_of(region):
+        new = blocks[block]
+        for op in ops_of(block):
+            made = _clone(op, values, blocks, late)
+            if late is not None:
+                for operand in op._operands:
+                    if operand not in values:
+                        late.append(op)
+                        break
+            _append(made, new)
+
+
+def _append(op: Operation, block: Block) -> None:
+    """`block.add_op(op)` of a new op, which is in no block and has none around it."""
+    last = block._last_op
+    op.parent = block
+    op._prev_op = last
+    if last is None:
+        block._first_op = op
+    else:
+        last._next_op = op
+    block._last_op = op
+
+
 class QuickOp(IRDLOperation, metaclass=PlainMeta):
     """See the file's head. Arguments, results and errors of all methods are those of xDSL's `IRDLOperation`."""
 
@@ -310,9 +400,15 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
         if (
             not layout.is_plain
             or successors
-            or (values := _flat(operands or (), layout.operands, SSAValue)) is None
-            or (types := _flat(result_types or (), layout.results, Attribute)) is None
-            or (parts := _flat(regions or (), layout.regions, Region)) is None
+            or (values := _flat(operands, layout.operands, SSAValue, _VALUES) if operands else _none(layout.operands))
+            is None
+            or (
+                types := _flat(result_types, layout.results, Attribute, _TYPES)
+                if result_types
+                else _none(layout.results)
+            )
+            is None
+            or (parts := _flat(regions, layout.regions, Region, _REGIONS) if regions else _none(layout.regions)) is None
         ):
             super().__init__(
                 operands=operands,
@@ -375,25 +471,16 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
         clone_name_hints: bool = True,
         clone_operands: bool = True,
     ) -> Self:
-        if self.regions or self._successors or not (clone_name_hints and clone_operands):
-            return super().clone(
-                value_mapper, block_mapper, clone_name_hints=clone_name_hints, clone_operands=clone_operands
-            )
+        if not clone_name_hints:
+            return super().clone(value_mapper, block_mapper, clone_name_hints=False, clone_operands=clone_operands)
         values: dict[SSAValue, SSAValue] = {} if value_mapper is None else value_mapper
-        op = _new(type(self))
-        _fill(
-            op,
-            [values.get(operand, operand) for operand in self._operands],
-            [result._type for result in self.results],
-            self.properties.copy(),
-            self.attributes.copy(),
-            self.location,
-            (),
-            (),
-        )
-        for old, new in zip(self.results, op.results, strict=True):
-            values[old] = new
-            new._name = old._name
+        blocks: dict[Block, Block] = {} if block_mapper is None else block_mapper
+        late = list[Operation]()
+        op = _clone(self, values, blocks, late if clone_operands else None)
+        if any(operand in values for each in late for operand in operands_of(each)):
+            # A value is used before its definition in the order of the text: as xDSL, all operands again.
+            for old, new in zip(walk(self), walk(op), strict=True):
+                new.operands = [values.get(operand, operand) for operand in operands_of(old)]
         return op
 
     # ---- reading and erasing ------------------------------------------------------------------------------------------------------
@@ -476,11 +563,27 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
 # ---- walks ------------------------------------------------------------------------------------------------------------------------------
 
 
+def ops_of(block: Block) -> Iterator[Operation]:
+    """`block.ops`, one after the other: each may be erased when its turn has come."""
+    op = block._first_op
+    while op is not None:
+        after = op._next_op
+        yield op
+        op = after
+
+
+def blocks_of(region: Region) -> Iterator[Block]:
+    """`region.blocks`, one after the other."""
+    block = region._first_block
+    while block is not None:
+        after = block._next_block
+        yield block
+        block = after
+
+
 def walk(op: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
     """`op.walk()`, for ops of any class."""
-    if not reverse:
-        return _forward(op, region_first)
-    return _backward_regions_first(op) if region_first else Operation.walk(op, reverse=True)
+    return _backward(op, region_first) if reverse else _forward(op, region_first)
 
 
 def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
@@ -503,7 +606,9 @@ def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
         yield op
 
 
-def _backward_regions_first(op: Operation) -> Iterator[Operation]:
+def _backward(op: Operation, region_first: bool) -> Iterator[Operation]:
+    if not region_first:
+        yield op
     for region in reversed(op.regions):
         block = region._last_block
         while block is not None:
@@ -512,12 +617,13 @@ def _backward_regions_first(op: Operation) -> Iterator[Operation]:
             while inner is not None:
                 before = inner._prev_op
                 if inner.regions:
-                    yield from _backward_regions_first(inner)
+                    yield from _backward(inner, region_first)
                 else:
                     yield inner
                 inner = before
             block = prev_block
-    yield op
+    if region_first:
+        yield op
 
 
 # ---- subclasses of xDSL's ops -----------------------------------------------------------------------------------------------------------
@@ -533,48 +639,3 @@ def quick_ops(ops: Iterable[type[Operation]]) -> dict[str, Any]:
 
 def _subclass(op: type[IRDLOperation]) -> Any:
     return PlainMeta(op.__name__, (op, QuickOp), {"__module__": op.__module__, "__doc__": op.__doc__})
-
-
-def quick_accessors(op_type: type[Any]) -> None:
-    """Puts an accessor of each operand, result, region and successor of its bases into the class, where xDSL's formats look for it.
-
-    Those of operands and results that come before a variadic one, and of the only variadic list, become quick.
-    """
-    seen = set[str]()
-    for parent in op_type.__mro__:
-        if parent is IRDLOperation:
-            break
-        for name, member in tuple(vars(parent).items()):
-            if name not in seen and isinstance(member, irdl.BaseAccessor):
-                setattr(op_type, name, _quick(member))
-            seen.add(name)
-
-
-class _Operand(irdl.BeforeVariadicSingleAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return item(obj._operands, self.idx)
-
-
-class _Result(irdl.BeforeVariadicSingleAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return item(obj.results, self.idx)
-
-
-class _Operands(irdl.UniqueVariadicAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return obj._operands
-
-
-class _Results(irdl.UniqueVariadicAccessor):
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return obj.results
-
-
-def _quick(accessor: irdl.BaseAccessor) -> irdl.BaseAccessor:
-    construct, index = accessor.construct, accessor.idx
-    if construct in (_OPERAND, _RESULT):
-        if type(accessor) is irdl.BeforeVariadicSingleAccessor:
-            return (_Operand if construct is _OPERAND else _Result)(construct, index)
-        if type(accessor) is irdl.UniqueVariadicAccessor and accessor.num_defs == 1:
-            return (_Operands if construct is _OPERAND else _Results)(construct, index, 1)
-    return accessor

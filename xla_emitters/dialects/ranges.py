@@ -8,21 +8,22 @@ Source: docs/reference/1 1.6 "Static range of an SSA value".
 from __future__ import annotations
 
 from abc import ABC
+from functools import lru_cache
+from typing import cast
 
 # Ops that xDSL read count too.
 from xdsl.dialects import func as stock_func
 from xdsl.dialects import scf as stock_scf
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.mlir import arith
+from xla_emitters.dialects.quick_op import op_of
 from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"
 """The attribute, of an op or a function's argument, with its range; both ends are included."""
-
-_INDEX = IndexType()
 
 
 class KnowsRanges(Operation, ABC):
@@ -37,9 +38,10 @@ class KnowsRanges(Operation, ABC):
         return None
 
 
+@lru_cache(4096)
 def range_attr(lower: int, upper: int) -> ArrayAttr[Attribute]:
     """`[lower : index, upper : index]`"""
-    return ArrayAttr([integer(lower, _INDEX), integer(upper, _INDEX)])
+    return ArrayAttr([index_number(lower), index_number(upper)])
 
 
 def interval_of(attribute: Attribute | None) -> Interval | None:
@@ -53,8 +55,8 @@ def interval_of(attribute: Attribute | None) -> Interval | None:
 
 def constant_of(value: SSAValue) -> int | None:
     """The value of an integer `arith.constant`; None for other values."""
-    match value:
-        case OpResult(op=arith.ConstantOp(value=IntegerAttr() as constant)):
+    match op_of(value):
+        case arith.ConstantOp(value=IntegerAttr() as constant):
             return constant.value.data
         case _:
             return None
@@ -66,8 +68,8 @@ def range_of_value(value: SSAValue) -> Interval | None:
     Known are results of apply_indexing (over the map's domain), constants, values with `xla.range`, the induction variables of
     loops with constant bounds, and the induction variables and map results of `xla_gpu.loop`.
     """
-    if isinstance(value, OpResult):
-        return _range_of_result(value.op, value.index)
+    if (op := op_of(value)) is not None:
+        return _range_of_result(op, cast("OpResult[Attribute]", value).index)
     if isinstance(owner := value.owner, Block):
         return _range_of_argument(owner, next(i for i, argument in enumerate(owner.args) if argument is value))
     return None
@@ -75,10 +77,10 @@ def range_of_value(value: SSAValue) -> Interval | None:
 
 def _range_of_result(op: Operation, number: int) -> Interval | None:
     match op:
-        case KnowsRanges():
-            return op.range_of_result(number)
         case arith.ConstantOp(value=IntegerAttr() as constant):
             return Interval(constant.value.data, constant.value.data)
+        case KnowsRanges():
+            return op.range_of_result(number)
         case _:
             return interval_of(op.attributes.get(RANGE_ATTR))
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
+
+from xla_emitters.late_dataclass import dataclass
 
 _LINE = re.compile(
     r"""(?:%([\w$.-]+)[ ]=[ ])?(\w+\.[^\n"^/]*)\n[ ]*(?=%[\w$.,:% -]+=|[}^]|(?!loc\b)[a-z_]+[.\ ])""", re.ASCII

@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.builder import Builder, InsertOpInvT
 from xdsl.dialects.builtin import (
@@ -38,6 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects import build
+from xla_emitters.dialects.attributes import NO_ENTRIES, tensor_type
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
@@ -51,11 +53,12 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
 )
 from xla_emitters.dialects.mlir import arith, func, scf, tensor
-from xla_emitters.dialects.mlir.llvm import LinkageAttr
+from xla_emitters.dialects.mlir.llvm import INTERNAL
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.locations import UNKNOWN, locate
 
 INDEX_NAMES = "ijklmn"
@@ -73,9 +76,19 @@ def kernel_tensor(hlo_type: Attribute) -> TensorType[Attribute]:
     order = minor_to_major(array)
     storage = element_of(array).storage_type
     if order == default_order(len(order)):
-        return TensorType(storage, array.get_shape())
-    encoding = DenseIntOrFPElementsAttr.from_list(TensorType(i64, [len(order)]), order)
-    return TensorType(storage, array.get_shape(), encoding)
+        return tensor_type(storage, array.get_shape())
+    return tensor_type(storage, array.get_shape(), _dense(order))
+
+
+@lru_cache(256)
+def _dense(order: tuple[int, ...]) -> DenseIntOrFPElementsAttr[Any]:
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i64, [len(order)]), order)
+
+
+@lru_cache(1024)
+def _in_range(last: int) -> DictionaryAttr:
+    """The attributes of an argument that is an index of at most `last`."""
+    return DictionaryAttr({RANGE_ATTR: range_attr(0, last)})
 
 
 def result_types(root: HloOp) -> list[Attribute]:
@@ -109,13 +122,13 @@ def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: b
         visibility="private",
         arg_attrs=ArrayAttr(
             [
-                *(DictionaryAttr({}) for _ in tensors),
-                *(DictionaryAttr({RANGE_ATTR: range_attr(0, size - 1)}) for size in dims),
-                *(DictionaryAttr({}) for _ in injected),
+                *([NO_ENTRIES] * len(tensors)),
+                *(_in_range(size - 1) for size in dims),
+                *([NO_ENTRIES] * len(injected)),
             ]
         ),
     )
-    function.attributes["llvm.linkage"] = LinkageAttr("internal")
+    function.attributes["llvm.linkage"] = INTERNAL
     if subgraph.moves_only:
         function.attributes["no_compute"] = BoolAttr.from_bool(True)
     for i, argument in enumerate(function.body.block.args):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -35,6 +34,7 @@ from xla_emitters.fusions.refusals import has_code, refuse_unsupported
 from xla_emitters.fusions.scatters import arrays_in_place
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double, registered
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark

@@ -9,7 +9,6 @@ A way may also be an emitter of another class: its kernel is priced and compared
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from xdsl.dialects.builtin import ModuleOp
@@ -20,6 +19,7 @@ from xla_emitters.errors import Place
 from xla_emitters.fusions.launch import launch_for
 from xla_emitters.fusions.thread_work import ThreadWork, blocks_of_same_work
 from xla_emitters.fusions.view import FusionView
+from xla_emitters.late_dataclass import dataclass
 
 
 class Emitter(Protocol):

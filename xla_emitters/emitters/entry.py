@@ -17,20 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DenseArrayBase,
     DictionaryAttr,
     IndexType,
     IntegerAttr,
     ModuleOp,
-    UnitAttr,
     i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from xla_emitters.dialects.attributes import UNIT, index_number, integer_array
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
 from xla_emitters.dialects.mlir import builtin as quick_builtin
@@ -42,6 +41,7 @@ from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program import Argument, Launch
 
 
@@ -78,9 +78,9 @@ def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
         arg_attrs=ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view)),
     )
     function.location = view.location
-    function.attributes[ENTRY] = UnitAttr()
-    function.attributes[BLOCK] = DenseArrayBase.from_list(i32, launch.block)
-    function.attributes[GRID] = DenseArrayBase.from_list(i32, launch.grid)
+    function.attributes[ENTRY] = UNIT
+    function.attributes[BLOCK] = integer_array(launch.block, 32)
+    function.attributes[GRID] = integer_array(launch.grid, 32)
     for i, argument in enumerate(block.args):
         argument.name_hint = "input" if i < len(inputs) else "output"
         argument.location = view.parameters[i].location if i < len(inputs) else view.location
@@ -92,21 +92,26 @@ def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
 def _id(builder: FunctionBuilder, name: str, extent: int) -> SSAValue:
     kind, axis = name.split("_")
     make, hint = (gpu.ThreadIdOp, "thread_id") if kind == "th" else (gpu.BlockIdOp, "block_id")
-    op = builder.insert(make(gpu.DimensionAttr(gpu.DimensionEnum(axis))))
+    op = builder.insert(make(_dimension(axis)))
     op.attributes[RANGE_ATTR] = range_attr(0, extent - 1)
     op.result.name_hint = f"{hint}_{axis}"
     return op.result
 
 
+@lru_cache(8)
+def _dimension(axis: str) -> gpu.DimensionAttr:
+    return gpu.DimensionAttr(gpu.DimensionEnum(axis))
+
+
 def argument_attributes(argument: Argument) -> DictionaryAttr:
     """The alignment, size, invariance and slice of an argument's buffer, as attributes of the entry's argument."""
     attributes: dict[str, Attribute] = {
-        "llvm.align": IntegerAttr.from_index_int_value(argument.alignment),
-        "llvm.dereferenceable": IntegerAttr.from_index_int_value(argument.bytes),
+        "llvm.align": index_number(argument.alignment),
+        "llvm.dereferenceable": index_number(argument.bytes),
     }
     if not argument.written:
-        attributes[INVARIANT] = UnitAttr()
-    attributes[SLICE_INDEX] = IntegerAttr.from_index_int_value(argument.slice_index)
+        attributes[INVARIANT] = UNIT
+    attributes[SLICE_INDEX] = index_number(argument.slice_index)
     return DictionaryAttr(attributes)
 
 

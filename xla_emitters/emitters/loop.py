@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -41,6 +41,7 @@ from xla_emitters.fusions.unroll import UNROLL, elements_per_thread, unroll_reas
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.notes import decide
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -39,6 +39,7 @@ from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
 from xla_emitters.hlo_text.literals import literal_text
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.late_dataclass import dataclass
 
 SUBGRAPH_LIMIT = 2000
 """The most instructions in one function: later passes and LLVM are worse than linear in the size of a function."""

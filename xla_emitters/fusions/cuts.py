@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -40,6 +40,7 @@ from xla_emitters.fusions.heroes import is_bitcast, keeps_places
 from xla_emitters.fusions.reductions import Reduction, narrowest_bits, shared_reduction
 from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import FusionView, once_per_view, view_of
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

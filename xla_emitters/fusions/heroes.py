@@ -14,7 +14,6 @@ Source: seed document, "Hero-based codegen"; docs/reference/2 1.2-1.5.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import SSAValue
@@ -28,6 +27,7 @@ from xla_emitters.fusions.transposes import TransposeDescription, describe_trans
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.indexing import ExprKind, IndexingMap
 from xla_emitters.indexing.shapes import reshape_map
+from xla_emitters.late_dataclass import dataclass
 
 EPILOGUE_OPERANDS = 3
 """The largest number of operands of an elementwise op: select and clamp have three."""

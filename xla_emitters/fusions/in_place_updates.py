@@ -13,7 +13,6 @@ Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -23,6 +22,7 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

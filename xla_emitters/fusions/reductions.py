@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.ir import Attribute
@@ -27,6 +26,7 @@ from xla_emitters.dtypes import Kind
 from xla_emitters.fusions.heroes import find_non_trivial_hero
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.late_dataclass import dataclass
 
 WARP = 32
 MOST_MAJOR_IN_ROW = 8

@@ -16,7 +16,6 @@ Source: docs/reference/2 2.7; XLA scatter.cc.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.base import HloOp
@@ -26,6 +25,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, min
 from xla_emitters.dtypes import Kind
 from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.late_dataclass import dataclass
 
 WARPS = 4
 """Warps of a block."""

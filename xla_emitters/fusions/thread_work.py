@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.fusions.unroll import ACCESS_BITS, may_unroll
 from xla_emitters.fusions.view import FusionView
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program import Launch
 
 ROUNDS = (1, 2)

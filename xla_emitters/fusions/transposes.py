@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, minor_to_major, type_text
+from xla_emitters.late_dataclass import dataclass
 
 TILE = 32
 """Elements in a row of a tile, and rows in a tile: the number of threads in a warp."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -34,6 +34,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.types import ArrayType, as_array, dims_of, element_of, leaf_types, type_text
 from xla_emitters.errors import Place
 from xla_emitters.fusions.declared_aliases import declared_aliases
+from xla_emitters.late_dataclass import dataclass
 
 # Fusions of XLA:GPU for Triton and cuDNN and custom ones; fusions that XLA:CPU passes to its libraries.
 _FOR_OTHER_COMPILERS = re.compile(

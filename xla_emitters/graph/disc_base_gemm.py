@@ -21,7 +21,8 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAt
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.base import integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, ParameterOp, ReturnOp, TupleOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp

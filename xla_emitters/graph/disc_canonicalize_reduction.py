@@ -24,7 +24,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.called import FOLDS
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp, find_computation
 from xla_emitters.dialects.hlo.reductions import ReduceOp

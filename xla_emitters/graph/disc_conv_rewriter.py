@@ -23,7 +23,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
 from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.placement import is_on_host

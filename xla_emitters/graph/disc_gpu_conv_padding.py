@@ -21,7 +21,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.placement import is_on_host

@@ -25,7 +25,8 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp

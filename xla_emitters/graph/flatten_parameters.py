@@ -12,7 +12,7 @@ needed for the right answer. A tuple that another op reads is rebuilt from its a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TupleType, i64
@@ -24,6 +24,7 @@ from xla_emitters.dialects.hlo.types import AliasAttr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.fusion_parts import rename
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _ALIASES = "hlo.input_output_alias"

@@ -13,8 +13,6 @@ Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
@@ -29,6 +27,7 @@ from xla_emitters.fusions.entry import changes_width, is_same_memory
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, copying, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeGuard
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, TupleType, i64
@@ -37,6 +37,7 @@ from xla_emitters.fusions.entry import changes_width
 from xla_emitters.fusions.overwrites import is_callers, may_overwrite
 from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 
 _FEW = 16
 """Up to this limit, numbers for names are tried one by one."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
@@ -21,6 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, insert_computation
+from xla_emitters.late_dataclass import dataclass
 
 _NUMBERED = re.compile(r"(.*)\.([1-9][0-9]*)", re.DOTALL)
 

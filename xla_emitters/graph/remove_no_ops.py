@@ -19,15 +19,14 @@ Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.collectives import gets_zeros, is_alone
 from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -42,6 +41,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_a
 from xla_emitters.dtypes import dtype
 from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.graph.inlining import element_of_tuple, insert, laid_out
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _GIVE_THEIR_OPERAND = frozenset({"opt-barrier", "domain", "add-dependency"})

@@ -11,8 +11,6 @@ that refer to ENTRY's parameters by number are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
@@ -21,6 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp
 from xla_emitters.fusions.control_computations import fusion_named
 from xla_emitters.fusions.entry import entry_of
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -19,8 +19,9 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
-from xla_emitters.dialects.hlo.base import HloOp, integer_array
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.placement import DEVICE, HOST

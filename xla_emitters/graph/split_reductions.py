@@ -16,14 +16,14 @@ Source: docs/reference/2 1.8; XLA tree_reduction_rewriter.cc.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TupleType
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array, integers
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -50,6 +50,7 @@ from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 

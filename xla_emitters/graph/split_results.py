@@ -14,7 +14,6 @@ Source: docs/reference/2 1.3; the real XLA on such fusions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -34,6 +33,7 @@ from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import FusionView, is_stitched
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
@@ -33,6 +32,7 @@ from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
 from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.fusion_parts import Part, Parting, aliasing, may_write, wrap_entry
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -52,6 +52,7 @@ from xla_emitters.fusions.refusals import is_splittable_kind, refuse_values, wit
 from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, rename
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 AddRemark = Callable[[Operation, str], None]

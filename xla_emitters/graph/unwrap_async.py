@@ -23,8 +23,6 @@ Source: docs/reference/1 6.8; XLA async_wrapper.cc, the inverse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -47,6 +45,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import is_array, tuple_type
 from xla_emitters.fusions.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 _COLLECTIVES = ("all-reduce", "all-gather", "collective-permute")

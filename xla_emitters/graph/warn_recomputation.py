@@ -12,8 +12,6 @@ in the HLO are XLA's own choice, and are not checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -21,6 +19,7 @@ from xla_emitters.fusions.control_computations import is_one_kernel
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import is_stitched
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _TIMES = 4

@@ -12,8 +12,6 @@ Source: XLA fusion_wrapper.cc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
@@ -37,6 +35,7 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.control_computations import control_computations, is_one_kernel
 from xla_emitters.graph.fusion_parts import new_fusion
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _STAY = (

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -25,7 +24,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.irdl import OptPropertyDef
 
-from xla_emitters.dialects.hlo.base import HloOp, integer_array
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
@@ -34,6 +34,7 @@ from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import literal_text, parse_literal
 from xla_emitters.hlo_text.shapes import ShapeReader
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import field
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -43,9 +42,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import int_attr, integer_array, unchecked
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
-from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, written_at
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -66,6 +66,7 @@ from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
 from xla_emitters.hlo_text.shapes import ShapeReader, suggested_type
 from xla_emitters.hlo_text.stack_frames import STACK_TABLES, TABLES
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
@@ -745,14 +746,8 @@ class _ModuleParser:
 
     def _location(self, name: str, token: Token) -> NameLoc:
         line, column = self.source.line_and_column(token.start)
-        where = FileLineColLoc(self._file, _number(line), _number(column))
-        return NameLoc(StringAttr(name), where)
-
-
-@lru_cache(maxsize=1024)
-def _number(value: int) -> IntAttr:
-    """Cached, because lines and columns repeat in a module."""
-    return IntAttr(value)
+        where = unchecked(FileLineColLoc, filename=self._file, line=int_attr(line), column=int_attr(column))
+        return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=where)
 
 
 def _async_form(opcode: str) -> tuple[str, str] | None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Any, NamedTuple, cast
 
@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp
+from xla_emitters.late_dataclass import dataclass
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 STACK_TABLES = "hlo.stack_tables"

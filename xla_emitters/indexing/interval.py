@@ -14,7 +14,9 @@ Source: docs/reference/1 2.3 "Interval arithmetic"; XLA hlo/analysis/interval.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from xla_emitters.late_dataclass import dataclass
 
 MIN = -(2**63)
 MAX = 2**63 - 1

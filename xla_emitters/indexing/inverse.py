@@ -17,13 +17,13 @@ Source: docs/reference/1 3.3; the results are the same for the ops listed there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xla_emitters.indexing.expression import Expr, ExprKind, linear_terms, make_sum, mask_of, substitute_all
 from xla_emitters.indexing.interval import Interval
 from xla_emitters.indexing.map import IndexingMap
 from xla_emitters.indexing.shapes import dims_of
 from xla_emitters.indexing.simplify import Ranges
+from xla_emitters.late_dataclass import dataclass
 
 
 def inverse_map(m: IndexingMap, shape: Sequence[int]) -> IndexingMap:

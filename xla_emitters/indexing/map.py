@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -45,6 +45,7 @@ from xla_emitters.indexing.simplify import (
     settle_constraints,
     simplify_domain,
 )
+from xla_emitters.late_dataclass import dataclass
 
 _NOTHING = Interval(0, -1)
 _NEVER: Constraint = (Expr.constant(0), _NOTHING)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from xla_emitters.indexing.expression import Expr
 from xla_emitters.indexing.interval import Interval, Variable
@@ -26,7 +27,12 @@ def dims_of(shape: Sequence[int]) -> tuple[Variable, ...]:
     >>> [str(dim.bounds) for dim in dims_of((2, 3))]
     ['[0, 1]', '[0, 2]']
     """
-    return tuple(Variable(Interval(0, size - 1)) for size in shape)
+    return _dims_of(tuple(shape))
+
+
+@lru_cache(4096)
+def _dims_of(shape: tuple[int, ...]) -> tuple[Variable, ...]:
+    return tuple([Variable(Interval(0, size - 1)) for size in shape])
 
 
 def _indices(shape: Sequence[int]) -> tuple[Expr, ...]:

@@ -22,18 +22,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
-from xla_emitters.dialects.quick_op import operands_of
+from xla_emitters.dialects.quick_op import number_of, op_of, operands_of, walk
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
+from xla_emitters.late_dataclass import dataclass
 
 UNKNOWN_RANGE = Interval(-(2**63), 2**63 - 1)
 
@@ -45,9 +46,9 @@ Buffer = SSAValue | IntegerAttr
 
 def argument_attribute(value: SSAValue, name: str) -> Attribute | None:
     """The attribute `name` of a function argument; None if it is absent, or `value` is not an argument of a func.func."""
-    if not isinstance(value, BlockArgument) or not isinstance(function := value.owner.parent_op(), func.FuncOp):
+    if not isinstance(value, BlockArgument) or not isinstance(function := value.block.parent_op(), func.FuncOp):
         return None
-    if function.arg_attrs is None or value.owner is not function.body.blocks.first:
+    if function.arg_attrs is None or value.block is not function.body.first_block:
         return None
     return function.arg_attrs.data[value.index].data.get(name)
 
@@ -63,24 +64,26 @@ def root_of(value: SSAValue) -> SSAValue | None:
         if value in seen:
             continue
         seen.add(value)
-        match value:
-            case OpResult(op=tensor.InsertOp() as op):
+        match op_of(value):
+            case None:
+                loop = value.block.parent_op() if isinstance(value, BlockArgument) and value.index else None
+                if isinstance(loop, scf.ForOp):
+                    pending.append(loop.iter_args[number_of(value) - 1])
+                else:
+                    roots.add(value)
+            case tensor.InsertOp() as op:
                 pending.append(op.dest)
-            case OpResult(op=vector.TransferWriteOp() as op):
+            case vector.TransferWriteOp() as op:
                 pending.append(op.source)
-            case OpResult(op=xla_gpu.AtomicRMWOp() as op):
+            case xla_gpu.AtomicRMWOp() as op:
                 pending.append(op.input)
-            case OpResult(op=xla_gpu.SyncThreadsOp() as op):
-                pending.append(op.arguments[value.index])
-            case OpResult(op=scf.ForOp() as op):
-                pending.append(op.iter_args[value.index])
-            case OpResult(op=scf.IfOp() | scf.IndexSwitchOp() as op):
+            case xla_gpu.SyncThreadsOp() as op:
+                pending.append(op.arguments[number_of(value)])
+            case scf.ForOp() as op:
+                pending.append(op.iter_args[number_of(value)])
+            case scf.IfOp() | scf.IndexSwitchOp() as op:
                 ends = (region.block.last_op for region in op.regions)
-                pending += [end.operands[value.index] for end in ends if end is not None]
-            case BlockArgument(owner=Block() as block) if (
-                isinstance(loop := block.parent_op(), scf.ForOp) and value.index
-            ):
-                pending.append(loop.iter_args[value.index - 1])
+                pending += [end.operands[number_of(value)] for end in ends if end is not None]
             case _:
                 roots.add(value)
     return roots.pop() if len(roots) == 1 else None
@@ -165,7 +168,7 @@ def accesses_of(op: Operation) -> Iterator[TensorAccess]:
 
 def accesses_in(op: Operation) -> tuple[TensorAccess, ...]:
     """The accesses of `op` and of every op nested in it, in program order."""
-    return tuple(access for nested in op.walk() if has_tensor(operands_of(nested)) for access in accesses_of(nested))
+    return tuple(access for nested in walk(op) if has_tensor(operands_of(nested)) for access in accesses_of(nested))
 
 
 def by_buffer(accesses: Iterable[TensorAccess]) -> dict[Buffer | None, list[TensorAccess]]:
@@ -243,12 +246,12 @@ class Subscript:
 
 def subscript(index: SSAValue) -> Subscript:
     """`index` in terms of the values that it is computed from."""
-    match index:
-        case OpResult(op=arith.ConstantOp(value=IntegerAttr() as constant)):
+    match op_of(index):
+        case arith.ConstantOp(value=IntegerAttr() as constant):
             return Subscript(constant.value.data)
-        case OpResult(op=xla_gpu.ApplyIndexingOp() as op) if len(op.results) == 1:
-            return _of_expr(op.map.results[0], [subscript(operand) for operand in op.operands])
-        case OpResult(op=arith.AddiOp() as op):
+        case xla_gpu.ApplyIndexingOp() as op if len(op.results) == 1:
+            return _of_expr(op.map.results[0], [subscript(operand) for operand in operands_of(op)])
+        case arith.AddiOp() as op:
             return subscript(op.lhs) + subscript(op.rhs)
         case _:
             return Subscript(0, frozenset([(index, 1)]))

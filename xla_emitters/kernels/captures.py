@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import memref, scf, vector
+from xla_emitters.dialects.quick_op import blocks_of, operands_of, walk
 
 KERNEL_NAME = "disc.name"
 """Attribute of a launch: the name of its kernel."""
@@ -17,11 +18,13 @@ KERNEL_NAME = "disc.name"
 
 def captured_by(op: Operation) -> tuple[SSAValue, ...]:
     """The values from outside that the regions of `op` use, in the order of their first uses."""
-    found = dict[SSAValue, None]()
-    for inner in op.walk():
+    found, inside = dict[SSAValue, None](), set[SSAValue]()
+    for inner in walk(op):
         if inner is not op:
-            found |= {value: None for value in inner.operands if not op.is_ancestor(value.owner)}
-    return tuple(found)
+            found |= dict.fromkeys(operands_of(inner))
+            inside.update(inner.results)
+        inside.update(argument for region in inner.regions for block in blocks_of(region) for argument in block.args)
+    return tuple([value for value in found if value not in inside])
 
 
 def loops_of(fusion: FusionOp) -> tuple[scf.ParallelOp, ...]:

@@ -8,12 +8,11 @@ writes it; the executor runs `definition`; the toolchain defines it in LLVM IR, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import LocationAttr, StringAttr, i32
 from xdsl.ir import Block, Operation
 
 from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.late_dataclass import dataclass
 
 REGISTERS: dict[str, type[nvvm.SpecialRegisterOp]] = {
     **{f"tid.{dimension}": op for dimension, op in nvvm.THREAD_ID.items()},

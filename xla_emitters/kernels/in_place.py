@@ -26,7 +26,7 @@ it, so such a kernel passes as long as it reads each element before it writes it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 
 from xdsl.dialects.builtin import TensorType
@@ -46,6 +46,7 @@ from xla_emitters.kernels.accesses import (
     is_tensor,
 )
 from xla_emitters.kernels.kernel_entry import ENTRY
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

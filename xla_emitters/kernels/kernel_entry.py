@@ -39,6 +39,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import func, gpu, llvm, nvvm
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp as GpuFuncOp
 from xla_emitters.dialects.mlir.scf import ForallOp
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_of_value
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp
 from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
@@ -80,7 +81,7 @@ def is_entry(op: Operation) -> bool:
 
 def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
     """The one function that is launched. raises VerifyError unless there is exactly one."""
-    entries = [op for op in module.walk() if is_entry(op) and isinstance(op, func.FuncOp | llvm.FuncOp)]
+    entries = [op for op in walk(module) if is_entry(op) and isinstance(op, func.FuncOp | llvm.FuncOp)]
     if len(entries) != 1:
         raise VerifyError(
             f"the module has {len(entries)} entry functions; it must have one",
@@ -129,7 +130,7 @@ def shared_bytes(module: ModuleOp) -> int:
     For a kernel on buffers, the workgroup buffers in its signature.
     """
     total = 0
-    for op in module.walk():
+    for op in walk(module):
         if isinstance(op, llvm.GlobalOp) and op.addr_space.value.data == SHARED:
             total += _bytes_of(op.global_type)
         elif isinstance(op, AllocateSharedOp):
@@ -167,7 +168,7 @@ def _extents(attribute: Attribute | None) -> Extents | None:
 
 def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
     """Each id in `module`: whether it is a block id, its dimension, and its extent (None if unknown)."""
-    for op in module.walk():
+    for op in walk(module):
         # A fast path: few ops are ids, and this runs before every execution.
         if type(op) not in _IDS:
             continue

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xla_emitters.errors import DataError, InternalError, Unsupported
+from xla_emitters.late_dataclass import dataclass
 
 Array: TypeAlias = npt.NDArray[Any]
 """An array of NumPy, or of CuPy, which has the same methods."""

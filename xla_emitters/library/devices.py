@@ -13,10 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xla_emitters.errors import Unsupported
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.library.arguments import Array
 
 Shares: TypeAlias = list[list[Array]]

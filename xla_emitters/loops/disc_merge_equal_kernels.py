@@ -15,22 +15,17 @@ Correctness: a kernel is a function of its arguments, and each launch still pass
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
+from xla_emitters.rewrite.equal_code import Code, code_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
-
-Code: TypeAlias = tuple[object, ...]
-_NAME = "sym_name"
 
 
 @dataclass(frozen=True)
@@ -47,40 +42,10 @@ class DiscMergeEqualKernelsPass(KernelPass):
                 self.skip(module, "it is not one kernel alone")
                 continue
             symbol = SymbolRefAttr(module.sym_name.data, [function.sym_name.data])
-            kept = first.setdefault(tuple(_code(function, dict[SSAValue | Block, int]())), symbol)
+            kept = first.setdefault(code_of(function), symbol)
             if kept != symbol:
                 merged[symbol] = kept
                 Rewriter.erase_op(module)
         for launch in op.walk():
             if isinstance(launch, gpu.LaunchFuncOp) and launch.kernel in merged:
                 launch.kernel = merged[launch.kernel]
-
-
-def _code(op: Operation, numbers: dict[SSAValue | Block, int]) -> Iterator[object]:
-    """An op without its name and location, comparable: values and blocks are numbered in the order in which they occur."""
-
-    def number(part: SSAValue | Block) -> int:
-        return numbers.setdefault(part, len(numbers))
-
-    yield op.name
-    yield _sorted(op.properties)
-    yield _sorted(op.attributes)
-    yield tuple(map(number, op.operands))
-    yield tuple(map(number, op.successors))
-    yield tuple((number(result), result.type) for result in op.results)
-    for region in op.regions:
-        yield from _region_code(region, numbers)
-
-
-def _region_code(region: Region, numbers: dict[SSAValue | Block, int]) -> Iterator[object]:
-    yield len(region.blocks)
-    for block in region.blocks:
-        yield numbers.setdefault(block, len(numbers))
-        yield tuple((numbers.setdefault(argument, len(numbers)), argument.type) for argument in block.args)
-        for op in block.ops:
-            yield from _code(op, numbers)
-        yield "end"
-
-
-def _sorted(attributes: dict[str, Attribute]) -> tuple[tuple[str, Attribute], ...]:
-    return tuple(sorted((name, value) for name, value in attributes.items() if name != _NAME))

@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
+from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
@@ -68,7 +69,7 @@ class KernelIndex(IndexCode):
         """The number as an `index` value."""
         if isinstance(number, SSAValue):
             return number
-        made = self._code.insert(arith.ConstantOp(IntegerAttr(number, INDEX))).result
+        made = self._code.insert(arith.ConstantOp(index_number(number))).result
         made.name_hint = f"c{number}" if number >= 0 else f"cm{-number}"
         return made
 

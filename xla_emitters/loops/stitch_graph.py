@@ -111,8 +111,15 @@ class StitchGraph:
 
     def is_full(self, buffer: SSAValue) -> bool:
         """Whether an array has the matrix's size; others have an element per row, or fewer."""
-        is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
-        return not is_reduced and self._sizes.elements(buffer) == product(self.matrix)
+        if (known := self._full.get(buffer)) is None:
+            is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
+            known = self._full[buffer] = not is_reduced and self._sizes.elements(buffer) == product(self.matrix)
+        return known
+
+    @cached_property
+    def _full(self) -> dict[SSAValue, bool]:
+        """The answers of `is_full` so far: each walk over the graph asks again."""
+        return {}
 
     @cached_property
     def most_bits(self) -> int:
@@ -299,8 +306,11 @@ class StitchGraph:
                 waiting += reversed(self.writer[buffer].inputs)
             else:
                 found[buffer] = None
-        order = {buffer: number for number, buffer in enumerate(self.writer)}
-        return seen, sorted(found, key=lambda buffer: order.get(buffer, -1))
+        return seen, sorted(found, key=lambda buffer: self._order.get(buffer, -1))
+
+    @cached_property
+    def _order(self) -> dict[SSAValue, int]:
+        return {buffer: number for number, buffer in enumerate(self.writer)}
 
     def _cost(self, sources: Sequence[Sequence[SSAValue]]) -> tuple[int, int]:
         """(reads of arrays of the matrix's size, over all rounds; bytes kept per column)."""

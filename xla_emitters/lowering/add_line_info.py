@@ -38,6 +38,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, OpResult
 
+from xla_emitters.dialects.attributes import int_attr, string, unchecked
 from xla_emitters.dialects.distinct import DistinctAttr
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir_with_lines
@@ -67,7 +68,9 @@ class AddLineInfoPass(KernelPass):
         for number, function in enumerate(functions):
             for inner, line in _lines(function):
                 column = numbers[inner] if numbers[inner] <= _LARGEST_COLUMN else 0
-                inner.location = FileLineColLoc(StringAttr(file or _NO_FILE), IntAttr(line), IntAttr(column))
+                inner.location = unchecked(
+                    FileLineColLoc, filename=string(file or _NO_FILE), line=int_attr(line), column=int_attr(column)
+                )
             function.location = _with_subprogram(function, file or _NO_FILE, (self.kernel, number))
 
 

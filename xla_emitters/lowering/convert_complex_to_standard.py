@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import math as python_math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -45,6 +44,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, math
 from xla_emitters.dialects.mlir.complex import PowiOp
+from xla_emitters.dialects.quick_op import walk
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -58,7 +59,7 @@ class ConvertComplexToStandardPass(KernelPass):
     name = "convert-complex-to-standard"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        of_complex = [found for found in op.walk() if found.name.startswith("complex.")]
+        of_complex = [found for found in walk(op) if found.name.startswith("complex.")]
         if not of_complex:
             return
         for found in of_complex:

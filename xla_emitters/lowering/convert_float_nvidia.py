@@ -14,8 +14,6 @@ Source: docs/reference/2 3.3 "xla-gpu-convert-float-nvidia"; PTX ISA, "cvt".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -38,7 +36,9 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.mlir import arith, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.vector import FromElementsOp
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS, FloatFormat
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.narrow_floats import FORMATS, is_narrow
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import located_builder
@@ -66,7 +66,7 @@ class ConvertFloatNvidiaPass(DevicePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip, can = self._chip()
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             if not isinstance(found, arith.ExtFOp | arith.TruncFOp):
                 continue
             types = (found.input.type, found.result.type)

@@ -17,7 +17,6 @@ Source: docs/decisions/05 and 09.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, i32
@@ -25,6 +24,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.kernels.id_functions import declared_by, read_by
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_all, located_builder
 

@@ -14,16 +14,18 @@ Source: docs/reference/2 3.3 "xla-gpu-convert-index-type"; XLA convert_index_typ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import INDEX, integer
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.quick_op import walk
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
@@ -40,7 +42,7 @@ class ConvertIndexTypePass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         conversion = _Conversion(IntegerType(index_width(op)))
-        ops = list(op.walk())
+        ops = list(walk(op))
         for found in ops:
             if type(found) in _CONVERTED and isinstance(found.results[0].type, IndexType):
                 conversion.convert(found)
@@ -84,7 +86,7 @@ class _Conversion:
             old, computed = op.results[0], self.integers[op.results[0]]
             computed.name_hint = old.name_hint
             if old.first_use is not None:
-                cast = arith.IndexCastOp(computed, IndexType())
+                cast = arith.IndexCastOp(computed, INDEX)
                 cast.location = op.location
                 op.parent.insert_op_before(cast, op)
                 old.replace_all_uses_with(cast.result)

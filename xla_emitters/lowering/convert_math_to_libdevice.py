@@ -16,11 +16,10 @@ Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu"; the table of names is in `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

@@ -10,14 +10,14 @@ Source: docs/reference/2 3.3 "xla-convert-pure-call-ops".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.quick_op import walk
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -26,8 +26,8 @@ class ConvertPureCallOpsPass(KernelPass):
     name = "xla-convert-pure-call-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for pure in [found for found in op.walk() if isinstance(found, xla_gpu.PureCallOp)]:
-            call = func.CallOp(pure.callee, pure.arguments, pure.result_types)
+        for pure in [found for found in walk(op) if isinstance(found, xla_gpu.PureCallOp)]:
+            call = func.CallOp(pure.callee_attr, pure.arguments, pure.result_types)
             call.attributes, call.location = pure.attributes.copy(), pure.location
             for new, old in zip(call.results, pure.results, strict=True):
                 new.name_hint = old.name_hint

@@ -26,7 +26,6 @@ Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, VectorType
@@ -35,6 +34,8 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import arith, cf, func, scf
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
+from xla_emitters.dialects.quick_op import walk
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
@@ -46,7 +47,7 @@ class ConvertScfToCfPass(KernelPass):
     name = "xla-convert-scf-to-cf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.walk():
+        for function in walk(op):
             if isinstance(function, func.FuncOp):
                 block = function.body.blocks.first
                 # Lowering adds blocks after the one that it splits, so the walk reaches them.

@@ -13,7 +13,7 @@ Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/referenc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr, VectorType, i8
@@ -28,6 +28,7 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.kernels.accesses import subscript
 from xla_emitters.kernels.kernel_entry import SHARED
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.locations import located_builder

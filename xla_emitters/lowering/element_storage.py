@@ -11,7 +11,6 @@ Source: XLA lower_tensors.cc; docs/reference/2 3.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from xdsl.builder import Builder
@@ -34,6 +33,7 @@ from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

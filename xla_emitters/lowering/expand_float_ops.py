@@ -27,7 +27,6 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -50,7 +49,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
@@ -97,7 +98,7 @@ class ExpandFloatOpsPass(KernelPass):
     approximate_tanh: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             if isinstance(found, math.AbsFOp) and (kept := _bits_of_absolute(found.operand.type)) is not None:
                 _replace(found, _masked(found, kept))
                 continue
@@ -107,7 +108,7 @@ class ExpandFloatOpsPass(KernelPass):
                 self.skip(found, "it computes on vectors")
             elif not isinstance(found, CONVERSIONS) and "scaling" not in found.name:
                 _compute_in_f32(found)
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             if isinstance(found, CONVERSIONS) and is_number_op(found) and _is_scalar_op(found):
                 if rounds_to_nearest_even(found):
                     _replace(found, _converted(found))

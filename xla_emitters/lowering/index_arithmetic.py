@@ -23,11 +23,10 @@ Source: docs/reference/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -38,12 +37,13 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.mlir import affine, arith
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import fuse_locations
@@ -334,7 +334,7 @@ class ExpressionLowering:
             built = self._built[key] = self.shared.result(
                 (arith.ConstantOp, value),
                 self.op,
-                lambda: self.builder.insert(arith.ConstantOp(integer(value, IndexType()))),
+                lambda: self.builder.insert(arith.ConstantOp(index_number(value))),
             )
         return built
 

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, Region
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import arith, func
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.rewrite.locations import fuse_locations, located_builder
@@ -32,7 +33,7 @@ def call_libdevice(root: ModuleOp, declined: Callable[[Operation, str], None]) -
     """Replaces every op of the table by a call. `declined` is called with each op that is left, and the reason."""
     for module in scopes(root):
         declared = functions(module)
-        for found in list(module.walk()):
+        for found in list(walk(module)):
             if found.name not in _CALLED:
                 continue
             if isinstance(found.results[0].type, WIDE_FLOATS):

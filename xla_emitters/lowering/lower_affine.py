@@ -16,15 +16,15 @@ Source: docs/reference/2 3.1 (lower-affine, rows 34 and 40), docs/reference/3 tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import affine
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
     SharedOps,
@@ -46,7 +46,7 @@ class LowerAffinePass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         shared = SharedOps()
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             if isinstance(found, ApplyIndexingOp):
                 indexing_map = map_of_apply_indexing(found)
                 self._refuse_overflow(found, indexing_map)

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -63,10 +63,12 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.float_bits import dense_of, float_attr, is_splat, values_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict
 from xla_emitters.kernels.kernel_entry import INVARIANT
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts
 from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.data_layout import index_width
@@ -132,7 +134,7 @@ def _erase_dead_writes(function: func.FuncOp) -> None:
 def _check(module: ModuleOp, stage: str) -> None:
     """raises Unsupported, naming the first op or type that has no lowering."""
     width = index_width(module)
-    for op in module.walk():
+    for op in walk(module):
         types = (*op.operand_types, *op.result_types)
         tensors = [type_ for type_ in types if type(type_) is TensorType]
         if not tensors:

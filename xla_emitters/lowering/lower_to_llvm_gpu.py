@@ -25,7 +25,7 @@ Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the ent
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import cast
 
@@ -65,12 +65,12 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
-from xla_emitters.dialects.quick_op import operands_of
+from xla_emitters.dialects.quick_op import operands_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
-from xla_emitters.lowering.grid_dependency import griddepcontrol
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
@@ -142,8 +142,8 @@ class LowerToLlvmGpuPass(DevicePass):
         call_libdevice(op, self.skip)
         for function in [found for module in scopes(op) for found in functions(module).values()]:
             _FunctionLowering(index_width(op), self.device, function).lower()
-        for found in op.walk():
-            if not isinstance(found, Scope) and not found.name.startswith(("llvm.", "nvvm.")):
+        for found in walk(op):
+            if not found.name.startswith(("llvm.", "nvvm.")) and not isinstance(found, Scope):
                 raise self.refuse(found, f"{found.name} outside a function")
 
 
@@ -170,7 +170,7 @@ class _FunctionLowering:
             raise refusal(
                 _STAGE, self.function, f"a block of {prod(block)} threads; {self.device.name} runs {limit} at most"
             )
-        for op in self.function.body.walk():
+        for op in walk(self.function):
             if is_number_op(op):
                 raise refusal(_STAGE, op, f"{op.name} computes with floats of eight bits or fewer")
         replacement = self._function()
@@ -294,7 +294,7 @@ class _FunctionLowering:
         linkage = old.attributes.get("llvm.linkage")
         if not isinstance(linkage, llvm.LinkageAttr):
             is_internal = old.sym_visibility == StringAttr("private") and bool(old.body.blocks)
-            linkage = llvm.LinkageAttr("internal" if is_internal else "external")
+            linkage = llvm.INTERNAL if is_internal else llvm.EXTERNAL
         made = llvm.FuncOp(
             old.sym_name,
             llvm.LLVMFunctionType(inputs, _together(outputs) if outputs else None),
@@ -317,6 +317,8 @@ def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[Dict
         return None
     kept = [
         DictionaryAttr({name: value for name, value in one.data.items() if name.startswith("llvm.")})
+        if one.data
+        else one
         for one in dictionaries
     ]
     return ArrayAttr(kept) if any(one.data for one in kept) else None
@@ -620,6 +622,8 @@ def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _wait(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    from xla_emitters.lowering.grid_dependency import griddepcontrol  # imported here: few kernels wait for another grid
+
     return lowering.make("nvvm.griddepcontrol", properties=griddepcontrol(op).properties).results
 
 

@@ -19,17 +19,18 @@ Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.attributes import UNIT
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
 from xla_emitters.kernels.kernel_entry import ENTRY, SLICE_INDEX
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
@@ -96,7 +97,7 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
         # A list, not a generator: `any` must not stop before every argument of the group has lost the attribute.
         if not any([attributes[position].pop(NOT_INVARIANT, None) for position in (first, *others)]):
             for position in (first, *others):
-                attributes[position][NOALIAS] = UnitAttr()
+                attributes[position][NOALIAS] = UNIT
         for promise in PROMISES:
             promised = [found for position in (first, *others) if (found := attributes[position].get(promise))]
             if promised:

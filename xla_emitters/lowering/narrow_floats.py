@@ -22,7 +22,6 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating poin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from xdsl.builder import Builder
@@ -43,6 +42,7 @@ from xdsl.utils.type import get_element_type_or_self
 from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dtypes import DTYPES, FloatFormat, Specials, dtype
+from xla_emitters.late_dataclass import dataclass
 
 _F32 = dtype("f32").float_format
 SIGN, FRACTION, BIAS = _F32.sign, _F32.fraction_bits, _F32.bias

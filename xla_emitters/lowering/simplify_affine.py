@@ -15,17 +15,17 @@ Source: docs/reference/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import affine
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap, Variable
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
     SharedOps,
@@ -46,7 +46,7 @@ class SimplifyAffinePass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         shared = SharedOps()
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             if isinstance(found, ApplyIndexingOp):
                 self._lower(found, map_of_apply_indexing(found), shared)
             elif isinstance(found, affine.ApplyOp):

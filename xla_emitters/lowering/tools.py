@@ -26,13 +26,13 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.settings import VARIABLES, Toolchain
 
 LLVM_MAJOR = 22

@@ -10,10 +10,10 @@ Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (w
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 
 from xla_emitters.errors import ToolError, UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.tools import STAGE, find_tool
 from xla_emitters.settings import AUTO, TOOLCHAIN, Toolchain
 

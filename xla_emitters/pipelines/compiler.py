@@ -55,6 +55,7 @@ from xla_emitters.trace.python_source import source_decision
 # What makes LLVM IR and PTX is imported at the stages that ask for them.
 if TYPE_CHECKING:
     from xla_emitters.lowering.toolchain import PtxCompiler
+    from xla_emitters.pipelines.equal_kernels import EqualKernels
 
 NO_KERNELS = "// no kernels\n"
 """Printed for a program without kernels at a stage that is not MLIR."""
@@ -262,7 +263,12 @@ def _compile_kernels(
     pairs = list(zip(plan.kernels, recorders, strict=True))
     if stage == "partition":
         return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()
-    work = [partial(_compile_kernel, planned, options, recorder, context) for planned, recorder in pairs]
+    equal: EqualKernels | None = None
+    if len(pairs) > 1 and _may_share(options, recorders):
+        from xla_emitters.pipelines.equal_kernels import EqualKernels
+
+        equal = EqualKernels()
+    work = [partial(_compile_kernel, planned, options, recorder, context, equal) for planned, recorder in pairs]
     with compile_kernels(work, recorders, options) as shares:
         facts = shares.facts
         launches = [(sanitize(p.name), f.launch, f.shared_bytes) for p, f in zip(plan.kernels, facts, strict=True)]
@@ -343,14 +349,35 @@ def _kernels(
     )
 
 
-def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
-    """Compiles one kernel up to the wanted stage."""
+def _may_share(options: CompileOptions, recorders: Sequence[Recorder]) -> bool:
+    """Whether only the code of the kernels is wanted: all else that a compilation can give names what is in each kernel."""
+    wants_more = options.verify or options.line_info or options.pipeline is not None or plugins.registered()
+    return options.stage in ("ptx", "sass") and not wants_more and not any(each.is_watched for each in recorders)
+
+
+def _compile_kernel(
+    planned: PlannedKernel,
+    options: CompileOptions,
+    recorder: Recorder,
+    context: Context,
+    equal: EqualKernels | None = None,
+) -> ModuleOp:
+    """Compiles one kernel up to the wanted stage.
+
+    equal  the module's kernels that are finished; None: each is compiled by itself
+    """
+
+    def run_passes() -> None:
+        for row in kernel_rows(options):
+            recorder.run(row.make(options), row.stage, context, kernel)
+
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)
     try:
         kernel = recorder.emission(partial(_emit, planned, options))
-        for row in kernel_rows(options):
-            recorder.run(row.make(options), row.stage, context, kernel)
+        if equal is not None:
+            return equal.finish(kernel, run_passes, recorder.trace.steps)
+        run_passes()
         if _plugins_of(planned, options):
             launch_of(kernel)
     except (InternalError, VerifyError) as error:

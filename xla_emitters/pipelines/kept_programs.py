@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 from xla_emitters import plugins
 from xla_emitters.errors import ToolError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
 from xla_emitters.runtime.cache import PROGRAMS, Cache, key_of

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.errors import UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.settings import Settings, Toolchain, read_settings
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -30,6 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import context_of_thread
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS
 from xla_emitters.program import Launch

@@ -12,10 +12,11 @@ Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.passes import ModulePass
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.rewrite.pass_table import made
 

@@ -12,7 +12,7 @@ such a chain where its Triton emitter has no tile of whole rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
@@ -37,6 +37,7 @@ from xla_emitters.fusions.entry import computation_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion, rename
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

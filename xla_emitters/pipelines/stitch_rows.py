@@ -14,7 +14,6 @@ Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,7 @@ from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass

@@ -8,11 +8,11 @@ One text has all kernels of a program; in the trace of a kernel, lines of other 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.recorder import Recorder, Sources
 from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.settings import Toolchain

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
@@ -34,6 +34,7 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.stack_frames import PythonLines
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.planning.computation_values import ComputationValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
 from xla_emitters.program.arrays import place_of

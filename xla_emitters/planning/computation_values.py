@@ -13,7 +13,7 @@ A state leaf that a loop does not change is not made by the loop: its result is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import SSAValue
 
@@ -32,6 +32,7 @@ from xla_emitters.dialects.hlo.types import leaf_types
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.entry import is_same_memory, leaves_of_element
 from xla_emitters.fusions.view import FusionView
+from xla_emitters.late_dataclass import dataclass
 
 Leaf = tuple[HloOp, int]
 

@@ -15,7 +15,7 @@ Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fus
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp, TupleType
@@ -30,6 +30,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.refusals import refuse_values
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text.stack_frames import PythonLines
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.planning.computation_steps import PlannedKernel, Planner
 from xla_emitters.planning.computation_values import called_by
 from xla_emitters.program import Arrays, Kernel, LibraryCall, Slot

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program.steps import Place
 
 ALIGN_ALLOCATED = 256

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program.arrays import Argument, ArraySpec, Launch, Size
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of

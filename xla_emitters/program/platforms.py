@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xla_emitters.errors import UsageError
+from xla_emitters.late_dataclass import dataclass
 
 PLATFORMS = ("cpu", "gpu")
 _CUDA_OF_DLPACK = (2, 13)

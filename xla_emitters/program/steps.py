@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from xla_emitters.late_dataclass import dataclass
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Number:
     """A number of the host, by its index: assigned by one step, read by later ones."""
 
@@ -39,7 +40,7 @@ Extent: TypeAlias = int | Number
 """A size, an index or a truth value: an integer, or a number of the host."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """An array as a step reads or writes it.
 
@@ -58,7 +59,7 @@ class Place:
         return f"a{self.slot} {self.dtype}[{','.join(map(str, self.shape))}]{'' if self.on_device else ' host'}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Compute:
     """Assigns a row of FUNCTIONS, applied to numbers."""
 
@@ -67,7 +68,7 @@ class Compute:
     operands: tuple[Extent, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dimension:
     """Assigns a size of the array that a slot holds."""
 
@@ -76,7 +77,7 @@ class Dimension:
     axis: Extent
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Load:
     """Assigns an element of an array. The host waits for one of the device."""
 
@@ -85,7 +86,7 @@ class Load:
     index: tuple[Extent, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Store:
     """Sets an element of an array of the host."""
 
@@ -94,14 +95,14 @@ class Store:
     value: Extent
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Allocate:
     """Gives a slot memory, uninitialized."""
 
     array: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fill:
     """Gives a slot of the host memory with these elements."""
 
@@ -109,7 +110,7 @@ class Fill:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """Gives the memory of `source` a second name, in another shape of as many elements."""
 
@@ -117,14 +118,14 @@ class View:
     target: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Release:
     """Ends a name; memory without names is free."""
 
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Copy:
     """Copies the bytes of `source` to `target`, an array of as many bytes; the element types may differ."""
 
@@ -132,14 +133,14 @@ class Copy:
     target: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Move:
     """Moves memory between slots, all at once: (source, target) pairs. A source that is no target is left without memory."""
 
     pairs: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """An op that no kernel computes: a library's function, a copy, arithmetic of the host, a check.
 
@@ -155,7 +156,7 @@ class Call:
     outward: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Launch:
     """A kernel on arrays and numbers, in the order of its parameters. A grid without blocks launches nothing."""
 
@@ -166,7 +167,7 @@ class Launch:
     arguments: tuple[Place | Extent, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recurrence:
     """How often a loop runs, where numbers of its state alone decide: while `holds`, they become `after`.
 
@@ -181,7 +182,7 @@ class Recurrence:
     after: tuple[Extent, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loop:
     """Runs `condition`; while `holds` is then true, `body` and `condition` again.
 
@@ -203,7 +204,7 @@ class Loop:
     decides: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Branch:
     """Runs the branch with the number `selector`, the last one for all other numbers.
 

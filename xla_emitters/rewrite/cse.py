@@ -18,9 +18,9 @@ may appear by a merge, so such ops are kept aside and looked up then. Each attri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -29,6 +29,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
 from xla_emitters.dialects.quick_op import operands_of
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import (
     has_trait_type,
     is_commutative_type,
@@ -73,6 +74,7 @@ class _Kind(NamedTuple):
     stays: bool
     is_pure: bool
     is_commutative: bool
+    is_isolated: bool
 
 
 @cache
@@ -81,6 +83,7 @@ def _kind_of(op_type: type[Operation]) -> _Kind:
         stays=has_trait_type(op_type, IsTerminator) or has_trait_type(op_type, SymbolOpInterface),
         is_pure=is_effect_free_type(op_type),
         is_commutative=is_commutative_type(op_type),
+        is_isolated=has_trait_type(op_type, IsolatedFromAbove) or issubclass(op_type, UnregisteredOp),
     )
 
 
@@ -92,12 +95,8 @@ class _Scope:
     is_open: bool = True
 
 
-class _Alone(NamedTuple):
-    """An op without an equal, because one of its operands has no other use; with the block and epoch where it was found."""
-
-    op: Operation
-    scope: _Scope
-    epoch: int
+_Alone: TypeAlias = tuple[Operation, _Scope, int]
+"""An op without an equal, because one of its operands has no other use; with the block and epoch where it was found."""
 
 
 @dataclass
@@ -158,7 +157,7 @@ class _Cse:
         writes = may_write(op)
         if writes:
             self._new_epoch()  # a loop's body also runs after writes of its earlier iterations
-        if has_trait_type(type(op), IsolatedFromAbove) or isinstance(op, UnregisteredOp):
+        if _kind_of(type(op)).is_isolated:
             outside, self.known = self.known, {}
             for region in op.regions:
                 self.region(region)
@@ -173,7 +172,7 @@ class _Cse:
     def _op(self, op: Operation, scope: _Scope, *, writes: bool) -> None:
         """Merges or erases one op; `writes`: whether it is known that it may write."""
         kind = _kind_of(type(op))
-        if kind.stays or op.successor_uses:
+        if kind.stays or op._successor_uses:
             return
         if writes:
             self._new_epoch()
@@ -193,7 +192,7 @@ class _Cse:
             if (
                 use := operand.first_use
             ) is not None and use._next_use is None:  # `has_one_use`, without a call for each operand
-                self.alone[id(op)] = _Alone(op, scope, epoch)
+                self.alone[id(op)] = op, scope, epoch
                 return
         key = self._key(op, kind, epoch)
         existing = self.known.get(key)
@@ -239,12 +238,16 @@ class _Cse:
 
     def _no_longer_alone(self, operand: SSAValue) -> None:
         """If the only user of `operand` was visited already, makes it known: other ops may be equal to it from now on."""
-        [use] = operand.uses
+        use = operand.first_use
+        assert use is not None
         user = self.alone.pop(id(use.operation), None)
-        if user is not None and user.scope.is_open and user.op.parent is not None:
-            key = self._key(user.op, _kind_of(type(user.op)), user.epoch)
-            self.known[key] = user.op
-            user.scope.found.append(key)
+        if user is None:
+            return
+        op, scope, epoch = user
+        if scope.is_open and op.parent is not None:
+            key = self._key(op, _kind_of(type(op)), epoch)
+            self.known[key] = op
+            scope.found.append(key)
 
     def _erase(self, op: Operation) -> None:
         """Erases `op`, and then the ops that only it used."""

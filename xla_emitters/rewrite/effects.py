@@ -33,6 +33,7 @@ from xdsl.traits import (
 )
 
 from xla_emitters.dialects.mlir import arith, tensor, vector
+from xla_emitters.dialects.quick_op import blocks_of, ops_of
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.rewrite.added_traits import ADDED_TRAITS
 
@@ -116,12 +117,29 @@ def is_pure(op: Operation) -> bool:
 
 def may_write(op: Operation) -> bool:
     """Whether `op` may change memory. Terminators are taken to write nothing."""
-    if is_terminator(op):
+    writes = _writes_of_type(type(op))
+    if writes is _NEVER:
         return False
-    if is_effect_free_type(type(op)):
-        return bool(op.regions) and any(may_write(inner) for inner in _inner_ops(op))
+    if writes is _INSIDE:
+        for region in op.regions:
+            for block in blocks_of(region):
+                for inner in ops_of(block):
+                    if may_write(inner):
+                        return True
+        return False
     effects = _effects_of(op)
     return effects is None or any(effect.kind is not MemoryEffectKind.READ for effect in effects)
+
+
+_NEVER, _INSIDE, _ASK = range(3)
+
+
+@cache
+def _writes_of_type(op_type: type[Operation]) -> int:
+    """Whether ops of `op_type` write never, if an op inside them does, or depending on the op."""
+    if has_trait_type(op_type, IsTerminator):
+        return _NEVER
+    return _INSIDE if is_effect_free_type(op_type) else _ASK
 
 
 def is_read_only(op: Operation) -> bool:
@@ -175,5 +193,5 @@ def _speculatability(op_type: type[Operation]) -> ConditionallySpeculatable | No
 
 def _inner_ops(op: Operation) -> Iterator[Operation]:
     for region in op.regions:
-        for block in region.blocks:
-            yield from block.ops
+        for block in blocks_of(region):
+            yield from ops_of(block)

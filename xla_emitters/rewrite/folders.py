@@ -34,7 +34,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 
@@ -43,7 +43,8 @@ from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
-from xla_emitters.dialects.quick_op import item, operands_of
+from xla_emitters.dialects.quick_accessors import item
+from xla_emitters.dialects.quick_op import op_of, operands_of, walk
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.rewrite.effects import has_trait_type, is_constant, is_constant_type
 from xla_emitters.rewrite.locations import UNKNOWN
@@ -96,7 +97,7 @@ class ConstantPool:
 def hoist_constants(root: Operation) -> None:
     """Keeps every constant inside `root` once per function, at the function's entry."""
     pool = ConstantPool()
-    for op in [op for op in root.walk() if is_constant(op) and not op.attributes]:
+    for op in [op for op in walk(root) if is_constant(op) and not op.attributes]:
         kept = pool.unique(op, entry_block(op))
         if kept is not op:
             Rewriter.replace_op(op, (), kept.results)
@@ -131,7 +132,7 @@ def constant_to_the_right(op: Operation) -> bool:
 
 def is_constant_value(value: SSAValue) -> bool:
     """Whether `value` is the result of a constant op."""
-    return isinstance(value, OpResult) and is_constant_type(type(value.op))
+    return (op := op_of(value)) is not None and is_constant_type(type(op))
 
 
 ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
@@ -204,12 +205,10 @@ def _hint(attribute: Attribute) -> str:
 
 def constant_value(value: SSAValue) -> Attribute | None:
     """The attribute of a value that a constant op defines."""
-    if not isinstance(value, OpResult):
-        return None
-    op = value.op
+    op = op_of(value)
     if type(op) is arith.ConstantOp:
         return op.properties["value"]
-    return ConstantLike.get_constant_value(value) if is_constant_type(type(op)) else None
+    return ConstantLike.get_constant_value(value) if op is not None and is_constant_type(type(op)) else None
 
 
 def constant_integer(value: SSAValue) -> int | None:
@@ -223,9 +222,9 @@ def constant_integer(value: SSAValue) -> int | None:
 
 def width(integer_type: Attribute) -> int | None:
     """Bits at which integer arithmetic wraps: 64 for index; the low 32 bits are then right for a 32-bit index too."""
-    if isinstance(integer_type, IndexType):
+    if type(integer_type) is IndexType:
         return 64
-    return cast(IntegerType, integer_type).width.data if isinstance(integer_type, IntegerType) else None
+    return integer_type.width.data if type(integer_type) is IntegerType else None
 
 
 def wrap(value: int, bits: int) -> int:
@@ -242,9 +241,9 @@ def integer_attr(value: int, integer_type: Attribute) -> IntegerAttr:
 
 
 def _signed_of(attribute: Attribute | None) -> int | None:
-    if attribute is None or not isinstance(attribute, IntegerAttr):
+    if type(attribute) is not IntegerAttr:
         return None
-    constant = cast(AnyInteger, attribute)
+    constant: AnyInteger = attribute
     bits = width(constant.type)
     return None if bits is None else wrap(constant.value.data, bits)
 

@@ -18,7 +18,7 @@ failure in it names the pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from xdsl.context import Context
@@ -32,6 +32,7 @@ from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.completion import adopt_all
 from xla_emitters.dialects.verification import place_from_location, verify_ir
 from xla_emitters.errors import InternalError, Place, Unsupported, UsageError, VerifyError, XlaEmittersError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import blamed, fault, is_outside
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.notes import notes_wanted

@@ -21,13 +21,14 @@ from xdsl.dialects.builtin import (
     FusedLoc,
     LocationAttr,
     NameLoc,
-    NoneAttr,
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.attributes import NONE, unchecked
 from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.quick_op import walk
 
 UNKNOWN = UnknownLoc()
 
@@ -37,11 +38,11 @@ def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:
 
     An unknown location adds nothing; nested fusions are flattened.
     """
-    if a is b or isinstance(b, UnknownLoc) or a == b:
+    if a is b or type(b) is UnknownLoc or a == b:
         return a
-    if isinstance(a, UnknownLoc):
+    if type(a) is UnknownLoc:
         return b
-    parts = dict.fromkeys((*_parts(a), *_parts(b)))
+    parts = dict.fromkeys((*parts_of(a), *parts_of(b)))
     if isinstance(a, FusedLoc) and len(parts) == len(_fused(a)):
         return a  # it has all of b's
     return _of_parts(parts)
@@ -49,7 +50,7 @@ def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:
 
 def fuse_all(locations: Iterable[LocationAttr]) -> LocationAttr:
     """As `fuse_locations`, of any number of them."""
-    return _of_parts(dict.fromkeys(part for location in locations for part in _parts(location)))
+    return _of_parts(dict.fromkeys(part for location in locations for part in parts_of(location)))
 
 
 def _of_parts(parts: Mapping[Attribute, None]) -> LocationAttr:
@@ -58,15 +59,16 @@ def _of_parts(parts: Mapping[Attribute, None]) -> LocationAttr:
     if len(parts) == 1:
         (only,) = parts
         return cast(LocationAttr, only)
-    return FusedLoc(ArrayAttr[Attribute](parts), NoneAttr())
+    return unchecked(FusedLoc, locations=unchecked(ArrayAttr, data=tuple(parts)), metadata=NONE)
 
 
-def _parts(location: Attribute) -> tuple[Attribute, ...]:
-    if isinstance(location, UnknownLoc):
+def parts_of(location: Attribute) -> tuple[Attribute, ...]:
+    """The locations that a location is fused of, or itself alone; () for an unknown one."""
+    if type(location) is UnknownLoc:
         return ()
-    if not isinstance(location, FusedLoc):
+    if type(location) is not FusedLoc:
         return (location,)
-    return tuple(part for inner in _fused(location) for part in _parts(inner))
+    return tuple(part for inner in _fused(location) for part in parts_of(inner))
 
 
 def _fused(location: FusedLoc) -> ArrayAttr[Attribute]:
@@ -81,35 +83,36 @@ def place_of(op: Operation) -> str:
     """
     holder: Operation | None = op
     while holder is not None:
-        if text := _text(holder.location):
+        if text := place_text(holder.location):
             return text
         holder = holder.parent_op()
     return ""
 
 
-def _text(location: Attribute) -> str:
+def place_text(location: Attribute) -> str:
+    """A location as messages have it: see `place_of`."""
     match location:
         case NameLoc():
-            inner = _text(location.location)
+            inner = place_text(location.location)
             return f"{location.desc.data} ({inner})" if inner else location.desc.data
         case FileLineColLoc():
             return f"{location.filename.data}:{location.line.data}:{location.column.data}"
         case FusedLoc():
-            return ", ".join(text for part in _fused(location) if (text := _text(part)))
+            return ", ".join(text for part in _fused(location) if (text := place_text(part)))
         case CallSiteLoc():
-            return _text(location.callee) or _text(location.caller)
+            return place_text(location.callee) or place_text(location.caller)
         case _:
             return ""
 
 
 def instructions_of(op: Operation) -> tuple[str, ...]:
     """The names of the HLO instructions that `op` comes from, each once; () for an op without a location."""
-    return tuple(dict.fromkeys(part.desc.data for part in _parts(op.location) if isinstance(part, NameLoc)))
+    return tuple(dict.fromkeys(part.desc.data for part in parts_of(op.location) if isinstance(part, NameLoc)))
 
 
 def first_position(op: Operation) -> tuple[str, int] | None:
     """File and line, from 1, of the first HLO instruction that `op` comes from; None where no position is known."""
-    return next((at for part in _parts(op.location) if (at := _position(part))), None)
+    return next((at for part in parts_of(op.location) if (at := _position(part))), None)
 
 
 def _position(location: Attribute) -> tuple[str, int] | None:
@@ -126,11 +129,11 @@ def _position(location: Attribute) -> tuple[str, int] | None:
 
 def locate(op: Operation, location: LocationAttr) -> None:
     """Gives `location` to `op` and to the ops inside it that have none of their own."""
-    if isinstance(op.location, UnknownLoc):
+    if type(op.location) is UnknownLoc:
         op.location = location
     if op.regions:
-        for inner in op.walk():
-            if isinstance(inner.location, UnknownLoc):
+        for inner in walk(op):
+            if type(inner.location) is UnknownLoc:
                 inner.location = location
 
 

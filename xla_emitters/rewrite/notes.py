@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.trace import Decision, Remark
 
 

@@ -5,6 +5,7 @@ made("xla-select-fusion", "fusion.3")        the pass; its class is the file's s
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -127,6 +128,7 @@ PASSES: dict[str, tuple[str, str]] = {
 }
 
 
+@cache
 def pass_class(name: str) -> type[ModulePass]:
     """The class of a pass. raises KeyError for an unknown name"""
     room, stem = PASSES[name]

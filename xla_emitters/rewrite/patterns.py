@@ -14,21 +14,23 @@ may have changed anything inside without reporting it. The driver terminates bec
 other raise InternalError.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.quick_builder import insert_op
-from xla_emitters.dialects.quick_op import QuickOp, operands_of
+from xla_emitters.dialects.quick_op import QuickOp, op_of, operands_of, walk
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
 from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder
@@ -88,10 +90,23 @@ class LocatedRewriter(PatternRewriter):
         self.operation_removal_handler.append(self._removed)
         self.operation_modification_handler.append(self._push)
 
+    if not TYPE_CHECKING:
+
+        @property
+        def insertion_point(self) -> InsertPoint:
+            """In front of the matched op, unless a pattern set another; made when it is first asked for: most patterns do not match."""
+            if self._point is None:
+                self._point = InsertPoint.before(self._current_operation)
+            return self._point
+
+        @insertion_point.setter
+        def insertion_point(self, point: InsertPoint) -> None:
+            self._point = point
+
     def start(self, op: Operation) -> None:
         """Makes `op` the matched op."""
         self._current_operation = op
-        self.insertion_point = InsertPoint.before(op)
+        self._point = None
         self.location = op.location
         self._name_hint = None
         self.has_done_action = False
@@ -128,8 +143,10 @@ class LocatedRewriter(PatternRewriter):
         if len(op.results) != len(new_results):
             raise ValueError(f"Expected {len(op.results)} new results, but got {len(new_results)}")
         for result in op.results:
-            for use in result.uses:
-                self._push(use.operation)
+            use = result.first_use
+            while use is not None:
+                self._push(use._operation)
+                use = use._next_use
         for old, new in zip(op.results, new_results, strict=True):
             if new is None:
                 old.erase(safe_erase=safe_erase)
@@ -170,8 +187,8 @@ class LocatedRewriter(PatternRewriter):
 
     def _removed(self, op: Operation) -> None:
         for operand in operands_of(op):
-            if isinstance(operand, OpResult):
-                self._push(operand.op)
+            if (maker := op_of(operand)) is not None:
+                self._push(maker)
                 self._push_last_users(op, operand)
         if op.parent is not None and op.parent.first_op is op:
             self._push_around(op)
@@ -186,12 +203,14 @@ class LocatedRewriter(PatternRewriter):
     def _push_last_users(self, op: Operation, operand: SSAValue) -> None:
         """Visits the only other op that uses `operand`, which `op` gives up."""
         user: Operation | None = None
-        for use in operand.uses:
-            if use.operation is op or use.operation is user:
-                continue
-            if user is not None:
-                return
-            user = use.operation
+        use = operand.first_use
+        while use is not None:
+            other = use._operation
+            if other is not op and other is not user:
+                if user is not None:
+                    return
+                user = other
+            use = use._next_use
         if user is not None:
             self.worklist.setdefault(user)
 
@@ -236,7 +255,7 @@ class _GreedyDriver:
     def run(self) -> bool:
         changed = False
         for _ in range(MAX_ROUNDS):
-            ops, wanted = self.root.walk(reverse=True, region_first=True), self.begin_with
+            ops, wanted = walk(self.root, reverse=True, region_first=True), self.begin_with
             self.worklist.update(dict.fromkeys(ops if wanted is None else [op for op in ops if type(op) in wanted]))
             self.worklist.pop(self.root, None)
             self.budget = max(self.budget, MAX_REWRITES_PER_OP * (len(self.worklist) + 1))

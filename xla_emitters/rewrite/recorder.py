@@ -21,6 +21,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.printer import Part, print_parts
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
@@ -80,6 +81,11 @@ class Recorder:
         """
         kept = text if self.keeps_text else None
         self.trace.steps.append(Step(stage, stage, kept, seconds, sources=sources, origins=origins))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether texts are recorded, or someone sees the module after each pass."""
+        return self.keeps_text or self._verify or self._observe is not None
 
     @property
     def keeps_text(self) -> bool:
@@ -197,4 +203,7 @@ def _defined(line: str) -> tuple[str, ...]:
 
 def op_counts(root: Operation) -> dict[str, int]:
     """Op name -> number of such ops in `root`, without `root` itself and modules."""
-    return dict(Counter(op.name for op in root.walk() if op is not root and not isinstance(op, ModuleOp)))
+    found = Counter([op.name for op in walk(root)])
+    found[root.name] -= 1
+    found.pop(ModuleOp.name, None)
+    return {name: count for name, count in found.items() if count}

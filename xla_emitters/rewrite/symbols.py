@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias, cast
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.gpu_functions import ModuleOp as GpuModuleOp
+from xla_emitters.dialects.quick_op import ops_of, walk
 
 Scope: TypeAlias = ModuleOp | GpuModuleOp
 """A module, whose functions are known by name to the ops in it: `builtin.module` or `gpu.module`."""
 
 
-def symbols_in(root: Operation) -> Iterator[str]:
+def symbols_in(root: Operation) -> list[str]:
     """The names of the symbols that attributes of `root` and of the ops inside it refer to, without `@`; one per reference."""
-    for op in root.walk():
+    found = list[str]()
+    for op in walk(root):
         for attributes in (op.properties, op.attributes):
-            for attribute in attributes.values():
-                if type(attribute) in HOLDERS:
-                    yield from _symbols(attribute)
+            if attributes:
+                for attribute in attributes.values():
+                    if type(attribute) in HOLDERS:
+                        _add_symbols(attribute, found)
+    return found
 
 
 HOLDERS: frozenset[type[Attribute]] = frozenset((SymbolRefAttr, ArrayAttr, DictionaryAttr))
 
 
-def _symbols(attribute: Attribute) -> Iterator[str]:
+def _add_symbols(attribute: Attribute, found: list[str]) -> None:
     # These classes have no subclasses, and `isinstance` calls xDSL's metaclass.
-    kind = type(attribute)
-    if kind is SymbolRefAttr:
-        yield cast(SymbolRefAttr, attribute).root_reference.data
-    elif kind is ArrayAttr:
-        for inner in cast("ArrayAttr[Attribute]", attribute):
-            yield from _symbols(inner)
-    elif kind is DictionaryAttr:
-        for inner in cast(DictionaryAttr, attribute).data.values():
-            yield from _symbols(inner)
+    if type(attribute) is SymbolRefAttr:
+        found.append(attribute.root_reference.data)
+        return
+    inside = attribute.data if type(attribute) is ArrayAttr else ()
+    if type(attribute) is DictionaryAttr:
+        inside = attribute.data.values()
+    for inner in inside:
+        if type(inner) in HOLDERS:
+            _add_symbols(inner, found)
 
 
 def symbol_name(op: Operation) -> str | None:
@@ -54,12 +58,15 @@ def is_private(op: Operation) -> bool:
 
 def scopes(module: Scope) -> list[Scope]:
     """`module` and the modules in it, inner ones first."""
-    return [*(found for op in module.body.ops if isinstance(op, Scope) for found in scopes(op)), module]
+    return [
+        *(found for op in ops_of(module.body.block) if op.regions and isinstance(op, Scope) for found in scopes(op)),
+        module,
+    ]
 
 
 def functions(module: Scope) -> dict[str, func.FuncOp]:
     """The module's functions by name, without those of modules in it."""
-    return {op.sym_name.data: op for op in module.body.ops if isinstance(op, func.FuncOp)}
+    return {op.sym_name.data: op for op in ops_of(module.body.block) if isinstance(op, func.FuncOp)}
 
 
 def callees_first(calls: Mapping[str, Iterable[str]]) -> tuple[list[str], set[str]]:

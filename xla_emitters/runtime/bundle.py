@@ -48,6 +48,7 @@ FACES = ("program", "runtime", "runtime/ral")
 FILES = (
     "__init__.py",
     "errors.py",
+    "late_dataclass.py",
     "memory_limit.py",
     *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
     *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "executable", "float_forms", "steps")),

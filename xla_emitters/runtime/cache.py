@@ -18,11 +18,11 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.settings import Settings
 from xla_emitters.trace import SCHEMA
 

@@ -19,7 +19,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, tuple_type
 from xla_emitters.dtypes import Kind, dtype

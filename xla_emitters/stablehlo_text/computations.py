@@ -23,7 +23,6 @@ import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
-    IntAttr,
     IntegerAttr,
     ModuleOp,
     NameLoc,
@@ -35,6 +34,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import int_attr, string, unchecked
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp
@@ -295,7 +295,8 @@ class ModuleBuilder:
 
     def _location(self, name: str, token: Token) -> NameLoc:
         line, column = self.source.line_and_column(token.start)
-        return NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(line), IntAttr(column)))
+        where = unchecked(FileLineColLoc, filename=self._file, line=int_attr(line), column=int_attr(column))
+        return unchecked(NameLoc, desc=string(name), location=where)
 
     def metadata_of(self, location: Location | None) -> str:
         """HLO's metadata of an op's location, or ""."""
@@ -462,7 +463,7 @@ class Conversion:
             operands=list(operands),
             result_types=[ir_type],
             properties={
-                "name": StringAttr(self.name),
+                "name": string(self.name),
                 **{key.rstrip("_"): value for key, value in properties.items() if value is not None},
             },
         )
@@ -513,12 +514,12 @@ class Conversion:
                 name = self.body.fresh(named[op])
             else:
                 name = self.body.fresh(f"{self.name}.{op.opcode}")
-            op.instruction_name = StringAttr(name)
+            op.instruction_name = string(name)
             location = op.location
             assert isinstance(location, NameLoc)
-            op.location = NameLoc(StringAttr(name), location.location)
+            op.location = unchecked(NameLoc, desc=string(name), location=location.location)
             if text:
-                op.attributes["metadata"] = StringAttr(text)
+                op.attributes["metadata"] = string(text)
             hint(op)
 
     def constant(self, value: ConstantOp) -> SSAValue:

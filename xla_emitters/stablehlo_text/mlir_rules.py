@@ -23,7 +23,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.rule_ops import TOKEN, scalar
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, tuple_type
 from xla_emitters.dialects.hlo.windows import WindowAttr

@@ -20,9 +20,10 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES
-from xla_emitters.dialects.hlo.base import integer_array, opcode_of
+from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
 from xla_emitters.dialects.hlo.types import (

@@ -21,7 +21,7 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
 from xla_emitters.dtypes import DType, Kind
 from xla_emitters.stablehlo_text.attributes import Literal

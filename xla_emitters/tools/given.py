@@ -12,11 +12,12 @@ import argparse
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import AS_TEXT, DataError, Unsupported, UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.tools.input_output import arrays_source, read_source
 from xla_emitters.tools.terminal import progress
 

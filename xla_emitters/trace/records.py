@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
+
+from xla_emitters.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from xla_emitters.trace.html import Html

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.canonicalize import canonicalize
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

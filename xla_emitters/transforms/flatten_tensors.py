@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import Any, cast
 
@@ -43,15 +43,18 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.attributes import tensor_type
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.float_bits import dense_of, is_splat, values_of
 from xla_emitters.dialects.hlo.types import LayoutAttr
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
+from xla_emitters.dialects.quick_op import blocks_of, operands_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import linearize_physical_map
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.folders import constant_integer, constant_op, hoist_constants, integer_attr
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import fuse_locations, located_builder
@@ -85,6 +88,7 @@ ALONG_THE_DIMENSION = AffineMapAttr(AffineMap.identity(1))
 ACCESSES: frozenset[type[Operation]] = frozenset(
     (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp, xla_gpu.AtomicRMWOp)
 )
+_HANDLED = CARRIERS | ACCESSES | {arith.ConstantOp}
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class FlattenTensorsPass(KernelPass):
     name = "xla-flatten-tensors"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ops = list(op.walk())
+        ops = list(walk(op))
         for inner in ops:
             _check(inner, self.name)
         offsets = _Offsets()
@@ -118,7 +122,9 @@ class FlattenTensorsPass(KernelPass):
 
     def _vectors_can_be_flat(self, ops: Sequence[Operation]) -> bool:
         """Whether there are vectors of higher rank, and every op on them reads or writes single elements."""
-        concerned = [op for op in ops if any(_is_deep_vector(value.type) for value in (*op.operands, *op.results))]
+        concerned = [
+            op for op in ops if any([_is_deep_vector(value.type) for value in (*operands_of(op), *op.results)])
+        ]
         if (in_the_way := next((op for op in concerned if not _keeps_elements_single(op)), None)) is not None:
             return bool(
                 self.skip(in_the_way, "it uses more than one element of a vector, so all vectors keep their shapes")
@@ -134,10 +140,9 @@ def is_flat(value_type: Attribute, vectors: bool = False) -> bool:
 
     vectors  whether vectors of higher rank are flattened too
     """
-    if not isinstance(value_type, TensorType):
+    if type(value_type) is not TensorType:
         return not (vectors and _is_deep_vector(value_type))
-    array = cast(ArrayType, value_type)
-    return array.get_num_dims() <= 1 and (isinstance(array.encoding, NoneAttr) or _layout(array) is None)
+    return value_type.get_num_dims() <= 1 and (type(value_type.encoding) is NoneAttr or _layout(value_type) is None)
 
 
 def flat_type(value_type: Attribute, vectors: bool = False) -> Attribute:
@@ -148,15 +153,14 @@ def flat_type(value_type: Attribute, vectors: bool = False) -> Attribute:
     shape = array.get_shape()
     if isinstance(value_type, VectorType):
         return VectorType(array.element_type, [math.prod(shape)])
-    return TensorType(array.element_type, shape if len(shape) <= 1 else (math.prod(shape),))
+    return tensor_type(array.element_type, shape if len(shape) <= 1 else (math.prod(shape),))
 
 
 def _is_deep_vector(value_type: Attribute) -> bool:
     """Whether `value_type` is a vector of rank 2 or more, of fixed size."""
-    if not isinstance(value_type, VectorType):
+    if type(value_type) is not VectorType:
         return False
-    array = cast("VectorType[Attribute]", value_type)
-    return array.get_num_dims() > 1 and not any(array.scalable_dims.data)
+    return value_type.get_num_dims() > 1 and not any(value_type.scalable_dims.data)
 
 
 def _keeps_elements_single(op: Operation) -> bool:
@@ -191,8 +195,8 @@ def _layout(array: ArrayType | VectorType) -> tuple[int, ...] | None:
 
 def _check(op: Operation, stage: str) -> None:
     """Raises Unsupported if `op` uses a tensor that cannot be flattened, or if the pass has no rule for `op`."""
-    types = [value.type for value in (*op.operands, *op.results)]
-    types += [argument.type for region in op.regions for block in region.blocks for argument in block.args]
+    types = [value.type for value in (*operands_of(op), *op.results)]
+    types += [argument.type for region in op.regions for block in blocks_of(region) for argument in block.args]
     if isinstance(op, func.FuncOp):
         types += [*op.function_type.inputs, *op.function_type.outputs]
     concerned = [t for t in types if type(t) is TensorType]
@@ -207,7 +211,7 @@ def _check(op: Operation, stage: str) -> None:
         raise refusal(stage, op, f"{op.name}: it updates several elements of a tensor of rank above 1")
     if isinstance(op, vector.TransferReadOp | vector.TransferWriteOp) and not _is_contiguous(op):
         raise refusal(stage, op, f"{op.name}: its vector is not contiguous in memory, along the minor dimension")
-    if type(op) not in CARRIERS | ACCESSES | {arith.ConstantOp}:
+    if type(op) not in _HANDLED:
         raise refusal(stage, op, f"{op.name}: no rule to flatten it")
 
 
@@ -229,12 +233,12 @@ def _is_contiguous(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
 
 
 def _flatten_types(op: Operation, vectors: bool) -> None:
-    for result in tuple(op.results):
+    for result in op.results:
         if not is_flat(result.type, vectors):
             Rewriter.replace_value_with_new_type(result, flat_type(result.type, vectors))
     for region in op.regions:
-        for block in region.blocks:
-            for argument in tuple(block.args):
+        for block in blocks_of(region):
+            for argument in block.args:
                 if not is_flat(argument.type, vectors):
                     Rewriter.replace_value_with_new_type(argument, flat_type(argument.type, vectors))
     if isinstance(op, func.FuncOp):

@@ -25,7 +25,6 @@ Source: seed document, "Inliner"; XLA xla_dialect.cc (XlaInlinerInterface). Its 
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -33,7 +32,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import PureCallOp
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.cse import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
@@ -58,7 +59,7 @@ class InlinePass(KernelPass):
         for module in scopes(op):
             for _ in range(MAX_ROUNDS):
                 inlined = _Inliner(self, module).run()
-                if not inlined or not any(isinstance(inner, Call) for inner in module.walk()):
+                if not inlined or not any(isinstance(inner, Call) for inner in walk(module)):
                     break
                 cse(module)
 

@@ -20,7 +20,6 @@ Source: seed document, "xla_gpu to scf conversion"; XLA lower_xla_loops_to_scf.c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -30,6 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.build import apply_indexing, loop_nest
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.folders import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

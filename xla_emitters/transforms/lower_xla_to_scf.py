@@ -14,23 +14,24 @@ Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    IntegerAttr,
     ModuleOp,
     i32,
 )
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir import arith, scf, tensor
 from xla_emitters.dialects.mlir.gpu import ShuffleMode
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
 from xla_emitters.errors import UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.folders import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
@@ -53,7 +54,7 @@ class LowerXlaToScfPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.warp_size not in WARP_SIZES:
             raise UsageError(f"{self.name}: warp-size={self.warp_size}", help="a power of two up to 64")
-        for found in list(op.walk()):
+        for found in list(walk(op)):
             match found:
                 case PredicatedInsertOp():
                     _lower_insert(found)
@@ -109,10 +110,10 @@ def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
         if not can_shuffle(value.type):
             raise refusal(LowerXlaToScfPass.name, op, f"{op.name}: cannot shuffle values of type {value.type}")
     builder = located_builder(InsertPoint.before(op), op)
-    width = builder.insert(arith.ConstantOp(IntegerAttr(warp_size, i32))).result
+    width = builder.insert(arith.ConstantOp(integer(warp_size, i32))).result
     values: Sequence[SSAValue] = op.arguments
     while distance:
-        offset = builder.insert(arith.ConstantOp(IntegerAttr(distance, i32))).result
+        offset = builder.insert(arith.ConstantOp(integer(distance, i32))).result
         others = [shuffled(builder, ShuffleMode.Down, value, offset, width) for value in values]
         values = builder.insert(PureCallOp(op.combiner, [*values, *others], op.combined_types)).results
         distance //= 2

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -70,6 +70,7 @@ from xla_emitters.functions import BY_OP, Size
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.expression import linear_terms, make_sum
 from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 from xla_emitters.rewrite.kernel_pass import KernelPass

@@ -12,15 +12,17 @@ Source: docs/reference/2 3.3 "xla-gpu-peel-loops"; XLA peel_loops.cc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.indexing import IndexingMap, Interval
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -35,7 +37,7 @@ class PeelLoopsPass(KernelPass):
     name = "xla-gpu-peel-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        pending = [found for found in op.walk() if isinstance(found, LoopOp)]
+        pending = [found for found in walk(op) if isinstance(found, LoopOp)]
         while pending:
             loop = pending.pop()
             parts = peeled(loop.map)

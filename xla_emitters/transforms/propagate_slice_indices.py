@@ -14,16 +14,16 @@ Source: docs/reference/2 3.3; XLA propagate_slice_indices.cc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.errors import VerifyError
 from xla_emitters.kernels.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
 
@@ -49,7 +49,7 @@ class PropagateSliceIndicesPass(KernelPass):
 
     def _propagate(self, module: Scope, by_name: dict[str, func.FuncOp]) -> None:
         calls: dict[str, list[PureCallOp | func.CallOp]] = {name: [] for name in by_name}
-        for inner in module.walk():
+        for inner in walk(module):
             if isinstance(inner, PureCallOp):
                 calls.setdefault(inner.callee, []).append(inner)
             elif isinstance(inner, func.CallOp):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from xdsl.context import Context
@@ -32,9 +32,11 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import ShuffleOp
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import Interval, Variable
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -58,7 +60,7 @@ class SimplifyArithPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         index_bits = index_width(op)
-        for inner in op.walk():
+        for inner in walk(op):
             _annotate(inner, index_bits)
         patterns: dict[type[Operation], tuple[RewritePattern, ...]] = {
             **PATTERNS,

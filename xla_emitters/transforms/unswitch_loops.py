@@ -15,14 +15,13 @@ Source: XLA unswitch_loops.cc, which takes {scf.if, yield} only; folding by rang
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.mlir import scf
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.kernel_pass import KernelPass

@@ -43,7 +43,7 @@ Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import cast
 
@@ -72,7 +72,6 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
-from xla_emitters.dialects.mlir.ptx_atomics import addition_to
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
@@ -88,6 +87,7 @@ from xla_emitters.kernels.accesses import (
     subscript,
 )
 from xla_emitters.kernels.kernel_entry import INVARIANT
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
@@ -266,6 +266,8 @@ def _write_refusal(access: TensorAccess, loop: scf.ForOp) -> str | None:
 def _update_refusal(op: xla_gpu.AtomicRMWOp, width: int, chip: Device) -> str | None:
     if _added(op) is None:
         return "it does more than add a float"
+    from xla_emitters.dialects.mlir.ptx_atomics import addition_to  # imported here: few kernels have atomic updates
+
     addition = addition_to(VectorType(op.current.type, [width]), chip)
     if addition is None:
         return f"{chip.architecture} has no atomic addition to {width} x {op.current.type}"

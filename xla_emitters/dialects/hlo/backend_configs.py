@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr
@@ -20,6 +19,7 @@ from xdsl.dialects.builtin import DenseArrayBase, StringAttr
 from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import VerifyError
+from xla_emitters.late_dataclass import dataclass
 
 
 def target_of(op: HloOp) -> str:

@@ -36,7 +36,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     TupleType,
-    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
@@ -389,11 +388,6 @@ def integer(attribute: Attribute | None, default: int = 0) -> int:
 def integers(attribute: Attribute | None) -> tuple[int, ...]:
     """The numbers of an integer array attribute, such as the property `dimensions` of an op; () for None."""
     return () if attribute is None else tuple(map(int, cast("DenseArrayBase[IntegerType]", attribute).get_values()))
-
-
-def integer_array(numbers: Sequence[int]) -> DenseArrayBase[IntegerType]:
-    """The attribute `array<i64: ...>`."""
-    return DenseArrayBase.from_list(i64, numbers)
 
 
 def hint(op: HloOp) -> None:

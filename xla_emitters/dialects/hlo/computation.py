@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -61,9 +60,10 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import QuickOp, ops_of
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.late_dataclass import dataclass
 
 _IS_FUSION = "is_fusion"
 
@@ -103,12 +103,12 @@ class ComputationOp(QuickOp):
     @property
     def instructions(self) -> Iterator[HloOp]:
         """All instructions in order, parameters too; not the terminator."""
-        return (op for op in self.body.block.ops if isinstance(op, HloOp))
+        return (op for op in ops_of(self.body.block) if isinstance(op, HloOp))
 
     @property
     def parameters(self) -> tuple[ParameterOp, ...]:
         """Its parameters by number, whatever their order in the text."""
-        found = (op for op in self.body.block.ops if type(op) is ParameterOp)
+        found = [op for op in ops_of(self.body.block) if type(op) is ParameterOp]
         return tuple(sorted(found, key=lambda op: op.number.value.data))
 
     @property

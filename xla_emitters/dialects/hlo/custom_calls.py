@@ -15,7 +15,6 @@ Source: what XLA:GPU of jaxlib 0.10.2 prints for such modules; NVIDIA's cuBLAS, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -43,6 +42,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import UsageError
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.library.arguments import Array, LibraryArguments, top_key, unlike
 from xla_emitters.plugins import blamed, fault, load, note, refuse_double
 

@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, Symbo
 from xdsl.ir import Attribute
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import control_ops, routines
 from xla_emitters.dialects.hlo.base import (
     Call,
     HloOp,
     RuleBroken,
     at_least,
-    integer_array,
     opcode_of,
 )
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of

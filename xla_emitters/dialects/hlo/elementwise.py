@@ -21,7 +21,7 @@ Source: docs/reference/1 5.2-5.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, TypeGuard
 
@@ -77,6 +77,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.late_dataclass import dataclass
 
 FLOAT, SIGNED, UNSIGNED, PRED, COMPLEX = Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED, Kind.PRED, Kind.COMPLEX
 INTEGERS = (SIGNED, UNSIGNED)

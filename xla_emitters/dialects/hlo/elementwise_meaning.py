@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo.convert import wrap
 from xla_emitters.dtypes import Array, DType, FloatFormat, Kind
+from xla_emitters.late_dataclass import dataclass
 
 Meaning: TypeAlias = Callable[..., Array]
 """(deciding type, operands...) -> result, in NumPy's own types."""

@@ -13,7 +13,6 @@ The families that list their rows: `host`, `collectives`, `routines`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, TupleType
@@ -39,6 +38,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Kind, dtype
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -222,7 +222,7 @@ def _array_type(
 
 def is_array(ir_type: Attribute) -> TypeGuard[ArrayType]:
     """Whether values of `ir_type` are arrays (scalars too), not tuples, tokens, opaque values or buffers."""
-    return isinstance(ir_type, TensorType)
+    return type(ir_type) is TensorType
 
 
 def as_array(ir_type: Attribute) -> ArrayType:
@@ -235,9 +235,26 @@ def as_array(ir_type: Attribute) -> ArrayType:
     raise VerifyException(f"expected an array, got {type_text(ir_type)}")
 
 
+def _type_of(value: SSAValue | Attribute) -> Attribute:
+    # xDSL's types are final; `isinstance` asks its metaclass.
+    return value.type if type(value) is not TensorType and isinstance(value, SSAValue) else cast(Attribute, value)
+
+
+_SHAPES: dict[int, tuple[ArrayType, tuple[int, ...]]] = {}
+
+
+def _shape_of(array: ArrayType) -> tuple[int, ...]:
+    """`get_shape`, which makes the tuple anew; kept by the identity of the type, which is kept with it."""
+    if (found := _SHAPES.get(id(array))) is None:
+        if len(_SHAPES) >= 4096:
+            _SHAPES.clear()
+        found = _SHAPES[id(array)] = array, array.get_shape()
+    return found[1]
+
+
 def dims_of(value: SSAValue | Attribute) -> tuple[int, ...]:
     """The sizes of an array (of a value's type, or of a type); raises VerifyException if it is not one."""
-    return as_array(value.type if isinstance(value, SSAValue) else value).get_shape()
+    return _shape_of(as_array(_type_of(value)))
 
 
 def size_bounds(ir_type: Attribute) -> tuple[int, ...]:
@@ -250,7 +267,7 @@ def size_bounds(ir_type: Attribute) -> tuple[int, ...]:
 
 def element_of(value: SSAValue | Attribute) -> DType:
     """The element type of an array, as a row of `dtypes`."""
-    return dtype_of(as_array(value.type if isinstance(value, SSAValue) else value).element_type)
+    return dtype_of(as_array(_type_of(value)).element_type)
 
 
 def minor_to_major(ir_type: Attribute) -> tuple[int, ...]:
@@ -286,7 +303,7 @@ def leaf_types(ir_type: Attribute) -> tuple[Attribute, ...]:
     pending = [ir_type]
     while pending:
         current = pending.pop()
-        if isinstance(current, TupleType):
+        if type(current) is TupleType:
             pending.extend(reversed(current.types.data))
         else:
             leaves.append(current)
@@ -362,6 +379,6 @@ def _commas(numbers: Sequence[int]) -> str:
 
 def has_dynamic_dims(ir_type: Attribute) -> bool:
     """Whether some array in `ir_type` has a dimension whose size is known only at run time."""
-    if isinstance(ir_type, TensorType):
-        return UNBOUNDED in ir_type.get_shape()
-    return any(isinstance(leaf, TensorType) and UNBOUNDED in leaf.get_shape() for leaf in leaf_types(ir_type))
+    if is_array(ir_type):
+        return UNBOUNDED in _shape_of(ir_type)
+    return any(is_array(leaf) and UNBOUNDED in _shape_of(leaf) for leaf in leaf_types(ir_type))

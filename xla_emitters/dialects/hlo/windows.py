@@ -11,7 +11,6 @@ Source: docs/reference/1 3.6, 6.8 "window".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.ir import Data
@@ -23,6 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.hlo.shape_rule import INTS, Arithmetic, Number, positions
 from xla_emitters.dtypes import Array
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
 INDEX = IndexType()
+_FALSE = BoolAttr.from_bool(False)
 
 
 class _AppliesMap:
@@ -193,7 +194,7 @@ class LinearizeIndexOp(QuickOp):
     @property
     def is_disjoint(self) -> bool:
         """MLIR's generic form also has `disjoint = false`."""
-        return self.disjoint is not None and self.disjoint != BoolAttr.from_bool(False)
+        return self.disjoint is not None and self.disjoint != _FALSE
 
     @classmethod
     def parse(cls, parser: Parser) -> LinearizeIndexOp:

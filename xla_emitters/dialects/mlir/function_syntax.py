@@ -10,7 +10,6 @@ Source: MLIR 22, function interfaces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
@@ -18,6 +17,8 @@ from xdsl.dialects.utils.format import print_func_argument, print_func_output
 from xdsl.ir import Attribute, BlockArgument, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+
+from xla_emitters.late_dataclass import dataclass
 
 
 @dataclass

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerType
 from xdsl.dialects.utils import parse_dynamic_index_list_without_types, print_dynamic_index_list
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+
+from xla_emitters.dialects.attributes import integer_array
 
 DYNAMIC = -(2**63)
 """MLIR's ShapedType::kDynamic."""
@@ -28,7 +30,7 @@ def operands_of(entries: IndexList) -> list[SSAValue]:
 
 
 def constants_of(entries: IndexList) -> DenseArrayBase[IntegerType]:
-    return DenseArrayBase.from_list(i64, [entry if isinstance(entry, int) else DYNAMIC for entry in entries])
+    return integer_array([entry if isinstance(entry, int) else DYNAMIC for entry in entries])
 
 
 def entries_of(operands: Sequence[SSAValue], constants: Sequence[int]) -> list[int | SSAValue]:

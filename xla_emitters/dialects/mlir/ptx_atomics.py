@@ -19,7 +19,6 @@ Source: PTX ISA 8.1, "atom"; the text of f32 is that of XLA lower_tensors.cc, so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import AnyFloat, VectorType, bf16, f16, f32, i32
 from xdsl.dialects.llvm import LLVMStructType
@@ -27,6 +26,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.mlir.llvm.calls import InlineAsmOp
+from xla_emitters.late_dataclass import dataclass
 
 WORD_BITS = 32
 

@@ -9,7 +9,6 @@ Source: MLIR 22, vector dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from xdsl.dialects import vector as upstream
@@ -31,6 +30,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xla_emitters.dialects.completion import completed, completed_by
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.late_dataclass import dataclass
 
 INDEX = IndexType()
 

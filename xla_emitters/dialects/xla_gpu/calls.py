@@ -38,6 +38,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -106,7 +107,7 @@ class PureCallOp(QuickOp):
         super().__init__(
             operands=[arguments],
             result_types=[result_types],
-            properties={"callee": SymbolRefAttr(callee)},
+            properties={"callee": symbol(callee)},
             attributes=attributes,
         )
 

@@ -19,14 +19,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from xla_emitters.dialects.mlir import arith
+from xla_emitters.dialects.quick_op import op_of
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
+from xla_emitters.late_dataclass import dataclass
 
 
 class AppliesMap(Operation, ABC):
@@ -189,10 +191,10 @@ def is_simplest(values: Sequence[SSAValue], indexing_map: IndexingMap) -> bool:
         return False
     has_producers = False
     for value in values:
-        if isinstance(value, OpResult):
-            if isinstance(value.op, arith.ConstantOp):
-                return False
-            has_producers |= isinstance(value.op, AppliesMap)
+        op = op_of(value)
+        if isinstance(op, arith.ConstantOp):
+            return False
+        has_producers |= isinstance(op, AppliesMap)
     return not has_producers or _fold_producers(Application(indexing_map, tuple(values))) is None
 
 

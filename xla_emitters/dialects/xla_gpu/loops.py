@@ -55,6 +55,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import unchecked
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.op_definition import op_definition
@@ -121,7 +122,7 @@ class ApplyIndexingOp(QuickOp, AppliesMap, KnowsRanges, HasFolderInterface, HasC
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
         if isinstance(indexing_map, IndexingMap):
-            indexing_map = IndexingMapAttr(indexing_map)
+            indexing_map = unchecked(IndexingMapAttr, data=indexing_map)
         super().__init__(
             operands=[operands],
             result_types=[[INDEX] * indexing_map.data.num_results],

@@ -16,13 +16,14 @@ Source: LLVM language reference, "Specialized Metadata Nodes"; MLIR 22, DebugTra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.llvm_ir.nodes import Nodes
 from xla_emitters.lowering.llvm_ir.values import escaped
 

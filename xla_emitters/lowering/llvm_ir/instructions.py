@@ -17,7 +17,6 @@ Source: LLVM language reference, "Instruction Reference", "Intrinsic Functions";
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from xdsl.dialects.builtin import (
@@ -40,6 +39,7 @@ from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.llvm.values import CompareOp
 from xla_emitters.dialects.mlir.nvvm_async import MemoryBarrierOp
 from xla_emitters.errors import Unsupported
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.llvm_ir.attributes import memory_word, of_each, parameter_attributes, range_word
 from xla_emitters.lowering.llvm_ir.nodes import Nodes, loop_text
 from xla_emitters.lowering.llvm_ir.values import STAGE, constant_text, escaped, global_name, type_text

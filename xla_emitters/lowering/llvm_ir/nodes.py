@@ -14,13 +14,14 @@ Source: LLVM language reference, "Metadata Nodes and Metadata Strings", "llvm.lo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
+from xla_emitters.late_dataclass import dataclass
 
 _FIRST = 100
 # Parameter of `#llvm.loop_unroll` -> the node if it is true, and the node if it is false.

@@ -35,13 +35,14 @@ Source: LLVM language reference; MLIR 22, ModuleTranslation.cpp; XLA nvptx_backe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.llvm_ir.attributes import (
     FUNCTION_PROPERTIES,
     function_attributes,

@@ -8,8 +8,9 @@ import pytest
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, StringAttr, f32
 from xdsl.traits import is_side_effect_free
 
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers, opcode_of, written_at
+from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.types import array_type
 from xla_emitters.errors import Unsupported

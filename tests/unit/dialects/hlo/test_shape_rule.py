@@ -26,9 +26,10 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.buffers.result_sizes import CodeSizing, result_sizes
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES
-from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, integer_array
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.shape_rule import INTS, UNKNOWN
 from xla_emitters.dialects.hlo.sized import ValueSizing

@@ -62,6 +62,7 @@ from xla_emitters.dialects.mlir.llvm.control import BrOp as BrOp
 from xla_emitters.dialects.mlir.llvm.control import CondBrOp as CondBrOp
 from xla_emitters.dialects.mlir.llvm.control import SwitchOp as SwitchOp
 from xla_emitters.dialects.mlir.llvm.functions import EXTERNAL as EXTERNAL
+from xla_emitters.dialects.mlir.llvm.functions import INTERNAL as INTERNAL
 from xla_emitters.dialects.mlir.llvm.functions import CallingConventionAttr as CallingConventionAttr
 from xla_emitters.dialects.mlir.llvm.functions import FuncOp as FuncOp
 from xla_emitters.dialects.mlir.llvm.functions import GlobalOp as GlobalOp

@@ -47,6 +47,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir.function_syntax import parse_func_op_like, print_func_op_like
 from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr, UnwindTableKindAttr, VScaleRangeAttr
 from xla_emitters.dialects.op_definition import op_definition
@@ -116,7 +117,7 @@ class LinkageAttr(ParametrizedAttribute):
         printer.print_string(f"<{self.linkage.data}>")
 
 
-EXTERNAL = LinkageAttr("external")
+EXTERNAL, INTERNAL = LinkageAttr("external"), LinkageAttr("internal")
 """External linkage: visible to other modules."""
 
 C_CONVENTION = CallingConventionAttr("ccc")
@@ -219,7 +220,7 @@ class FuncOp(QuickOp):
                 "function_type": function_type,
                 "linkage": linkage,
                 "CConv": cconv,
-                "visibility_": IntegerAttr(visibility, 64) if isinstance(visibility, int) else visibility,
+                "visibility_": integer(visibility, 64) if isinstance(visibility, int) else visibility,
                 "sym_visibility": StringAttr(sym_visibility) if isinstance(sym_visibility, str) else sym_visibility,
             },
             attributes=extra_attrs,

@@ -44,7 +44,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import UNIT, integer
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -103,7 +103,7 @@ class GEPOp(QuickOp):
                 "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
                 "rawConstantIndices": _raw_indices(tuple(indices)),
             },
-            result_types=[result_type or LLVMPointerType()],
+            result_types=[result_type or _POINTER],
         )
 
     @staticmethod
@@ -224,7 +224,7 @@ class AllocaOp(QuickOp):
                 "elem_type": elem_type,
                 **_flags(inalloca=inalloca),
             },
-            result_types=[result_type or LLVMPointerType()],
+            result_types=[result_type or _POINTER],
         )
 
     @classmethod
@@ -255,6 +255,7 @@ class AllocaOp(QuickOp):
         printer.print_function_type(self.operand_types, self.result_types)
 
 
+_POINTER = LLVMPointerType()
 _READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
 _WRITES = frozenset((EffectInstance(MemoryEffectKind.WRITE),))
 _NOTHING = frozenset[EffectInstance]()
@@ -274,7 +275,7 @@ class _AccessEffect(MemoryEffect):
 
 
 def _flags(**flags: bool) -> dict[str, Attribute | None]:
-    return {name: UnitAttr() if is_set else None for name, is_set in flags.items()}
+    return {name: UNIT if is_set else None for name, is_set in flags.items()}
 
 
 def parse_ordering(parser: Parser) -> IntegerAttr:

@@ -14,19 +14,23 @@ Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import new_class
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, prop_def
+from xdsl.irdl import IRDLOperation, ParamAttrDef, ParamDef, irdl_attr_definition, prop_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.runtime_final import runtime_final
 
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.late_dataclass import dataclass
+
+BaseT = TypeVar("BaseT", bound=ParametrizedAttribute)
 
 # ---- parameters by name -----------------------------------------------------------------------------------------------------------------
 
@@ -186,9 +190,7 @@ def named_parameters(
     def fill(namespace: dict[str, Any]) -> None:
         namespace.update(name=name, PARAMETERS=parameters, IS_OPTIONAL=is_optional, __module__=__name__)
 
-    made = new_class(f"{_stem(name)}Attr", (NamedParametersAttr,), exec_body=fill)
-    _MADE[name] = defined = irdl_attr_definition(cast(type[NamedParametersAttr], made))
-    return defined
+    return _defined(name, NamedParametersAttr, fill)
 
 
 @dataclass(frozen=True, init=False)
@@ -225,9 +227,25 @@ def word_attribute(name: str, *words: str) -> type[WordAttr]:
     def fill(namespace: dict[str, Any]) -> None:
         namespace.update(name=name, WORDS=words, __module__=__name__)
 
-    made = new_class(f"{_stem(name)}Attr", (WordAttr,), exec_body=fill)
-    _MADE[name] = defined = irdl_attr_definition(cast(type[WordAttr], made))
-    return defined
+    return _defined(name, WordAttr, fill)
+
+
+def _defined(name: str, base: type[BaseT], fill: Callable[[dict[str, Any]], None]) -> type[BaseT]:
+    """As `irdl_attr_definition` of a subclass of `base`, whose parameters and methods it has: none are made again."""
+    made: Any = new_class(f"{_stem(name)}Attr", (base,), exec_body=fill)
+    definition = ParamAttrDef(name, _parameters_of(base, made))
+    made.get_irdl_definition = classmethod(lambda _: definition)
+    _MADE[name] = runtime_final(made)
+    return made
+
+
+_PARAMETERS: dict[type[Any], list[tuple[str, ParamDef]]] = {}
+
+
+def _parameters_of(base: type[Any], made: type[Any]) -> list[tuple[str, ParamDef]]:
+    if (found := _PARAMETERS.get(base)) is None:
+        found = _PARAMETERS[base] = ParamAttrDef.from_pyrdl(made).parameters
+    return found
 
 
 def _stem(name: str) -> str:

@@ -10,6 +10,7 @@ Source: MLIR 22, LLVM dialect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from xdsl.dialects import llvm as upstream
@@ -52,6 +53,7 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
+from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.op_rows import op_of_family
 from xla_emitters.dialects.op_definition import op_definition
@@ -79,10 +81,11 @@ class ConstantRangeAttr(ParametrizedAttribute):
     lower: IntegerAttr
     upper: IntegerAttr
 
-    @classmethod
-    def of(cls, width: int, lower: int, upper: int) -> ConstantRangeAttr:
+    @staticmethod
+    @lru_cache(4096)
+    def of(width: int, lower: int, upper: int) -> ConstantRangeAttr:
         """The range of an integer of `width` bits; `upper` is not in it."""
-        return cls(IntegerAttr(lower, width), IntegerAttr(upper, width))
+        return ConstantRangeAttr(integer(lower, width), integer(upper, width))
 
     @classmethod
     def parse_range(cls, parser: AttrParser) -> ConstantRangeAttr:
