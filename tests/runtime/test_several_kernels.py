@@ -169,7 +169,9 @@ def test_one_ptx_module_has_all_entries(
     started: list[str] = []
     finished: list[ModuleOp] = []
     finish = PtxCompiler.finish
-    monkeypatch.setattr(toolchain, "start_compile", lambda chip: started.append(chip) or start_compile(chip, here()))
+    monkeypatch.setattr(
+        toolchain, "start_compile", lambda chip, tools: started.append(chip) or start_compile(chip, tools)
+    )
     monkeypatch.setattr(PtxCompiler, "finish", lambda self, module: finished.append(module) or finish(self, module))
     path = tmp_path / "several.hlo"
     path.write_text(PROGRAMS[name])
