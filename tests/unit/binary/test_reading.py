@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import io
+import os
 import random
 import sys
 from contextlib import suppress
@@ -23,6 +24,7 @@ from xla_emitters.stablehlo_text import is_stablehlo
 from xla_emitters.texts.decoding import BinaryKind, kind_of, modules_of
 from xla_emitters.tools.workers import isolated
 
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # read when jax is imported, by whichever test module is first
 jax = pytest.importorskip("jax", reason="the extra [jax] is not installed")
 pytest.importorskip("flatbuffers", reason="jax.export writes its blobs with flatbuffers, which is not installed")
 from jax import export  # noqa: E402
