@@ -31,6 +31,7 @@ from xla_emitters.explore.xla import XlaGpu
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
+from xla_emitters.settings import read_settings
 
 CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
 KINDS = ("loop", "reduction", "transpose", "concatenate", "scatter", "dynamic_update_slice", "memcpy")
@@ -93,7 +94,7 @@ for path in sys.stdin:
 
 def measured(files: list[Path], rounds: int, shares: dict[str, float], tree: OtherTree | None = None) -> Iterator[Row]:
     """A row for each file that both compile; `shares` counts the milliseconds of our passes."""
-    xla = XlaGpu()
+    xla, toolchain = XlaGpu(), read_settings().toolchain
     for _ in range(2):  # loads what is loaded on first use
         _compiled(files[0].read_text(), [])
         if tree is not None:
@@ -106,7 +107,7 @@ def measured(files: list[Path], rounds: int, shares: dict[str, float], tree: Oth
             for _ in range(rounds):
                 theirs = better(theirs, milliseconds(partial(xla.compile, text)))
                 ours = better(ours, milliseconds(partial(_compiled, text, made)))
-                ptxas = better(ptxas, milliseconds(partial(assemble, made[-1].code, "sm_90")))
+                ptxas = better(ptxas, milliseconds(partial(assemble, made[-1].code, "sm_90", toolchain)))
                 other = better(other, tree.milliseconds(path)) if tree is not None else other
         except XlaEmittersError as error:
             print(f"{path.name}: {error.message}", file=sys.stderr)
