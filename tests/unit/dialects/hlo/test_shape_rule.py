@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
-from jax import lax
 from xdsl.builder import Builder, InsertPoint
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -42,6 +40,9 @@ from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.sizes.arrays import Leaf
 from xla_emitters.sizes.sizing import SizeSizing
 from xla_emitters.sizes.walk import Walk
+
+jax = pytest.importorskip("jax", reason="the shapes are those of JAX (extra [jax]), which is not installed")
+lax = jax.lax
 
 DRAWS = 12
 ADD = SymbolRefAttr("add")
