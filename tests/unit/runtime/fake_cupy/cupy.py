@@ -31,7 +31,7 @@ _OURS: dict[str, ModuleType] = {}
 def whole_package() -> Iterator[None]:
     """`xla_emitters` is this tree's, though the script of a bundle runs with the few files of that name in its zip."""
     present = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "xla_emitters"}
-    if not present or str(present["xla_emitters"].__file__).startswith(str(_ROOT)):
+    if not present or Path(str(present["xla_emitters"].__file__)).is_relative_to(_ROOT):
         yield
         return
     _exchange(present, _OURS)
