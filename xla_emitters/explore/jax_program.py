@@ -50,7 +50,7 @@ from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Compiled, Program
-from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
+from xla_emitters.program.platforms import OnArguments, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.device_arrays import whole_specs
 from xla_emitters.runtime.dlpack import as_type
@@ -88,7 +88,7 @@ class JaxProgram(Program):
 
     def on(self, platform: str) -> OnTrees:
         """As `Program.on`, on the function's arguments."""
-        return OnTrees(self, super().on(platform), platform)
+        return OnTrees(super().on(platform), platform, self)
 
     def run_cpu(self, *inputs: Any, stage: str | None = None, **keywords: Any) -> Any:
         """Runs the IR of a stage on the CPU, on the function's arguments; returns a tree of NumPy arrays.
@@ -115,19 +115,10 @@ class JaxProgram(Program):
 
 
 @dataclass(frozen=True)
-class OnTrees(OnPlatform):
+class OnTrees(OnArguments):
     """A program of JAX on one platform, as a function of the function's arguments."""
 
     program: JaxProgram
-    of_arrays: OnPlatform
-    platform: str
-
-    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        return self.of_arrays.run(inputs)
-
-    @property
-    def log(self) -> Mapping[str, str]:
-        return self.of_arrays.log
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         """The function's tree: of JAX arrays if an argument is one and all are where this runs; else as `Program.on` returns them."""

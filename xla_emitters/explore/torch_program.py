@@ -43,7 +43,7 @@ from xla_emitters.library.arguments import element_name
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
+from xla_emitters.program.platforms import OnArguments, is_on_gpu, platform_of
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.stablehlo_text.printer import print_stablehlo
 
@@ -83,7 +83,7 @@ class TorchProgram(Program):
 
     def on(self, platform: str) -> OnModules:
         """As `Program.on`, on the module's arguments."""
-        return OnModules(self, super().on(platform), platform)
+        return OnModules(super().on(platform), platform, self)
 
     def run_cpu(self, *inputs: Any, stage: str | None = None, **keywords: Any) -> Any:
         """Runs the IR of a stage on the CPU, on the module's arguments. raises like `Program.run_cpu`; DataError for another structure"""
@@ -134,19 +134,10 @@ class TorchProgram(Program):
 
 
 @dataclass(frozen=True)
-class OnModules(OnPlatform):
+class OnModules(OnArguments):
     """A program of PyTorch on one platform, as a function of the module's arguments."""
 
     program: TorchProgram
-    of_arrays: OnPlatform
-    platform: str
-
-    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        return self.of_arrays.run(inputs)
-
-    @property
-    def log(self) -> Mapping[str, str]:
-        return self.of_arrays.log
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         """The module's result: of tensors if an argument is one, where this runs; else as `Program.on` returns it."""

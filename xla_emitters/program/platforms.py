@@ -48,6 +48,25 @@ class OnFunction(OnPlatform):
         return self.function(inputs)
 
 
+@dataclass(frozen=True)
+class OnArguments(OnPlatform):
+    """A program made of a function of another library: called with that function's arguments, it runs on their arrays.
+
+    of_arrays  the program there, as a function of its own arrays
+    platform   "cpu" or "gpu"
+    """
+
+    of_arrays: OnPlatform
+    platform: str
+
+    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        return self.of_arrays.run(inputs)
+
+    @property
+    def log(self) -> Mapping[str, str]:
+        return self.of_arrays.log
+
+
 def platform_of(arrays: Sequence[Any]) -> str:
     """Where a program with these arguments runs."""
     return "gpu" if any(map(is_on_gpu, arrays)) else "cpu"

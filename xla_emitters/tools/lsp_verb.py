@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from xla_emitters.tools.options import add_compilation, add_max_memory, module_options
-
-SECONDS = 60.0
+from xla_emitters.tools.options import add_compilation, add_limits, module_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compilation(parser)
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        metavar="SECONDS",
-        default=SECONDS,
-        help=f"of one compilation, of its own time; default {SECONDS:g}",
-    )
-    add_max_memory(parser)
+    add_limits(parser)
     parser.add_argument("--stdio", action="store_true", help="always so; editors ask for it")
 
 

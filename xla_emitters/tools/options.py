@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.options import CompileOptions, Replacement
 
 
+ANSWER_SECONDS = 60.0
+
+
 def add_file(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     parser.add_argument(
         "files" if several else "file",
@@ -89,6 +92,28 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         default="",
         help="of a program with several functions: the one to compile; default @main",
     )
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Adds the limits of one answer of `serve` and `lsp`."""
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        default=ANSWER_SECONDS,
+        help=f"of one answer, of its own time; default {ANSWER_SECONDS:g}",
+    )
+    add_max_memory(parser)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
+    return seconds
 
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:

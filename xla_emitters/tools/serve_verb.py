@@ -7,9 +7,7 @@ import secrets
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.options import add_compilation, add_max_memory, module_options
-
-SECONDS = 60.0
+from xla_emitters.tools.options import add_compilation, add_limits, module_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,14 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="127.0.0.1",
         help="127.0.0.1 (default): this machine alone; another one needs a token, which is printed",
     )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        metavar="SECONDS",
-        default=SECONDS,
-        help=f"of one answer, of its own time; default {SECONDS:g}",
-    )
-    add_max_memory(parser)
+    add_limits(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,8 +37,6 @@ def run(options: argparse.Namespace) -> int:
     source = Path(options.source)
     if not source.exists():
         raise UsageError(f"there is no {source}", stage="serve")
-    if options.timeout <= 0:
-        raise UsageError("--timeout takes a number above 0", stage="usage")
     files, how = files_of(source), module_options(options)
     answerer = Answerer(how, options.timeout, options.max_memory)
     try:

@@ -16,16 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions, Replacement
 from xla_emitters.tools.given import sizes_given
 from xla_emitters.tools.workers import Job, run_jobs
-
-if TYPE_CHECKING:
-    pass
 
 WARM = """HloModule warm
 ENTRY main {
