@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from unittest import mock
+
+import pytest
 
 import xla_emitters as xe
 from xla_emitters.pipelines.compiler import compile
@@ -41,7 +42,9 @@ def fake_cupy() -> Iterator[ModuleType]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     cupy_platform.load_module.cache_clear()
-    with mock.patch.dict(sys.modules, {"cupy": module, **module.neighbours}):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, stand_in in {"cupy": module, **module.neighbours}.items():
+            patch.setitem(sys.modules, name, stand_in)
         yield module
     cupy_platform.load_module.cache_clear()
 
