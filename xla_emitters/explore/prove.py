@@ -25,11 +25,12 @@ from importlib import import_module
 from itertools import starmap
 from typing import Any
 
+from xla_emitters.algebra.expression import Expr, ExprKind, postorder
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.map_text import display_names
 from xla_emitters.errors import InternalError, ToolError, Unsupported
 from xla_emitters.extras import install_command
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
-from xla_emitters.indexing.expression import postorder
-from xla_emitters.indexing.map_text import display_names
 
 HELP = install_command(extras="prove")
 BUDGET = 20_000_000

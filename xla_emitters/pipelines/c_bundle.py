@@ -24,6 +24,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+from xla_emitters.algebra.facts import EQUAL, Fact
+from xla_emitters.algebra.guards import Guard
+from xla_emitters.algebra.size import Atom, Kind, Size
 from xla_emitters.dialects.hlo.backend_configs import target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
@@ -43,9 +46,6 @@ from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.shapes import Guard, Size
-from xla_emitters.shapes.facts import EQUAL, Fact
-from xla_emitters.shapes.size import Atom, Kind
 
 STAGE = "bundle"
 MOST_DIMENSIONS = 16

@@ -19,6 +19,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.fusion_rules import Group, Part
 from xla_emitters.device import Device, device
@@ -34,7 +35,6 @@ from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.pipelines.program_listing import LIBRARY, ListedOp, ProgramListing
 from xla_emitters.program import Program
 from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
-from xla_emitters.shapes import Size
 from xla_emitters.sizes import Sizes
 
 ASSUMED = 128

@@ -28,13 +28,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import Size, TooLarge, floordiv, lone_atom, maximum, minimum, mod
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import DType, Kind
 from xla_emitters.errors import VerifyError
-from xla_emitters.shapes import Facts, Size, TooLarge, floordiv, maximum, minimum, mod
-from xla_emitters.shapes.size import lone_atom
 from xla_emitters.sizes.arrays import Comparison, Number, Truth
 
 FEWEST_BITS = 32  # of a type that sizes are computed in

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import FLOORDIV, Size, lone_atom
 from xla_emitters.errors import VerifyError
-from xla_emitters.shapes import Facts, Size
-from xla_emitters.shapes.size import FLOORDIV, lone_atom
 from xla_emitters.sizes.walk import Assertion
 
 _OBTAINED = re.compile(r"'([A-Za-z_]\w*)' = \{(\d+)\} from specification")

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from repeatable import repeatable
-from unit.indexing.enumeration import answers
-from unit.indexing.random_maps import batches
+from unit.algebra.enumeration import answers
+from unit.algebra.random_maps import batches
 
+from xla_emitters.algebra import map as map_module
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import bitcast_map, linearize_physical_map, reshape_map, transpose_map
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
@@ -21,9 +25,6 @@ from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.indexing import Expr, IndexingMap
-from xla_emitters.indexing import map as map_module
-from xla_emitters.indexing.shapes import bitcast_map, linearize_physical_map, reshape_map, transpose_map
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch

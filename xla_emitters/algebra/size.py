@@ -1,0 +1,668 @@
+"""Sizes: polynomials with integer coefficients over symbols, floor divisions, remainders, minima and maxima.
+
+    b, s = Size.symbol("b"), Size.symbol("s")
+    b * s + s * b            ->   2*b*s
+    (2 * b + 5) // 2         ->   b + 2
+    maximum(b, b + 1)        ->   b + 1
+    (b * s) // s             ->   floordiv(b*s, s)        s may be 0; Facts.simplify returns b if s is known not to be 0
+
+A size is immutable and always in normal form: sums and products are multiplied out, so two that are equal as polynomials
+in their atoms are equal values with one hash. An *atom* is a symbol or an operation (floordiv, mod, max, min) on sizes;
+building an operation applies the algebra that holds for all integers, including negative ones. Rules that need facts about
+the symbols are in facts.py.
+
+Each rewriting keeps the value at every assignment for which the original expression has one. Division rounds toward
+minus infinity and the remainder has the divisor's sign, as in Python. A quotient by an unknown size is kept, so that a division by
+zero is detected when the size is evaluated; but terms that cancel also remove their divisions: q - q is 0 whatever q is.
+
+Operations are limited: a result that exceeds one of the limits below raises `TooLarge`. The limits also bound the depth
+of nesting, so that the walks here may recurse.
+Source: docs/reference/4 3.1; the notation of jax.export's symbolic shapes.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeVar, cast
+
+from xla_emitters.algebra.bounds import Bounds, Residue
+from xla_emitters.errors import DataError, Unsupported, VerifyError
+
+MAX_WEIGHT = 2_000
+"""The most terms and atoms of a size, including those inside its operations."""
+MAX_DEPTH = 50
+"""The deepest nesting of operations."""
+MAX_DEGREE = 100
+"""The most factors of a term; b^2 counts as two."""
+MAX_BITS = 8_000
+"""The largest coefficient."""
+
+
+class TooLarge(Unsupported):
+    """Raised if a size would exceed one of the limits."""
+
+
+class Kind(Enum):
+    """The kinds of atoms; the values are the names of operations in text."""
+
+    SYMBOL = ""
+    FLOORDIV = "floordiv"
+    MOD = "mod"
+    MAX = "max"
+    MIN = "min"
+
+
+SYMBOL, FLOORDIV, MOD, MAX, MIN = Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A symbol, or an operation on sizes. Made by the functions of this file, which fill the derived fields.
+
+    name      of a symbol; "" for an operation
+    operands  of an operation: two for floordiv and mod, two or more, sorted, for max and min
+    text      as printed; it sorts atoms, symbols before operations
+    """
+
+    kind: Kind
+    name: str
+    operands: tuple[Size, ...]
+    text: str = field(compare=False)
+    symbols: frozenset[str] = field(compare=False)
+    weight: int = field(compare=False)
+    depth: int = field(compare=False)
+
+    @property
+    def order(self) -> tuple[bool, str]:
+        """The key that sorts atoms."""
+        return self.kind is not SYMBOL, self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+Factors = tuple[tuple[Atom, int], ...]
+"""The product of atoms with their powers, sorted by atom; () is 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Size:
+    """A size in normal form. Built by `Size.symbol`, `Size.constant`, operators and `parse_size`, never by calling the class.
+
+    terms     each product of atoms with its coefficient, which is not 0; in the order of printing
+    symbols   names of the symbols that occur
+    weight    number of terms and atoms, including those inside operations
+
+    A Python int may be used instead of a size, and equals the constant size. `==` compares normal forms. Whether two sizes
+    have equal *values* is a question for `Facts.equal`; there is no `<`, and a size has no truth value.
+
+    >>> b, s = Size.symbol("b"), Size.symbol("s")
+    >>> b * s + s * b == 2 * b * s, (s + 1) - 1 == s, Size.constant(4) == 4
+    (True, True, True)
+    >>> print(b * (s + 1) // 2, (4 * s + 2) % 4, 2 * b % 2)
+    floordiv(b*s + b, 2) 2 0
+    """
+
+    terms: tuple[tuple[Factors, int], ...]
+    symbols: frozenset[str]
+    weight: int
+    depth: int
+
+    @staticmethod
+    def symbol(name: str) -> Size:
+        """The symbol `name`, an identifier other than the names of operations.
+
+        raises VerifyError for other names
+        """
+        if not (name.isascii() and name.isidentifier()) or name in OPERATIONS or not name.strip("_"):
+            raise VerifyError(
+                f"'{name}' cannot name a size", stage="shapes", help="a letter, then letters, digits and _"
+            )
+        return _of_atom(Atom(SYMBOL, name, (), name, frozenset((name,)), 1, 0))
+
+    @staticmethod
+    def constant(value: int) -> Size:
+        """The size that is always `value`."""
+        value = operator.index(value)
+        if not value:
+            return _ZERO
+        if value.bit_length() > MAX_BITS:
+            raise _too_large("bits in a coefficient", MAX_BITS)
+        return Size((((), value),), frozenset(), 1, 0)
+
+    @property
+    def value(self) -> int | None:
+        """The value of a constant size; None if a symbol or an operation occurs."""
+        if not self.terms:
+            return 0
+        factors, coefficient = self.terms[0]
+        return None if factors else coefficient
+
+    def __add__(self, other: Size | int) -> Size:
+        other = as_size(other)
+        sums = dict(self.terms)
+        for factors, coefficient in other.terms:
+            sums[factors] = sums.get(factors, 0) + coefficient
+        return _from_terms(sums)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size | int) -> Size:
+        return self + -other
+
+    def __rsub__(self, other: int) -> Size:
+        return -self + other
+
+    def __mul__(self, other: Size | int) -> Size:
+        if not isinstance(other, Size):
+            number = operator.index(other)
+            return _from_terms({factors: coefficient * number for factors, coefficient in self.terms})
+        if len(self.terms) * len(other.terms) > 16 * MAX_WEIGHT:
+            raise _too_large("terms", MAX_WEIGHT)
+        sums: dict[Factors, int] = {}
+        for left, left_coefficient in self.terms:
+            for right, right_coefficient in other.terms:
+                factors = multiply_factors(left, right)
+                sums[factors] = sums.get(factors, 0) + left_coefficient * right_coefficient
+        return _from_terms(sums)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, power: int) -> Size:
+        """The product of `power` times this size, power >= 0."""
+        if power < 0:
+            raise VerifyError(f"a size to the power {power}", stage="shapes", help="a power is 0 or more")
+        if power > MAX_DEGREE and self.value is None:
+            raise _too_large("factors in one term", MAX_DEGREE)
+        result = Size.constant(1)
+        for _ in range(power):
+            result = result * self
+        return result
+
+    def __floordiv__(self, other: Size | int) -> Size:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: int) -> Size:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Size | int) -> Size:
+        return mod(self, other)
+
+    def __rmod__(self, other: int) -> Size:
+        return mod(other, self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Size):
+            return self.terms == other.terms
+        return self.value == other if isinstance(other, int) else NotImplemented
+
+    def __hash__(self) -> int:
+        value = self.value
+        return hash(self.terms) if value is None else hash(value)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the size {self} has no truth value; compare it, or ask Facts")
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The value for these values of the symbols.
+
+        raises   DataError if a symbol has no value, and for a division by zero, with its text
+
+        >>> (Size.symbol("b") * 3 // Size.symbol("s")).evaluate({"b": 5, "s": -4})
+        -4
+        """
+
+        def of_atom(atom: Atom) -> int:
+            if atom.kind is SYMBOL:
+                if atom.name not in values:
+                    raise DataError(f"'{atom.name}' has no value", stage="shapes", details=(f"in the size {self}",))
+                return operator.index(values[atom.name])
+            operands = [interpret(operand, int, of_atom) for operand in atom.operands]
+            if atom.kind in (MAX, MIN):
+                return max(operands) if atom.kind is MAX else min(operands)
+            if operands[1] == 0:
+                given = ", ".join(f"{name} = {values[name]}" for name in sorted(atom.symbols))
+                details = (f"where {given}",) if given else ()
+                raise DataError(f"division by zero in {atom.text}", stage="shapes", details=details)
+            return operands[0] // operands[1] if atom.kind is FLOORDIV else operands[0] % operands[1]
+
+        return interpret(self, int, of_atom)
+
+    def substitute(self, replacements: Mapping[str, Size | int]) -> Size:
+        """This size with the given symbols replaced, all at once.
+
+        >>> b, s = Size.symbol("b"), Size.symbol("s")
+        >>> print((b // 2 + s).substitute({"b": 4 * s, "s": b}))
+        b + 2*s
+        """
+        if self.symbols.isdisjoint(replacements):
+            return self
+
+        def of_atom(atom: Atom) -> Size | None:
+            if atom.symbols.isdisjoint(replacements):
+                return None
+            if atom.kind is SYMBOL:
+                return as_size(replacements[atom.name])
+            return operation(atom.kind, [operand.substitute(replacements) for operand in atom.operands])
+
+        return map_atoms(self, of_atom)
+
+    def bounds(self, symbols: Mapping[str, Bounds]) -> Bounds:
+        """The bounds of the value, from bounds of the symbols; a symbol without an entry is unbounded.
+
+        Terms are bounded separately; `Facts.bounds` is tighter.
+
+        >>> str((Size.symbol("s") % 4 + Size.symbol("b") * 2).bounds({"b": Bounds(1, 9)}))
+        '[2, 21]'
+        """
+
+        def of_atom(atom: Atom) -> Bounds:
+            if atom.kind is SYMBOL:
+                return symbols.get(atom.name, Bounds())
+            return bounds_of_operation(
+                atom.kind, [interpret(operand, Bounds.point, of_atom) for operand in atom.operands]
+            )
+
+        return interpret(self, Bounds.point, of_atom)
+
+    def __str__(self) -> str:
+        pieces: list[str] = []
+        for factors, coefficient in self.terms:
+            sign = "-" if coefficient < 0 else "+"
+            pieces.append(f" {sign} " if pieces else sign.strip("+"))
+            written = [atom.text if power == 1 else f"{atom.text}^{power}" for atom, power in factors]
+            if abs(coefficient) != 1 or not factors:
+                written.insert(0, _digits(abs(coefficient)))
+            pieces.append("*".join(written))
+        return "".join(pieces) or "0"
+
+    def __repr__(self) -> str:
+        return f"<Size {self}>"
+
+
+def as_size(value: Size | int) -> Size:
+    """The size, or the constant size of an int."""
+    return value if isinstance(value, Size) else Size.constant(value)
+
+
+# ---- Operations -----------------------------------------------------------------------------------------------------
+
+
+def floordiv(x: Size | int, y: Size | int) -> Size:
+    """x divided by y, rounded toward minus infinity. A division by the constant 0 has no value and is kept as written.
+
+    >>> b, s = Size.symbol("b"), Size.symbol("s")
+    >>> print(floordiv(2 * b + s, 2), floordiv(floordiv(s, 2) + 1, 3), floordiv(4 * b + 3, 6))
+    b + floordiv(s, 2) floordiv(s + 2, 6) floordiv(2*b + 1, 3)
+    """
+    x, y = as_size(x), as_size(y)
+    d = y.value
+    if d is None:
+        x, y, _ = _without_common_factor(x, y)
+        return _operation(FLOORDIV, (x, y))
+    if d == 0:
+        return _operation(FLOORDIV, (x, y))
+    if d < 0:
+        x, d = -x, -d
+    exact: dict[Factors, int] = {}
+    rest: dict[Factors, int] = {}
+    for factors, coefficient in x.terms:
+        quotient, left = divmod(coefficient, d)
+        if left == 0 or not factors:
+            exact[factors] = quotient
+        if left:
+            rest[factors] = coefficient if factors else left
+    constant = rest.pop((), 0)
+    whole = _from_terms(exact)
+    if not rest:
+        return whole
+    # floor((g*y + c) / (g*d)) = floor((y + floor(c/g)) / d)
+    common = math.gcd(d, *rest.values())
+    inside = {factors: coefficient // common for factors, coefficient in rest.items()}
+    inside[()] = constant // common
+    d //= common
+    dividend = _from_terms(inside)
+    # floor((floor(y/m) + c) / d) = floor((y + c*m) / (m*d))
+    inner = lone_atom(dividend - inside[()])
+    if inner is not None and inner.kind is FLOORDIV and (m := inner.operands[1].value):
+        return whole + floordiv(inner.operands[0] + inside[()] * m, m * d)
+    return whole + _operation(FLOORDIV, (dividend, Size.constant(d)))
+
+
+def mod(x: Size | int, y: Size | int) -> Size:
+    """The remainder of x divided by y, with the sign of y. A division by the constant 0 has no value and is kept as written.
+
+    >>> b, s = Size.symbol("b"), Size.symbol("s")
+    >>> print(mod(4 * b + s, 4), mod(s - 1, 4), mod(6 * s + 5, 4), mod(mod(s, 8), 4))
+    mod(s, 4) mod(s + 3, 4) 2*mod(s, 2) + 1 mod(s, 4)
+    """
+    x, y = as_size(x), as_size(y)
+    d = y.value
+    if d is None:
+        x, y, common = _without_common_factor(x, y)
+        return _operation(MOD, (x, y)) * common
+    if d == 0:
+        return _operation(MOD, (x, y))
+    if d < 0:
+        return -mod(-x, -d)
+    while True:
+        # k * mod(y, m) = k * y modulo k*m, and so modulo its divisor d
+        for factors, coefficient in x.terms:
+            atom = factors[0][0] if len(factors) == 1 and factors[0][1] == 1 else None
+            if atom is None or atom.kind is not MOD:
+                continue
+            m = atom.operands[1].value
+            if m and coefficient * m % d == 0:
+                x = x + (atom.operands[0] - _of_atom(atom)) * coefficient
+                break
+        else:
+            break
+    rest = {factors: coefficient % d for factors, coefficient in x.terms}
+    constant = rest.pop((), 0)
+    common = math.gcd(d, *rest.values())
+    # mod(g*y + c, g*d) = g * mod(y + floor(c/g), d) + mod(c, g)
+    inside = {factors: coefficient // common for factors, coefficient in rest.items()}
+    inside[()] = constant // common
+    dividend = _from_terms(inside)
+    if dividend.value is not None:
+        return Size.constant(constant)
+    return _operation(MOD, (dividend, Size.constant(d // common))) * common + constant % common
+
+
+def ceildiv(x: Size | int, y: Size | int) -> Size:
+    """x divided by y, rounded toward plus infinity; printed as a floor division.
+
+    >>> print(ceildiv(Size.symbol("s"), 256), ceildiv(Size.symbol("s"), Size.symbol("b")))
+    floordiv(s + 255, 256) -floordiv(-s, b)
+    """
+    d = as_size(y).value
+    return floordiv(x + (d - 1), d) if d is not None and d > 0 else -floordiv(-x, y)
+
+
+def maximum(*sizes: Size | int) -> Size:
+    """The largest of one or more sizes.
+
+    >>> b, s = Size.symbol("b"), Size.symbol("s")
+    >>> print(maximum(b, 1), maximum(s, maximum(b, s)), maximum(2, 3), maximum(b - 1, b))
+    max(1, b) max(b, s) 3 b
+    """
+    return _extreme(MAX, sizes)
+
+
+def minimum(*sizes: Size | int) -> Size:
+    """The smallest of one or more sizes."""
+    return _extreme(MIN, sizes)
+
+
+def _extreme(kind: Kind, sizes: Iterable[Size | int]) -> Size:
+    pick = max if kind is MAX else min
+    constants: dict[Size, int] = {}  # of operands that differ by a constant, only one is kept
+    for given in sizes:
+        size = as_size(given)
+        atom = lone_atom(size)
+        for operand in atom.operands if atom is not None and atom.kind is kind else (size,):
+            part, constant = split_constant(operand)
+            constants[part] = pick(constants[part], constant) if part in constants else constant
+    operands = sorted((part + constant for part, constant in constants.items()), key=str)
+    return operands[0] if len(operands) == 1 else _operation(kind, tuple(operands))
+
+
+def operation(kind: Kind, operands: Iterable[Size]) -> Size:
+    """The operation applied to these operands, in normal form."""
+    if kind in (MAX, MIN):
+        return _extreme(kind, operands)
+    x, y = operands
+    return floordiv(x, y) if kind is FLOORDIV else mod(x, y)
+
+
+def bounds_of_operation(kind: Kind, operands: list[Bounds]) -> Bounds:
+    """The bounds of an operation's values, from its operands' bounds."""
+    result = operands[0]
+    for operand in operands[1:]:
+        if kind is FLOORDIV:
+            result = result // operand
+        elif kind is MOD:
+            result = result % operand
+        else:
+            result = result.maximum(operand) if kind is MAX else result.minimum(operand)
+    return result
+
+
+def residue_of_operation(kind: Kind, operands: list[Residue]) -> Residue:
+    """The residue of an operation's values, from its operands' residues."""
+    result = operands[0]
+    if kind in (MAX, MIN):
+        for operand in operands[1:]:
+            result = result.union(operand)
+        return result
+    divisor = operands[1]
+    if divisor.modulus or divisor.remainder <= 0:
+        # mod(x, y) = x - y * floordiv(x, y)
+        return result + divisor * Residue() if kind is MOD else Residue()
+    return result // divisor.remainder if kind is FLOORDIV else result % divisor.remainder
+
+
+# ---- Taking sizes apart ---------------------------------------------------------------------------------------------
+
+T = TypeVar("T", int, Size, Bounds, Residue)
+
+
+def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Atom], T]) -> T:
+    """Evaluates the polynomial in another number type, given the conversions of constants and of atoms."""
+    total: T = constant(0)
+    for factors, coefficient in size.terms:
+        term: T = constant(coefficient)
+        for atom, power in factors:
+            base: T = of_atom(atom)
+            term = term * (base if power == 1 else cast("T", base**power))
+        total = total + term
+    return total
+
+
+def map_atoms(size: Size, of_atom: Callable[[Atom], Size | None]) -> Size:
+    """The polynomial with each atom replaced by a size; None keeps an atom."""
+    kept: dict[Factors, int] = {}
+    total = Size.constant(0)
+    for factors, coefficient in size.terms:
+        left: list[tuple[Atom, int]] = []
+        replaced: list[Size] = []
+        for atom, power in factors:
+            by = of_atom(atom)
+            if by is None:
+                left.append((atom, power))
+            else:
+                replaced.append(by**power)
+        if replaced:
+            total = total + math.prod(replaced, start=_from_terms({tuple(left): coefficient}))
+        else:
+            kept[factors] = coefficient
+    if len(kept) == len(size.terms):
+        return size
+    return total + _from_terms(kept) if kept else total
+
+
+def split_constant(size: Size) -> tuple[Size, int]:
+    """The terms with symbols or operations, and the constant.
+
+    >>> split_constant(Size.symbol("s") * 2 + 3)
+    (<Size 2*s>, 3)
+    """
+    if not size.terms or size.terms[-1][0]:
+        return size, 0
+    return _from_terms(dict(size.terms[:-1])), size.terms[-1][1]
+
+
+def content(size: Size) -> int:
+    """The greatest common divisor of the coefficients; 0 for the constant 0.
+
+    >>> content(Size.symbol("s") * 4 + 6)
+    2
+    """
+    return math.gcd(*(coefficient for _, coefficient in size.terms))
+
+
+def divide_exactly(size: Size, number: int) -> Size:
+    """The size with every coefficient divided by `number`, which divides all of them."""
+    return _from_terms({factors: coefficient // number for factors, coefficient in size.terms})
+
+
+def lone_atom(size: Size) -> Atom | None:
+    """The atom if this size is a single atom; else None."""
+    if len(size.terms) != 1:
+        return None
+    factors, coefficient = size.terms[0]
+    return factors[0][0] if coefficient == 1 and len(factors) == 1 and factors[0][1] == 1 else None
+
+
+def size_of_atom(atom: Atom) -> Size:
+    """The atom as a size."""
+    return _of_atom(atom)
+
+
+def divide(x: Size, y: Size) -> tuple[Size, Size]:
+    """Polynomials (q, r) with x = q*y + r, where no term of r is a multiple of y's leading term.
+
+    y   not the constant 0
+
+    >>> b, s = Size.symbol("b"), Size.symbol("s")
+    >>> divide(b * s + s + 1, b + 1), divide(b, s)
+    ((<Size s>, <Size 1>), (<Size 0>, <Size b>))
+    """
+    lead, lead_coefficient = y.terms[0]
+    quotient = remainder = Size.constant(0)
+    while x.terms:
+        factors, coefficient = x.terms[0]
+        over = divide_factors(factors, lead)
+        if over is None or coefficient % lead_coefficient:
+            term = _from_terms({factors: coefficient})
+            remainder = remainder + term
+            x = x - term
+        else:
+            term = _from_terms({over: coefficient // lead_coefficient})
+            quotient = quotient + term
+            x = x - term * y
+    return quotient, remainder
+
+
+def multiply_factors(a: Factors, b: Factors) -> Factors:
+    """The product of two products of atoms."""
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for atom, power in b:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=_atom_order))
+
+
+def divide_factors(a: Factors, b: Factors) -> Factors | None:
+    """The product of atoms that times b is a; None if there is none."""
+    powers = dict(a)
+    for atom, power in b:
+        left = powers.get(atom, 0) - power
+        if left < 0:
+            return None
+        powers[atom] = left
+    return tuple((atom, power) for atom, power in powers.items() if power)
+
+
+# ---- Making sizes ---------------------------------------------------------------------------------------------------
+
+OPERATIONS: Mapping[str, Kind] = {kind.value: kind for kind in (FLOORDIV, MOD, MAX, MIN)}
+
+
+def _operation(kind: Kind, operands: tuple[Size, ...]) -> Size:
+    """The atom with these operands, which are in normal form."""
+    if kind in (MAX, MIN):
+        text = str(operands[-1])
+        for operand in reversed(operands[:-1]):
+            text = f"{kind.value}({operand}, {text})"
+    else:
+        text = f"{kind.value}({operands[0]}, {operands[1]})"
+    depth = 1 + max(operand.depth for operand in operands)
+    if depth > MAX_DEPTH:
+        raise _too_large("operations within each other", MAX_DEPTH)
+    weight = 1 + sum(operand.weight for operand in operands)
+    symbols = frozenset[str]().union(*(operand.symbols for operand in operands))
+    return _of_atom(Atom(kind, "", operands, text, symbols, weight, depth))
+
+
+def _of_atom(atom: Atom) -> Size:
+    return _from_terms({((atom, 1),): 1})
+
+
+def _from_terms(terms: Mapping[Factors, int]) -> Size:
+    """The sum of these terms, whose factors are sorted."""
+    kept = [term for term in terms.items() if term[1]]
+    if not kept:
+        return _ZERO
+    if len(kept) > 1:
+        kept.sort(key=_term_order)
+    weight = len(kept)
+    depth = degree = bits = 0
+    names: frozenset[str] | None = None
+    for factors, coefficient in kept:
+        powers = 0
+        for atom, power in factors:
+            weight += atom.weight
+            powers += power
+            if atom.depth > depth:
+                depth = atom.depth
+            names = atom.symbols if names is None or names <= atom.symbols else names | atom.symbols
+        if powers > degree:
+            degree = powers
+        bits = max(bits, coefficient.bit_length())
+    if weight > MAX_WEIGHT:
+        raise _too_large("terms", MAX_WEIGHT)
+    if degree > MAX_DEGREE:
+        raise _too_large("factors in one term", MAX_DEGREE)
+    if bits > MAX_BITS:
+        raise _too_large("bits in a coefficient", MAX_BITS)
+    return Size(tuple(kept), names or frozenset(), weight, depth)
+
+
+_ZERO = Size((), frozenset(), 0, 0)
+
+
+def _without_common_factor(x: Size, y: Size) -> tuple[Size, Size, int]:
+    """(x / g, y / g, g) for the number g that divides all coefficients and makes y's first one positive."""
+    common = math.gcd(content(x), content(y))
+    if y.terms[0][1] < 0:
+        common = -common
+    return divide_exactly(x, common), divide_exactly(y, common), common
+
+
+def _term_order(term: tuple[Factors, int]) -> tuple[int, tuple[tuple[tuple[bool, str], int], ...]]:
+    """The order of terms: higher degrees first; then by atoms, higher powers first. Multiplying keeps it, as division requires."""
+    factors = term[0]
+    degree = 0
+    key: list[tuple[tuple[bool, str], int]] = []
+    for atom, power in factors:
+        degree += power
+        key.append((atom.order, -power))
+    return -degree, tuple(key)
+
+
+def _atom_order(factor: tuple[Atom, int]) -> tuple[bool, str]:
+    return factor[0].order
+
+
+_THOUSAND_DIGITS = 10**1000
+
+
+def _digits(value: int) -> str:
+    """The number in decimal digits, whatever the interpreter's limit on their count."""
+    if value < _THOUSAND_DIGITS:
+        return str(value)
+    high, low = divmod(value, _THOUSAND_DIGITS)
+    return _digits(high) + f"{low:01000d}"
+
+
+def _too_large(what: str, limit: int) -> TooLarge:
+    return TooLarge(f"a size with more than {limit} {what}", stage="shapes", help="give the size a name of its own")
