@@ -30,7 +30,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from xla_emitters.algebra.bounds import Bounds, Residue
+from xla_emitters.algebra.interval import MAX as MOST
+from xla_emitters.algebra.interval import MIN as LEAST
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.residue import Residue
 from xla_emitters.algebra.size import (
     FLOORDIV,
     MAX,
@@ -196,21 +199,19 @@ class Facts:
         (True, None)
         """
         bounds = self.bounds(as_size(a) - b)
-        if bounds.lower is not None and bounds.lower >= 0:
-            return True
-        return False if bounds.upper is not None and bounds.upper < 0 else None
+        return True if bounds.lower >= 0 else False if bounds.upper < 0 else None
 
-    def bounds(self, a: Size | int) -> Bounds:
+    def bounds(self, a: Size | int) -> Interval:
         """The bounds of `a`.
 
         >>> b, s = Size.symbol("b"), Size.symbol("s")
-        >>> str(Facts.of_symbols("bs", 1, "the caller").bounds(b * s - s))
+        >>> Facts.of_symbols("bs", 1, "the caller").bounds(b * s - s).to_text()
         '[0, ∞)'
         """
         try:
             return self._known.bounds(self._known.simplify(as_size(a)))
         except TooLarge:
-            return Bounds()
+            return Interval()
 
     def simplify(self, a: Size | int) -> Size:
         """A simpler size with the same value whenever the facts hold and `a` has a value; of equal symbols only one remains.
@@ -303,7 +304,7 @@ class _Knowledge:
 
     solved: dict[str, Size]
     rewrites: tuple[_Rewrite, ...]
-    limits: dict[Size, Bounds]
+    limits: dict[Size, Interval]
     residues: dict[Size, Residue]
 
     def copy(self) -> _Knowledge:
@@ -315,7 +316,7 @@ class _Knowledge:
         if fact.relation is EQUAL:
             self.add_equation(fact.left - fact.right)
         else:
-            bounds = Bounds(0) if fact.relation is AT_LEAST else Bounds(None, 0)
+            bounds = Interval(0) if fact.relation is AT_LEAST else Interval(upper=0)
             self.add_limit(self.simplify(fact.left - fact.right), bounds)
 
     def add_equation(self, equation: Size) -> None:
@@ -351,7 +352,7 @@ class _Knowledge:
                 self.rewrites = (*(other for other in self.rewrites if other not in others), rewrite)
                 pending += [other.equation for other in others]
             if lone_atom(part) is not None or lone_atom(-part) is not None:
-                self.add_limit(part, Bounds.point(-constant))
+                self.add_limit(part, Interval.point(-constant))
         if changed:
             self.add_again(changed)
 
@@ -383,35 +384,32 @@ class _Knowledge:
         for part, residue in residues.items():
             self.add_residue(self.simplify(part - residue.remainder), Residue(0, residue.modulus))
 
-    def add_limit(self, size: Size, bounds: Bounds) -> None:
+    def add_limit(self, size: Size, bounds: Interval) -> None:
         """Adds the bounds of `size`, which is simplified."""
         if size.value is not None:
             if not bounds.contains(size.value):
                 raise _Contradiction
             return
         part, factor, constant = _primitive(size)
-        old = self.limits.get(part, Bounds())
-        new = _solve_bounds(bounds, factor, constant).intersect(old)
+        old = self.limits.get(part, Interval())
+        new = (bounds - constant).divided_by(factor).intersect(old)
         new = self.residue(part).tighten(new)
         everything = self.residue(part).tighten(self.bounds(part).intersect(new))
-        if new.is_empty or everything.is_empty:
+        if not (new.is_feasible and everything.is_feasible):
             raise _Contradiction
         if new == old:
             return
         self.limits[part] = new
-        if everything.is_point and everything.lower is not None:
+        if everything.is_point:
             self.add_equation(part - everything.lower)
         atom = lone_atom(part)
         if atom is None or atom.kind in (SYMBOL, MOD):
             return
         if atom.kind is FLOORDIV:
-            d = atom.operands[1].value
-            if d:
-                lower = None if new.lower is None else new.lower * d
-                upper = None if new.upper is None else new.upper * d + d - 1
-                self.add_limit(self.simplify(atom.operands[0]), Bounds(lower, upper))
+            if d := atom.operands[1].value:
+                self.add_limit(self.simplify(atom.operands[0]), new.of_dividend(d))
             return
-        shared = Bounds(None, new.upper) if atom.kind is MAX else Bounds(new.lower, None)
+        shared = Interval(upper=new.upper) if atom.kind is MAX else Interval(new.lower)
         for operand in atom.operands:
             self.add_limit(self.simplify(operand), shared)
 
@@ -437,7 +435,7 @@ class _Knowledge:
             return
         self.residues[part] = new
         bounds = new.tighten(self.bounds(part))
-        if bounds.is_empty:
+        if not bounds.is_feasible:
             raise _Contradiction
         self.add_limit(part, bounds)
 
@@ -517,8 +515,8 @@ class _Knowledge:
             return operation(kind, operands)
         if kind is MOD and (remainder := self.remainder(x, d)).value is not None:
             return remainder
-        quotient = self.bounds(x) // Bounds.point(d)
-        if quotient.is_point and quotient.lower is not None:
+        quotient = self.bounds(x) // Interval.point(d)
+        if quotient.is_point:
             return Size.constant(quotient.lower) if kind is FLOORDIV else x - quotient.lower * d
         return operation(kind, operands)
 
@@ -531,7 +529,7 @@ class _Knowledge:
         """The simplified quotient or remainder by a non-constant size."""
         if not self.is_nonzero(y):
             return operation(kind, (x, y))
-        if _is_at_least_zero(self.bounds(x)) and _is_at_least_zero(self.bounds(y - x - 1)):
+        if self.bounds(x).lower >= 0 and self.bounds(y - x - 1).lower >= 0:
             return Size.constant(0) if kind is FLOORDIV else x
         quotient, remainder = divide(x, y)
         if remainder.value == 0:
@@ -543,7 +541,7 @@ class _Knowledge:
 
     def decides(self, kind: Kind, a: Size, b: Size) -> bool:
         """Whether the maximum (minimum) of a and b is known to be a."""
-        return _is_at_least_zero(self.bounds(a - b if kind is MAX else b - a))
+        return self.bounds(a - b if kind is MAX else b - a).lower >= 0
 
     def residue(self, size: Size) -> Residue:
         result = interpret(size, Residue.point, self.residue_of_atom)
@@ -561,19 +559,19 @@ class _Knowledge:
         operands = [self.residue(operand) for operand in atom.operands]
         return residue_of_operation(atom.kind, operands).intersect(known) or known
 
-    def bounds(self, size: Size) -> Bounds:
+    def bounds(self, size: Size) -> Interval:
         """The bounds of a simplified size: the intersection over all of its forms."""
         result = self.plain_bounds(size)
         for other, rest in self.other_forms(size):
             result = result.intersect(self.plain_bounds(other) + rest)
             expanded, scale = self.without_quotients(other)
             if scale != 1:
-                result = result.intersect(_solve_bounds(self.plain_bounds(expanded), scale, 0) + rest)
+                result = result.intersect(self.plain_bounds(expanded).divided_by(scale) + rest)
         return result
 
-    def other_forms(self, size: Size) -> Iterator[tuple[Size, Bounds]]:
+    def other_forms(self, size: Size) -> Iterator[tuple[Size, Interval]]:
         """Pairs (other, rest): the size equals `other` plus a number in the bounds `rest`."""
-        yield size, Bounds.point(0)
+        yield size, Interval.point(0)
         coefficients = dict(size.terms)
         for part, bounds in self.limits.items():
             if len(part.terms) == 1:
@@ -587,37 +585,40 @@ class _Knowledge:
                 for operand in atom.operands:
                     extreme = maximum if atom.kind is MAX else minimum
                     rest = extreme(*(other - operand for other in atom.operands))
-                    yield _replace(size, atom, operand + rest), Bounds.point(0)
+                    yield _replace(size, atom, operand + rest), Interval.point(0)
 
-    def plain_bounds(self, size: Size) -> Bounds:
+    def plain_bounds(self, size: Size) -> Interval:
         result = self.bounds_of_terms(size)
         if len(size.terms) > _MOST_TERMS or not 2 <= _degree(size) <= _HIGHEST_DEGREE:
             return result
         # Every atom as its lower bound plus a nonnegative number, or as its upper bound minus one.
         names: dict[Atom, Size] = {}
-        bounds: dict[str, Bounds] = {}
+        bounds: dict[str, Interval] = {}
         of_atoms = {atom: self.bounds_of_atom(atom) for atom in _atoms(size)}
         signs = {coefficient > 0 for factors, coefficient in size.terms if factors}
-        if len(signs) == 1 and all(_is_at_least_zero(own) for own in of_atoms.values()):
+        if len(signs) == 1 and all(own.lower >= 0 for own in of_atoms.values()):
             return result  # every term grows with every atom: nothing to gain
         for atom, own in of_atoms.items():
             name = f"x{len(names)}"
-            width = None if own.lower is None or own.upper is None else own.upper - own.lower
-            bounds[name] = Bounds(None if own.lower is None and own.upper is None else 0, width)
             symbol = Size.symbol(name)
-            names[atom] = symbol + own.lower if own.lower is not None else (own.upper or 0) - symbol
+            if own.lower != LEAST:
+                bounds[name], names[atom] = own - own.lower, symbol + own.lower
+            else:
+                bounds[name], names[atom] = (
+                    (-own + own.upper, own.upper - symbol) if own.upper != MOST else (own, symbol)
+                )
         return result.intersect(interpret(size, Size.constant, names.__getitem__).bounds(bounds))
 
-    def bounds_of_terms(self, size: Size) -> Bounds:
-        result = interpret(size, Bounds.point, self.bounds_of_atom)
+    def bounds_of_terms(self, size: Size) -> Interval:
+        result = interpret(size, Interval.point, self.bounds_of_atom)
         if self.limits and size.value is None:
             part, factor, constant = _primitive(size)
             if part in self.limits:
-                result = result.intersect(self.limits[part] * factor + Bounds.point(constant))
+                result = result.intersect(self.limits[part] * factor + Interval.point(constant))
         return result
 
-    def bounds_of_atom(self, atom: Atom) -> Bounds:
-        known = self.limits.get(size_of_atom(atom), Bounds())
+    def bounds_of_atom(self, atom: Atom) -> Interval:
+        known = self.limits.get(size_of_atom(atom), Interval())
         if atom.kind is SYMBOL:
             return known
         return known.intersect(bounds_of_operation(atom.kind, [self.bounds_of_terms(x) for x in atom.operands]))
@@ -660,19 +661,6 @@ def _primitive(size: Size) -> tuple[Size, int, int]:
     part, constant = split_constant(size)
     factor = content(part) if part.terms[0][1] > 0 else -content(part)
     return divide_exactly(part, factor), factor, constant
-
-
-def _solve_bounds(bounds: Bounds, factor: int, constant: int) -> Bounds:
-    """The bounds of x, given that factor * x + constant is in `bounds`."""
-    lower = None if bounds.lower is None else bounds.lower - constant
-    upper = None if bounds.upper is None else bounds.upper - constant
-    if factor < 0:
-        lower, upper, factor = None if upper is None else -upper, None if lower is None else -lower, -factor
-    return Bounds(None if lower is None else -(-lower // factor), None if upper is None else upper // factor)
-
-
-def _is_at_least_zero(bounds: Bounds) -> bool:
-    return bounds.lower is not None and bounds.lower >= 0
 
 
 def _degree(size: Size) -> int:

@@ -1,11 +1,13 @@
-"""Closed intervals of 64-bit integers: the static bounds of an index.
+"""Closed intervals of integers: the bounds of an index or a size.
 
     th_x in [0, 127]                              [0, 508]
     v    in [0, 3]      ->   th_x * 4 + v   in    [0, 508] + [0, 3]  =  [0, 511]
+    b    in [1, MAX]    ->   2 * b + 1      in    [3, MAX]
 
-An interval over-approximates: it contains every value of the expression, and possibly others. The two extremes
-of int64 are sticky and mean "no bound known": a lower end of `MIN` means that there is no lower bound, an upper end of
-`MAX` that there is no upper bound, and arithmetic that overflows past an extreme returns that extreme.
+An interval over-approximates: it contains every value of the expression, and possibly others. Ends are 64-bit integers. A lower end
+of `MIN` means that no lower bound is known, an upper end of `MAX` no upper bound, and arithmetic that overflows past an extreme
+returns that extreme; [MAX, MAX] is all integers from MAX on. A division by zero has no value, so zero in a divisor adds nothing to
+the quotient's range.
 
 Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` means that it depends on the
 values. `==` compares the intervals themselves, so that they can be keys.
@@ -28,7 +30,7 @@ def _clamp(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All integers from `lower` to `upper`, both included; empty ("infeasible") when lower > upper.
+    """All integers from `lower` to `upper`, both included; empty ("infeasible") when lower > upper. `Interval()` is all integers.
 
     >>> Interval(0, 127) * 4 + Interval(0, 3)
     Interval(lower=0, upper=511)
@@ -38,13 +40,13 @@ class Interval:
     Source: docs/reference/1 2.3 "Interval arithmetic".
     """
 
-    lower: int
-    upper: int
+    lower: int = MIN
+    upper: int = MAX
 
     @staticmethod
     def point(value: int) -> Interval:
-        """The interval of one value."""
-        return Interval(value, value)
+        """The interval of one value, of any magnitude."""
+        return Interval(value := _clamp(value), value)
 
     @property
     def is_feasible(self) -> bool:
@@ -54,7 +56,7 @@ class Interval:
     @property
     def is_point(self) -> bool:
         """Whether the interval contains exactly one integer."""
-        return self.lower == self.upper
+        return MIN < self.lower == self.upper < MAX
 
     @property
     def is_saturated(self) -> bool:
@@ -78,7 +80,7 @@ class Interval:
         """
         if isinstance(other, Interval):
             return not other.is_feasible or (self.lower <= other.lower and other.upper <= self.upper)
-        return self.lower <= other <= self.upper
+        return (self.lower <= other or self.lower == MIN) and (other <= self.upper or self.upper == MAX)
 
     def intersect(self, other: Interval) -> Interval:
         """The values in both; an empty result is [l, l - 1].
@@ -119,7 +121,7 @@ class Interval:
     __radd__ = __add__
 
     def __neg__(self) -> Interval:
-        return Interval(_negated(self.upper), _negated(self.lower))
+        return self._times(-1)
 
     def __sub__(self, other: Interval | int) -> Interval:
         return self + -_as_interval(other)
@@ -130,42 +132,90 @@ class Interval:
     def __mul__(self, other: Interval | int) -> Interval:
         if isinstance(other, int):
             return self._times(other)
-        return self._times(other.lower).union(self._times(other.upper))
+        low = self._times_infinity(-1) if other.lower == MIN else self._times(other.lower)
+        return low.union(self._times_infinity(1) if other.upper == MAX else self._times(other.upper))
 
     __rmul__ = __mul__
 
     def _times(self, factor: int) -> Interval:
         if factor == 0:
             return Interval(0, 0)
-        low, high = _product(self.lower, factor), _product(self.upper, factor)
-        return Interval(low, high) if factor > 0 else Interval(high, low)
+        lower, upper = self.lower, self.upper
+        if factor > 0:
+            return Interval(
+                lower if lower == MIN else _clamp(lower * factor), upper if upper == MAX else _clamp(upper * factor)
+            )
+        return Interval(
+            MIN if upper == MAX else _clamp(upper * factor), MAX if lower == MIN else _clamp(lower * factor)
+        )
+
+    def _times_infinity(self, sign: int) -> Interval:
+        ends = [0 if end == 0 else MAX if end * sign > 0 else MIN for end in (self.lower, self.upper)]
+        return Interval(min(ends), max(ends))
+
+    def __pow__(self, power: int) -> Interval:
+        """The range of a**power, power >= 1.
+
+        >>> Interval(-3, 2) ** 2, Interval(-3, 2) ** 3
+        (Interval(lower=0, upper=9), Interval(lower=-27, upper=8))
+        """
+        low, high = _clamp(self.lower**power), _clamp(self.upper**power)
+        if power % 2 or self.lower >= 0:
+            return Interval(low, high)
+        return Interval(high, low) if self.upper <= 0 else Interval(0, max(low, high))
 
     def __floordiv__(self, other: Interval | int) -> Interval:
-        """The range of a // b, rounding toward minus infinity; all integers if the divisor can be 0."""
+        """The range of a // b, rounding toward minus infinity; empty if the divisor is 0.
+
+        >>> Interval(0, 10) // Interval(0, 3)
+        Interval(lower=0, upper=10)
+        """
         other = _as_interval(other)
-        if not self.is_feasible or not other.is_feasible:
-            return Interval(0, -1)
-        if other.contains(0):
-            return Interval(MIN, MAX)
-        # The quotient is monotone in either operand while the divisor keeps its sign.
-        ends = [_quotient(a, b) for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
-        return Interval(min(ends), max(ends))
+        found = _EMPTY
+        if self.is_feasible:
+            # The quotient is monotone in either operand while the divisor keeps its sign.
+            for low, high in ((max(other.lower, 1), other.upper), (other.lower, min(other.upper, -1))):
+                if low <= high:
+                    ends = [_quotient(self.lower, divisor, MIN) for divisor in (low, high)]
+                    ends += [_quotient(self.upper, divisor, MAX) for divisor in (low, high)]
+                    found = found.union(Interval(min(ends), max(ends)))
+        return found
 
     def __mod__(self, other: Interval | int) -> Interval:
         """The range of a mod b; the result has the divisor's sign, as in Python."""
         other = _as_interval(other)
         if not self.is_feasible or not other.is_feasible:
-            return Interval(0, -1)
-        if other.is_point and other.lower > 0 and not self.is_saturated:
-            modulus = other.lower
-            wraps = self.lower // modulus
-            if self.upper // modulus == wraps:
-                return Interval(self.lower - wraps * modulus, self.upper - wraps * modulus)
-        elif other.lower > 0 and self.lower >= 0 and self.upper < other.lower:
-            return self
-        lower = 0 if other.lower >= 0 else MIN if other.lower == MIN else other.lower + 1
-        upper = 0 if other.upper <= 0 else MAX if other.upper == MAX else other.upper - 1
-        return Interval(lower, upper)
+            return _EMPTY
+        if other.is_point and other.lower and (quotient := self // other).is_point:
+            return self - quotient.lower * other.lower
+        found = _EMPTY
+        if other.upper > 0:
+            if self.lower >= 0 and self.upper < other.lower:
+                return self
+            largest = MAX if other.upper == MAX else other.upper - 1
+            found = Interval(0, min(largest, self.upper) if self.lower >= 0 else largest)
+        return found if other.lower >= 0 else found.union(Interval(MIN if other.lower == MIN else other.lower + 1, 0))
+
+    def divided_by(self, factor: int) -> Interval:
+        """The range of x if x * factor, for a number that is not 0, is in this interval.
+
+        >>> Interval(-7, 9).divided_by(4), Interval(-7, 9).divided_by(-4)
+        (Interval(lower=-1, upper=2), Interval(lower=-2, upper=1))
+        """
+        if factor < 0:
+            return (-self).divided_by(-factor)
+        lower, upper = self.lower, self.upper
+        return Interval(lower if lower == MIN else -(-lower // factor), upper if upper == MAX else upper // factor)
+
+    def of_dividend(self, divisor: int) -> Interval:
+        """The range of x if x // divisor, for a number that is not 0, is in this interval.
+
+        >>> Interval(1, 2).of_dividend(4), Interval(1, 2).of_dividend(-4)
+        (Interval(lower=4, upper=11), Interval(lower=-11, upper=-4))
+        """
+        if divisor < 0:
+            return -self.of_dividend(-divisor)
+        return self * divisor + Interval(0, divisor - 1)
 
     def __gt__(self, other: Interval | int) -> bool | None:
         other = _as_interval(other)
@@ -189,6 +239,18 @@ class Interval:
     def __str__(self) -> str:
         return f"[{self.lower}, {self.upper}]"
 
+    def to_text(self) -> str:
+        """As `str`, but with an infinity where no bound is known.
+
+        >>> Interval(1).to_text()
+        '[1, ∞)'
+        """
+        low = "(-∞" if self.lower == MIN else f"[{self.lower}"
+        return f"{low}, {'∞)' if self.upper == MAX else f'{self.upper}]'}"
+
+
+_EMPTY = Interval(0, -1)
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
@@ -209,23 +271,10 @@ def _as_interval(value: Interval | int) -> Interval:
     return Interval(value, value) if isinstance(value, int) else value
 
 
-def _negated(value: int) -> int:
-    return MAX if value == MIN else MIN if value == MAX else -value
-
-
-def _product(end: int, factor: int) -> int:
-    """One end times a nonzero constant; an end that means "no bound" is unchanged up to its sign."""
-    if end in (MIN, MAX):
-        return end if factor > 0 else _negated(end)
-    if factor in (MIN, MAX):
-        return 0 if end == 0 else factor if end > 0 else _negated(factor)
-    return _clamp(end * factor)
-
-
-def _quotient(end: int, divisor: int) -> int:
-    """One end divided by a nonzero constant; an end that means "no bound" is unchanged up to its sign."""
-    if end in (MIN, MAX):
-        return end if divisor > 0 else _negated(end)
+def _quotient(end: int, divisor: int, no_bound: int) -> int:
+    """One end divided by a nonzero constant; the end `no_bound` is an infinity."""
+    if end == no_bound:
+        return MAX if (end > 0) == (divisor > 0) else MIN
     if divisor in (MIN, MAX):
         return 0 if end == 0 or (end > 0) == (divisor > 0) else -1
-    return end // divisor
+    return _clamp(end // divisor)

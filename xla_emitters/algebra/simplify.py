@@ -361,12 +361,9 @@ def _peel_once(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Inter
     if e.kind is ADD:
         return _peel_sum(e, interval, ranges)
     if e.kind is MUL and e.rhs.kind is CONSTANT:
-        factor = e.rhs.value
-        return e.lhs, _divided(interval if factor > 0 else -interval, abs(factor))
+        return e.lhs, interval.divided_by(e.rhs.value)
     if e.kind is FLOORDIV and e.rhs.kind is CONSTANT:
-        divisor = e.rhs.value
-        inside = interval * abs(divisor) + Interval(0, abs(divisor) - 1)
-        return e.lhs, inside if divisor > 0 else -inside
+        return e.lhs, interval.of_dividend(e.rhs.value)
     return e, interval
 
 
@@ -385,17 +382,12 @@ def _peel_sum(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Interv
         return e, interval
     divided = make_sum({base: c // g for base, c in scaled.items()}, 0)
     if len(scaled) == len(bases):
-        return divided, _divided(interval, g)
+        return divided, interval.divided_by(g)
     small = ranges.of(make_sum({base: 1 for base, c in bases.items() if c == 1}, 0))
     if small.is_saturated:
         return e, interval
     least, most = -(small // g), (-small + interval.upper) // g
     return (divided, Interval(least.lower, most.lower)) if least.is_point and most.is_point else (e, interval)
-
-
-def _divided(interval: Interval, factor: int) -> Interval:
-    """The range of x if x * factor is in the interval; an end that means "no bound" stays that."""
-    return Interval((-(-interval // factor)).lower, (interval // factor).upper)
 
 
 def merge_mod_constraints(domain: Domain) -> Domain:

@@ -29,7 +29,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar, cast
 
-from xla_emitters.algebra.bounds import Bounds, Residue
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.residue import Residue
 from xla_emitters.errors import DataError, Unsupported, VerifyError
 
 MAX_WEIGHT = 2_000
@@ -254,23 +255,23 @@ class Size:
 
         return map_atoms(self, of_atom)
 
-    def bounds(self, symbols: Mapping[str, Bounds]) -> Bounds:
+    def bounds(self, symbols: Mapping[str, Interval]) -> Interval:
         """The bounds of the value, from bounds of the symbols; a symbol without an entry is unbounded.
 
         Terms are bounded separately; `Facts.bounds` is tighter.
 
-        >>> str((Size.symbol("s") % 4 + Size.symbol("b") * 2).bounds({"b": Bounds(1, 9)}))
+        >>> str((Size.symbol("s") % 4 + Size.symbol("b") * 2).bounds({"b": Interval(1, 9)}))
         '[2, 21]'
         """
 
-        def of_atom(atom: Atom) -> Bounds:
+        def of_atom(atom: Atom) -> Interval:
             if atom.kind is SYMBOL:
-                return symbols.get(atom.name, Bounds())
+                return symbols.get(atom.name, Interval())
             return bounds_of_operation(
-                atom.kind, [interpret(operand, Bounds.point, of_atom) for operand in atom.operands]
+                atom.kind, [interpret(operand, Interval.point, of_atom) for operand in atom.operands]
             )
 
-        return interpret(self, Bounds.point, of_atom)
+        return interpret(self, Interval.point, of_atom)
 
     def __str__(self) -> str:
         pieces: list[str] = []
@@ -422,7 +423,7 @@ def operation(kind: Kind, operands: Iterable[Size]) -> Size:
     return floordiv(x, y) if kind is FLOORDIV else mod(x, y)
 
 
-def bounds_of_operation(kind: Kind, operands: list[Bounds]) -> Bounds:
+def bounds_of_operation(kind: Kind, operands: list[Interval]) -> Interval:
     """The bounds of an operation's values, from its operands' bounds."""
     result = operands[0]
     for operand in operands[1:]:
@@ -451,7 +452,7 @@ def residue_of_operation(kind: Kind, operands: list[Residue]) -> Residue:
 
 # ---- Taking sizes apart ---------------------------------------------------------------------------------------------
 
-T = TypeVar("T", int, Size, Bounds, Residue)
+T = TypeVar("T", int, Size, Interval, Residue)
 
 
 def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Atom], T]) -> T:

@@ -48,8 +48,7 @@ def assumed_sizes(sizes: Sizes, given: Mapping[str, int]) -> dict[str, int]:
     found = dict[str, int]()
     for solved in sizes.guards.plan.solved:
         bounds = sizes.facts.bounds(Size.symbol(solved.symbol))
-        value = max(ASSUMED, bounds.lower or 0)
-        found[solved.symbol] = value if bounds.upper is None else min(value, bounds.upper)
+        found[solved.symbol] = min(max(ASSUMED, bounds.lower), bounds.upper)
     return found | dict(given)
 
 

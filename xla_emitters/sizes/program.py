@@ -179,7 +179,7 @@ class Sizes:
             name = self.guards.parameters[solved.axis.argument].name
             wanted = self.guards.parameters[solved.axis.argument].shape[solved.axis.axis]
             equation = "" if wanted == Size.symbol(solved.symbol) else f", which is {wanted}"
-            least = self.facts.bounds(Size.symbol(solved.symbol))
+            least = self.facts.bounds(Size.symbol(solved.symbol)).to_text()
             lines.append(
                 f"  {solved.symbol:6}{_label(solved.axis.argument, name)}, axis {solved.axis.axis}{equation}; in {least}"
             )

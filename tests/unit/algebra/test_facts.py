@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from repeatable import repeatable
 from unit.algebra.random_sizes import NAMES, Tape, build, value
 
-from xla_emitters.algebra.bounds import Bounds
 from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Fact, Facts
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.size import Size, as_size, maximum, minimum
 from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.errors import Place, VerifyError
@@ -137,7 +137,7 @@ def test_nothing_is_assumed():
     assert Facts().at_least(S, 0) is None
     assert Facts().equal(B * S // S, B) is None
     assert str(Facts().simplify(maximum(S, 0))) == "max(0, s)"
-    assert Facts().bounds(S) == Bounds()
+    assert Facts().bounds(S) == Interval()
 
 
 def test_equalities_are_followed():
@@ -196,12 +196,12 @@ def test_quotients_and_extremes_bound_their_operands():
     facts = (
         Facts().with_at_least(S // 4, 3, "x").with_at_most(maximum(A, B), 5, "y").with_at_least(minimum(C, T), 2, "z")
     )
-    assert facts.bounds(S) == Bounds(12)
-    assert facts.bounds(A) == Bounds(None, 5)
-    assert facts.bounds(T) == Bounds(2)
-    assert Facts().with_equal(S // 4, 3, "x").bounds(S) == Bounds(12, 15)
+    assert facts.bounds(S) == Interval(12)
+    assert facts.bounds(A) == Interval(upper=5)
+    assert facts.bounds(T) == Interval(2)
+    assert Facts().with_equal(S // 4, 3, "x").bounds(S) == Interval(12, 15)
     facts = Facts().with_at_least(maximum(A, B), 5, "x").with_at_most(minimum(C, T), 2, "y")
-    assert facts.bounds(A) == facts.bounds(T) == Bounds()
+    assert facts.bounds(A) == facts.bounds(T) == Interval()
 
 
 def test_inequalities_between_symbols():

@@ -47,12 +47,23 @@ def test_negation_and_plain_numbers():
     assert Interval(1, 2) * -4 == -4 * Interval(1, 2) == Interval(-8, -4)
 
 
-def test_floordiv_gives_the_hull_when_the_divisor_keeps_its_sign():
+def test_floordiv_gives_the_hull_of_the_quotients_that_exist():
     for a, b in PAIRS:
-        if b.contains(0):
-            assert a // b == Interval(MIN, MAX)
-        else:
-            assert a // b == hull(x // y for x in values(a) for y in values(b)), (a, b)
+        quotients = [x // y for x in values(a) for y in values(b) if y]
+        assert a // b == (hull(quotients) if quotients else Interval(0, -1)), (a, b)
+
+
+@pytest.mark.parametrize("power", [1, 2, 3, 4])
+def test_powers_give_the_hull(power):
+    for a in SMALL:
+        assert a**power == hull(x**power for x in values(a)), a
+
+
+@pytest.mark.parametrize("number", [-7, -3, -1, 1, 2, 5])
+def test_what_was_multiplied_or_divided(number):
+    for a in SMALL:
+        assert set(values(a.divided_by(number))) == {x for x in range(-9, 10) if a.contains(x * number)}, a
+        assert set(values(a.of_dividend(number))) == {x for x in range(-60, 61) if a.contains(x // number)}, a
 
 
 def test_mod_holds_every_remainder():
@@ -121,7 +132,10 @@ def test_size():
         (Interval(-5, 10) // Interval(2, MAX), Interval(-3, 5)),
         (Interval(0, MAX) % 8, Interval(0, 7)),
         (Interval(3, 5) % Interval(8, MAX), Interval(3, 5)),
-        (Interval(3, 5) % Interval(1, MAX), Interval(0, MAX)),
+        (Interval(3, 5) % Interval(1, MAX), Interval(0, 5)),
+        (Interval(1, 5) // Interval(upper=-1), Interval(-5, -1)),
+        (Interval(upper=-2) ** 2, Interval(4)),
+        (Interval(MAX, MAX) // 4, Interval(MAX // 4)),
     ],
 )
 def test_saturation(got, wanted):
@@ -141,11 +155,54 @@ def test_no_bound_is_what_a_far_bound_tends_to(operation):
 
     for a, b in itertools.product(FAR, FAR):
         if operation is operator.floordiv and b.contains(0):
-            continue
+            continue  # corners of no quotient
         near, far = ends(a, b, 10**6), ends(a, b, 10**7)
         lower = near.lower if near.lower == far.lower else MIN
         upper = near.upper if near.upper == far.upper else MAX
         assert operation(a, b) == Interval(lower, upper), (a, b)
+
+
+ENDS = (MIN, -3, -1, 0, 2, MAX)
+BEYOND = [Interval(a, b) for a, b in itertools.combinations_with_replacement(ENDS, 2)]
+NUMBERS = (-(2**70), MIN - 1, MIN, MIN + 1, -4, -3, -1, 0, 1, 2, 3, MAX - 1, MAX, MAX + 1, 2**70)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, Interval.minimum, Interval.maximum],
+)
+def test_numbers_of_any_magnitude_lie_inside(operation):
+    of_values = {Interval.minimum: min, Interval.maximum: max}.get(operation, operation)
+    for a, b in itertools.product(BEYOND, BEYOND):
+        answer = operation(a, b)
+        for x, y in itertools.product(filter(a.contains, NUMBERS), filter(b.contains, NUMBERS)):
+            if y or operation not in (operator.floordiv, operator.mod):
+                assert answer.contains(of_values(x, y)), (a, b, x, y)
+
+
+def test_numbers_of_any_magnitude_lie_inside_of_one_operand():
+    for a, x in itertools.product(BEYOND, NUMBERS):
+        if a.contains(x):
+            assert all((a**power).contains(x**power) for power in (1, 2, 3)), (a, x)
+            assert (-a).contains(-x), (a, x)
+        for number in (-(2**65), -3, 1, 4, 2**65):
+            assert not a.contains(x * number) or a.divided_by(number).contains(x), (a, x, number)
+            assert not a.contains(x // number) or a.of_dividend(number).contains(x), (a, x, number)
+
+
+def test_a_point_beyond_64_bits():
+    assert Interval.point(2**70) == Interval(MAX, MAX)
+    assert not Interval.point(2**70).is_point
+    assert Interval.point(-(2**70)).contains(-(2**70))
+
+
+def test_text_with_and_without_infinities():
+    assert (Interval(-3).to_text(), Interval(upper=4).to_text(), Interval(1, 2).to_text()) == (
+        "[-3, ∞)",
+        "(-∞, 4]",
+        "[1, 2]",
+    )
+    assert str(Interval(0)) == f"[0, {MAX}]"
 
 
 def test_is_saturated():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from repeatable import repeatable
 from unit.algebra.random_sizes import NAMES, Tape, build, value
 
-from xla_emitters.algebra.bounds import Bounds
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.size import Size, TooLarge, as_size, ceildiv, divide, floordiv, maximum, minimum, mod
 from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.errors import DataError, VerifyError
@@ -57,7 +57,7 @@ def test_small_sizes_keep_their_values_and_read_back():
 @given(st.lists(st.binary(min_size=48, max_size=48), min_size=20, max_size=20))
 @repeatable(25)
 def test_random_sizes_keep_their_values(batch):
-    bounds = {name: Bounds(-4, 5) for name in NAMES}
+    bounds = {name: Interval(-4, 5) for name in NAMES}
     for data in batch:
         tree = Tape(data).tree(4)
         size = as_size(build(tree))
