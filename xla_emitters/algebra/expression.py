@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import cmp_to_key
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from weakref import WeakValueDictionary
 
 
@@ -53,12 +53,19 @@ _DIVISIONS = frozenset((MOD, FLOORDIV, CEILDIV))
 _MULTIPLY_OUT_TERMS = 16
 
 
+class Lookup(Protocol):
+    """Values by the number or name of a variable: a sequence or a mapping."""
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
 class Expr:
     """One node. Built by `Expr.constant`, `Expr.variable`, the operators, `Expr.minimum` ... never by calling the class.
 
     kind      what the node computes
     lhs, rhs  operands of a binary node; a leaf has none, and reading them raises AttributeError
     value     the constant's value or the variable's number; 0 for a binary node
+    name      the variable's number, or a symbol's name (`Size`); only variables and symbols have one
     serial    creation number, larger than that of either operand
     variable_mask   bit i is set if variable i occurs
 
@@ -76,6 +83,7 @@ class Expr:
         "is_canonical",
         "kind",
         "lhs",
+        "name",
         "rhs",
         "serial",
         "value",
@@ -86,6 +94,7 @@ class Expr:
     lhs: Expr
     rhs: Expr
     value: int
+    name: int | str
     serial: int
     variable_mask: int
     # Cached results. A node that is its own canonical form sets a flag instead: a reference to itself would keep it alive.
@@ -184,7 +193,7 @@ class Expr:
         """
         return frozenset(bits_of(self.variable_mask))
 
-    def evaluate(self, values: Sequence[Any]) -> Any:
+    def evaluate(self, values: Lookup) -> Any:
         """The value where variable i is values[i].
 
         values   ints and arrays of one shape (NumPy's, CuPy's), in any mixture; arrays wrap as their own type does
@@ -232,7 +241,7 @@ class Expr:
     def __repr__(self) -> str:
         return f"<Expr {self.to_text()}>"
 
-    def to_text(self, names: Callable[[int], str] = "v{}".format, division: str = "floordiv") -> str:
+    def to_text(self, names: Callable[[Any], str] = "v{}".format, division: str = "floordiv") -> str:
         """The expression in the maps' notation; parsing it gives this very expression back.
 
         names     maps a variable's number to its name
@@ -257,7 +266,7 @@ class Expr:
 # ---- Making nodes ---------------------------------------------------------------------------------------------------
 
 _nodes: WeakValueDictionary[tuple[ExprKind, Expr | int, Expr | None], Expr] = WeakValueDictionary()
-_making = threading.RLock()
+making = threading.RLock()
 _serials = itertools.count()
 _UNKNOWN = -1  # known divisors are never negative
 
@@ -268,26 +277,33 @@ def _intern(kind: ExprKind, lhs: Expr | None, rhs: Expr | None, value: int) -> E
     node = _nodes.get(key)
     if node is not None:
         return node
-    with _making:
+    with making:
         node = _nodes.get(key)
         if node is not None:
             return node
         node = object.__new__(Expr)
+        fill_node(node, kind, kind >= VARIABLE)
         fill = object.__setattr__
-        fill(node, "kind", kind)
         fill(node, "value", value)
-        fill(node, "serial", next(_serials))
-        fill(node, "is_canonical", kind >= VARIABLE)
-        fill(node, "canonical_form", None)
-        fill(node, "divisor", _UNKNOWN)
         if lhs is None or rhs is None:
             fill(node, "variable_mask", 1 << value if kind is VARIABLE else 0)
+            fill(node, "name", value)
         else:
             fill(node, "lhs", lhs)
             fill(node, "rhs", rhs)
             fill(node, "variable_mask", lhs.variable_mask | rhs.variable_mask)
         _nodes[key] = node
         return node
+
+
+def fill_node(node: Expr, kind: ExprKind, is_canonical: bool) -> None:
+    """Sets what every new node has, while it is made."""
+    fill = object.__setattr__
+    fill(node, "kind", kind)
+    fill(node, "serial", next(_serials))
+    fill(node, "is_canonical", is_canonical)
+    fill(node, "canonical_form", None)
+    fill(node, "divisor", _UNKNOWN)
 
 
 def _leaf(kind: ExprKind, value: int) -> Expr:
@@ -299,7 +315,7 @@ def _as_expr(value: Expr | int) -> Expr:
 
 
 def apply(kind: ExprKind, a: Any, b: Any) -> Any:
-    """The value of a binary node for two operand values, ints or arrays."""
+    """The value of a binary node for two operand values: ints or arrays, or what is known of them, intervals or residues."""
     if kind is ADD:
         return a + b
     if kind is MUL:
@@ -310,6 +326,8 @@ def apply(kind: ExprKind, a: Any, b: Any) -> Any:
         return a % b
     if kind is CEILDIV:
         return -(-a // b)
+    if hasattr(a, "minimum"):
+        return a.minimum(b) if kind is MIN else a.maximum(b)
     arrays = a if hasattr(a, "__array_namespace__") else b
     if hasattr(arrays, "__array_namespace__"):
         namespace = arrays.__array_namespace__()
@@ -395,7 +413,7 @@ def mask_of(expressions: Iterable[Expr]) -> int:
     return mask
 
 
-def evaluate_all(roots: Sequence[Expr], values: Sequence[Any], order: Sequence[Expr] | None = None) -> tuple[Any, ...]:
+def evaluate_all(roots: Sequence[Expr], values: Lookup, order: Sequence[Expr] | None = None) -> tuple[Any, ...]:
     """`Expr.evaluate` of several expressions that share nodes; each node is computed once.
 
     order   postorder(roots), if the caller keeps it
@@ -405,7 +423,7 @@ def evaluate_all(roots: Sequence[Expr], values: Sequence[Any], order: Sequence[E
         if node.kind is CONSTANT:
             results[node] = node.value
         elif node.kind is VARIABLE:
-            results[node] = values[node.value]
+            results[node] = values[node.name]
         else:
             results[node] = apply(node.kind, results[node.lhs], results[node.rhs])
     return tuple(results[root] for root in roots)
@@ -722,12 +740,12 @@ def _precedence(e: Expr) -> int:
     return _PRECEDENCE.get(e.kind, _ATOM)
 
 
-def _pieces_of(e: Expr, names: Callable[[int], str], division: str) -> list[Expr | str]:
+def _pieces_of(e: Expr, names: Callable[[Any], str], division: str) -> list[Expr | str]:
     """The text of a node in pieces; its operands are still expressions."""
     if e.kind is CONSTANT:
         return [str(e.value)]
     if e.kind is VARIABLE:
-        return [names(e.value)]
+        return [names(e.name)]
     if e.kind in (MIN, MAX):
         return [f"{e.kind.name.lower()}(", e.lhs, ", ", e.rhs, ")"]
     if e.kind is ADD:

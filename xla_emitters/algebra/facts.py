@@ -30,19 +30,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from xla_emitters.algebra.expression import FLOORDIV, MAX, MIN, MOD, VARIABLE, ExprKind, postorder
 from xla_emitters.algebra.interval import MAX as MOST
 from xla_emitters.algebra.interval import MIN as LEAST
 from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.residue import Residue
 from xla_emitters.algebra.size import (
-    FLOORDIV,
-    MAX,
-    MIN,
-    MOD,
-    SYMBOL,
-    Atom,
     Factors,
-    Kind,
     Size,
     TooLarge,
     as_size,
@@ -52,15 +46,14 @@ from xla_emitters.algebra.size import (
     divide_exactly,
     divide_factors,
     interpret,
-    lone_atom,
     map_atoms,
     maximum,
     minimum,
     mod,
     operation,
     residue_of_operation,
-    size_of_atom,
     split_constant,
+    sum_of_terms,
 )
 from xla_emitters.errors import Place, VerifyError
 
@@ -289,7 +282,7 @@ class _Rewrite:
 
     @property
     def equation(self) -> Size:
-        return _product(self.factors, self.coefficient) - self.right
+        return sum_of_terms({self.factors: self.coefficient}) - self.right
 
 
 @dataclass(slots=True)
@@ -344,14 +337,14 @@ class _Knowledge:
                 pending += [rewrite.equation for rewrite in self.rewrites]
                 self.rewrites = ()
             elif (rewrite := _rewrite_of(equation)) is not None:
-                changed |= _product(rewrite.factors, 1).symbols
+                changed |= sum_of_terms({rewrite.factors: 1}).symbols
                 alone = _Knowledge({}, (rewrite,), {}, {})
                 others = [other for other in self.rewrites if alone.rewrite(other.equation) != other.equation]
                 if steps > _REWRITES:
                     others.clear()  # two that rewrite each other: both stay unchanged
                 self.rewrites = (*(other for other in self.rewrites if other not in others), rewrite)
                 pending += [other.equation for other in others]
-            if lone_atom(part) is not None or lone_atom(-part) is not None:
+            if part.is_atom or (-part).is_atom:
                 self.add_limit(part, Interval.point(-constant))
         if changed:
             self.add_again(changed)
@@ -364,13 +357,12 @@ class _Knowledge:
         if not common or constant % common:
             return not part.terms
         part, constant = divide_exactly(part, common), constant // common
-        atom = lone_atom(part) or lone_atom(-part)
-        if atom is None or atom.kind is not MOD or not (modulus := atom.operands[1].value):
+        atom, remainder = (part, -constant) if part.is_atom else (-part, constant)
+        if atom.kind is not MOD or not (modulus := atom.rhs.value):
             return False
-        remainder = -constant if lone_atom(part) else constant
         if not 0 <= remainder < modulus:
             raise _Contradiction
-        self.add_residue(self.simplify(atom.operands[0] - remainder), Residue(0, modulus))
+        self.add_residue(self.simplify(atom.lhs - remainder), Residue(0, modulus))
         return True
 
     def add_again(self, changed: set[str]) -> None:
@@ -402,16 +394,12 @@ class _Knowledge:
         self.limits[part] = new
         if everything.is_point:
             self.add_equation(part - everything.lower)
-        atom = lone_atom(part)
-        if atom is None or atom.kind in (SYMBOL, MOD):
-            return
-        if atom.kind is FLOORDIV:
-            if d := atom.operands[1].value:
-                self.add_limit(self.simplify(atom.operands[0]), new.of_dividend(d))
-            return
-        shared = Interval(upper=new.upper) if atom.kind is MAX else Interval(new.lower)
-        for operand in atom.operands:
-            self.add_limit(self.simplify(operand), shared)
+        if part.kind is FLOORDIV and (d := part.rhs.value):
+            self.add_limit(self.simplify(part.lhs), new.of_dividend(d))
+        elif part.kind in (MAX, MIN):
+            shared = Interval(upper=new.upper) if part.kind is MAX else Interval(new.lower)
+            for operand in part.operands:
+                self.add_limit(self.simplify(operand), shared)
 
     def add_residue(self, size: Size, residue: Residue) -> None:
         """Adds that `size`, which is simplified, is a multiple of residue.modulus; its remainder is 0."""
@@ -461,8 +449,8 @@ class _Knowledge:
         return self.rewrite(size) if self.rewrites else size
 
     def rewrite(self, size: Size) -> Size:
-        def of_atom(atom: Atom) -> Size | None:
-            if atom.kind is SYMBOL:
+        def of_atom(atom: Size) -> Size | None:
+            if atom.kind is VARIABLE:
                 return None
             return operation(atom.kind, [self.rewrite(operand) for operand in atom.operands])
 
@@ -482,8 +470,8 @@ class _Knowledge:
             for factors, coefficient in size.terms:
                 over = divide_factors(factors, rewrite.factors)
                 if over is not None and coefficient % rewrite.coefficient == 0:
-                    by = _product(over, coefficient // rewrite.coefficient)
-                    return size - _product(factors, coefficient) + by * rewrite.right
+                    by = sum_of_terms({over: coefficient // rewrite.coefficient})
+                    return size - sum_of_terms({factors: coefficient}) + by * rewrite.right
         return None
 
     def simplify(self, size: Size) -> Size:
@@ -491,14 +479,14 @@ class _Knowledge:
         if size.depth == 0:
             return size
 
-        def of_atom(atom: Atom) -> Size | None:
-            if atom.kind is SYMBOL:
+        def of_atom(atom: Size) -> Size | None:
+            if atom.kind is VARIABLE:
                 return None
             return self.simplify_operation(atom.kind, [self.simplify(operand) for operand in atom.operands])
 
         return self.rewrite_sum(map_atoms(size, of_atom))
 
-    def simplify_operation(self, kind: Kind, operands: list[Size]) -> Size:
+    def simplify_operation(self, kind: ExprKind, operands: list[Size]) -> Size:
         """The simplified operation on simplified operands."""
         if kind in (MAX, MIN):
             kept: list[Size] = []
@@ -522,10 +510,10 @@ class _Knowledge:
 
     def remainder(self, x: Size, d: int) -> Size:
         """mod(x, d); a number if the residue of x determines it."""
-        residue = self.residue(x) % abs(d)
+        residue = self.residue(x) % Residue.point(abs(d))
         return mod(residue.remainder, d) if residue.modulus == 0 else mod(x, d)
 
-    def simplify_division(self, kind: Kind, x: Size, y: Size) -> Size:
+    def simplify_division(self, kind: ExprKind, x: Size, y: Size) -> Size:
         """The simplified quotient or remainder by a non-constant size."""
         if not self.is_nonzero(y):
             return operation(kind, (x, y))
@@ -539,7 +527,7 @@ class _Knowledge:
             return quotient + rest if kind is FLOORDIV else rest
         return operation(kind, (x, y))
 
-    def decides(self, kind: Kind, a: Size, b: Size) -> bool:
+    def decides(self, kind: ExprKind, a: Size, b: Size) -> bool:
         """Whether the maximum (minimum) of a and b is known to be a."""
         return self.bounds(a - b if kind is MAX else b - a).lower >= 0
 
@@ -552,9 +540,9 @@ class _Knowledge:
                 return result.intersect(known) or known
         return result
 
-    def residue_of_atom(self, atom: Atom) -> Residue:
-        known = self.residues.get(size_of_atom(atom), Residue())
-        if atom.kind is SYMBOL:
+    def residue_of_atom(self, atom: Size) -> Residue:
+        known = self.residues.get(atom, Residue())
+        if atom.kind is VARIABLE:
             return known
         operands = [self.residue(operand) for operand in atom.operands]
         return residue_of_operation(atom.kind, operands).intersect(known) or known
@@ -592,7 +580,7 @@ class _Knowledge:
         if len(size.terms) > _MOST_TERMS or not 2 <= _degree(size) <= _HIGHEST_DEGREE:
             return result
         # Every atom as its lower bound plus a nonnegative number, or as its upper bound minus one.
-        names: dict[Atom, Size] = {}
+        names: dict[Size, Size] = {}
         bounds: dict[str, Interval] = {}
         of_atoms = {atom: self.bounds_of_atom(atom) for atom in _atoms(size)}
         signs = {coefficient > 0 for factors, coefficient in size.terms if factors}
@@ -617,19 +605,19 @@ class _Knowledge:
                 result = result.intersect(self.limits[part] * factor + Interval.point(constant))
         return result
 
-    def bounds_of_atom(self, atom: Atom) -> Interval:
-        known = self.limits.get(size_of_atom(atom), Interval())
-        if atom.kind is SYMBOL:
+    def bounds_of_atom(self, atom: Size) -> Interval:
+        known = self.limits.get(atom, Interval())
+        if atom.kind is VARIABLE:
             return known
         return known.intersect(bounds_of_operation(atom.kind, [self.bounds_of_terms(x) for x in atom.operands]))
 
     def without_quotients(self, size: Size) -> tuple[Size, int]:
         """(other, scale): scale * size equals `other`, in which x - mod(x, d) replaces d*floordiv(x, d)."""
-        divisors: dict[Atom, int] = {}
-        powers: dict[Atom, int] = {}
+        divisors: dict[Size, int] = {}
+        powers: dict[Size, int] = {}
         for factors, _ in size.terms:
             for atom, power in factors:
-                if atom.kind is FLOORDIV and (d := atom.operands[1].value):
+                if atom.kind is FLOORDIV and (d := atom.rhs.value):
                     divisors[atom] = d
                     powers[atom] = max(power, powers.get(atom, 0))
         if not divisors:
@@ -640,20 +628,13 @@ class _Knowledge:
             term = Size.constant(coefficient * scale)
             for atom, power in factors:
                 if atom in divisors:
-                    x = atom.operands[0]
+                    x = atom.lhs
                     term = divide_exactly(term, divisors[atom] ** power)
                     term = term * (x - self.remainder(x, divisors[atom])) ** power
                 else:
-                    term = term * size_of_atom(atom) ** power
+                    term = term * atom**power
             total = total + term
         return total, scale
-
-
-def _product(factors: Factors, coefficient: int) -> Size:
-    result = Size.constant(coefficient)
-    for atom, power in factors:
-        result = result * size_of_atom(atom) ** power
-    return result
 
 
 def _primitive(size: Size) -> tuple[Size, int, int]:
@@ -667,15 +648,15 @@ def _degree(size: Size) -> int:
     return sum(power for _, power in size.terms[0][0]) if size.terms else 0
 
 
-def _atoms(size: Size) -> list[Atom]:
+def _atoms(size: Size) -> list[Size]:
     """The distinct atoms of the terms, without those inside operations."""
     return list(dict.fromkeys(atom for factors, _ in size.terms for atom, _ in factors))
 
 
-def _replace(size: Size, atom: Atom, by: Size) -> Size:
+def _replace(size: Size, atom: Size, by: Size) -> Size:
     """The size with an atom of its terms replaced."""
 
-    def of_atom(other: Atom) -> Size | None:
+    def of_atom(other: Size) -> Size | None:
         return by if other == atom else None
 
     return map_atoms(size, of_atom)
@@ -683,7 +664,7 @@ def _replace(size: Size, atom: Atom, by: Size) -> Size:
 
 def _nested(size: Size) -> frozenset[str]:
     """The symbols inside operations."""
-    return frozenset[str]().union(*(atom.symbols for atom in _atoms(size) if atom.kind is not SYMBOL))
+    return frozenset[str]().union(*(atom.symbols for atom in _atoms(size) if atom.kind is not VARIABLE))
 
 
 def _defined_symbol(equation: Size) -> str | None:
@@ -694,17 +675,17 @@ def _defined_symbol(equation: Size) -> str | None:
     found: list[str] = []
     nested = _nested(equation)
     for factors, coefficient in equation.terms:
-        if len(factors) == 1 and factors[0][1] == 1 and factors[0][0].kind is SYMBOL and abs(coefficient) == 1:
-            name = factors[0][0].name
-            times = sum(atom.name == name for others, _ in equation.terms for atom, _ in others)
-            if times == 1 and name not in nested:
-                found.append(name)
+        if len(factors) == 1 and factors[0][1] == 1 and factors[0][0].kind is VARIABLE and abs(coefficient) == 1:
+            symbol = factors[0][0]
+            times = sum(atom is symbol for others, _ in equation.terms for atom, _ in others)
+            if times == 1 and symbol.name not in nested:
+                found.append(symbol.name)
     return max(found, default=None)
 
 
 def _solved_for(equation: Size, name: str) -> Size:
     symbol = Size.symbol(name)
-    coefficient = dict(equation.terms)[symbol.terms[0][0]]
+    coefficient = dict(equation.terms)[((symbol, 1),)]
     return symbol - equation * coefficient
 
 
@@ -713,15 +694,10 @@ def _rewrite_of(equation: Size) -> _Rewrite | None:
     for factors, coefficient in equation.terms:
         if not factors:
             continue
-        rest = equation - _product(factors, coefficient)
-        symbols = frozenset(atom.name for atom, _ in factors if atom.kind is SYMBOL)
-        operations = {atom for atom, _ in factors if atom.kind is not SYMBOL}
-        if symbols.isdisjoint(_nested(equation)) and not any(_contains(size_of_atom(a), rest) for a in operations):
+        rest = equation - sum_of_terms({factors: coefficient})
+        symbols = frozenset(atom.name for atom, _ in factors if atom.kind is VARIABLE)
+        operations = {atom for atom, _ in factors if atom.kind is not VARIABLE}
+        if symbols.isdisjoint(_nested(equation)) and operations.isdisjoint(postorder((rest,))):
             sign = 1 if coefficient > 0 else -1
             return _Rewrite(factors, coefficient * sign, -rest * sign)
     return None
-
-
-def _contains(atom: Size, size: Size) -> bool:
-    """Whether the operation occurs anywhere in the size."""
-    return str(atom) in str(size)

@@ -57,6 +57,8 @@ class Residue:
         """The residue of a number that has one of the two residues."""
         return _residue(self.remainder, math.gcd(self.modulus, other.modulus, self.remainder - other.remainder))
 
+    minimum = maximum = union
+
     def tighten(self, interval: Interval) -> Interval:
         """`interval` with each end moved inward to the nearest number with this remainder.
 
@@ -90,17 +92,21 @@ class Residue:
             result = result * self
         return result
 
-    def __floordiv__(self, divisor: int) -> Residue:
-        """The residue of the quotient by a positive number."""
-        if self.modulus % divisor:
+    def __floordiv__(self, divisor: Residue) -> Residue:
+        """The residue of a quotient, rounded toward minus infinity."""
+        d = divisor.remainder
+        if divisor.modulus or d <= 0 or self.modulus % d:
             return Residue()
-        return _residue(self.remainder // divisor, self.modulus // divisor)
+        return _residue(self.remainder // d, self.modulus // d)
 
-    def __mod__(self, divisor: int) -> Residue:
-        """The residue of the remainder by a positive number."""
-        if self.modulus % divisor == 0:
-            return Residue(self.remainder % divisor, 0)
-        return _residue(self.remainder, math.gcd(self.modulus, divisor))
+    def __mod__(self, divisor: Residue) -> Residue:
+        """The residue of a remainder with the sign of the divisor."""
+        d = divisor.remainder
+        if divisor.modulus or d <= 0:
+            return self + divisor * Residue()  # mod(x, y) = x - y * floordiv(x, y)
+        if self.modulus % d == 0:
+            return Residue(self.remainder % d, 0)
+        return _residue(self.remainder, math.gcd(self.modulus, d))
 
 
 def _residue(remainder: int, modulus: int) -> Residue:

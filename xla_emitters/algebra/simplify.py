@@ -35,7 +35,6 @@ from typing import NamedTuple
 
 from xla_emitters.algebra.expression import (
     ADD,
-    CEILDIV,
     CONSTANT,
     FLOORDIV,
     MAX,
@@ -45,6 +44,7 @@ from xla_emitters.algebra.expression import (
     VARIABLE,
     Expr,
     add_scaled,
+    apply,
     divided_by_constants,
     is_linear,
     linear_terms,
@@ -106,19 +106,7 @@ class Ranges:
             return Interval(e.value, e.value)
         if e.kind is VARIABLE:
             return self._bounds[e.value]
-        a, b = self._known[e.lhs], self._known[e.rhs]
-        if e.kind is ADD:
-            interval = a + b
-        elif e.kind is MUL:
-            interval = a * b
-        elif e.kind is MOD:
-            interval = a % b
-        elif e.kind is FLOORDIV:
-            interval = a // b
-        elif e.kind is CEILDIV:
-            interval = -(-a // b)
-        else:
-            interval = a.minimum(b) if e.kind is MIN else a.maximum(b)
+        interval = apply(e.kind, self._known[e.lhs], self._known[e.rhs])
         constraint = self._constraints.get(e)
         return interval if constraint is None else interval.intersect(constraint)
 

@@ -1,4 +1,4 @@
-"""Sizes: polynomials with integer coefficients over symbols, floor divisions, remainders, minima and maxima.
+"""Sizes: expressions over named symbols that are always polynomials in normal form.
 
     b, s = Size.symbol("b"), Size.symbol("s")
     b * s + s * b            ->   2*b*s
@@ -6,29 +6,49 @@
     maximum(b, b + 1)        ->   b + 1
     (b * s) // s             ->   floordiv(b*s, s)        s may be 0; Facts.simplify returns b if s is known not to be 0
 
-A size is immutable and always in normal form: sums and products are multiplied out, so two that are equal as polynomials
-in their atoms are equal values with one hash. An *atom* is a symbol or an operation (floordiv, mod, max, min) on sizes;
+A size is an `Expr` whose operators keep the normal form: sums and products are multiplied out, so two that are equal as polynomials
+in their atoms are the same object. An *atom* is a size that is a symbol or an operation (floordiv, mod, max, min) on sizes;
 building an operation applies the algebra that holds for all integers, including negative ones. Rules that need facts about
 the symbols are in facts.py.
 
-Each rewriting keeps the value at every assignment for which the original expression has one. Division rounds toward
-minus infinity and the remainder has the divisor's sign, as in Python. A quotient by an unknown size is kept, so that a division by
-zero is detected when the size is evaluated; but terms that cancel also remove their divisions: q - q is 0 whatever q is.
+Each rewriting keeps the value at every assignment for which the original expression has one. A quotient by an unknown size is kept,
+so that a division by zero is detected when the size is evaluated; but terms that cancel also remove their divisions: q - q is 0
+whatever q is.
 
 Operations are limited: a result that exceeds one of the limits below raises `TooLarge`. The limits also bound the depth
 of nesting, so that the walks here may recurse.
 Source: docs/reference/4 3.1; the notation of jax.export's symbolic shapes.
 """
 
+# An expression cannot change, so the operands of a size may have a narrower type than those of other expressions.
+# pyright: reportIncompatibleVariableOverride=false
+
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import TypeVar, cast
+from functools import partial, reduce
+from typing import Any, TypeVar, cast
+from weakref import WeakValueDictionary
 
+from xla_emitters.algebra.expression import (
+    ADD,
+    CONSTANT,
+    FLOORDIV,
+    MAX,
+    MIN,
+    MOD,
+    MUL,
+    VARIABLE,
+    Expr,
+    ExprKind,
+    Lookup,
+    apply,
+    fill_node,
+    making,
+    postorder,
+)
 from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.residue import Residue
 from xla_emitters.errors import DataError, Unsupported, VerifyError
@@ -47,56 +67,13 @@ class TooLarge(Unsupported):
     """Raised if a size would exceed one of the limits."""
 
 
-class Kind(Enum):
-    """The kinds of atoms; the values are the names of operations in text."""
-
-    SYMBOL = ""
-    FLOORDIV = "floordiv"
-    MOD = "mod"
-    MAX = "max"
-    MIN = "min"
-
-
-SYMBOL, FLOORDIV, MOD, MAX, MIN = Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """A symbol, or an operation on sizes. Made by the functions of this file, which fill the derived fields.
-
-    name      of a symbol; "" for an operation
-    operands  of an operation: two for floordiv and mod, two or more, sorted, for max and min
-    text      as printed; it sorts atoms, symbols before operations
-    """
-
-    kind: Kind
-    name: str
-    operands: tuple[Size, ...]
-    text: str = field(compare=False)
-    symbols: frozenset[str] = field(compare=False)
-    weight: int = field(compare=False)
-    depth: int = field(compare=False)
-
-    @property
-    def order(self) -> tuple[bool, str]:
-        """The key that sorts atoms."""
-        return self.kind is not SYMBOL, self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-
-Factors = tuple[tuple[Atom, int], ...]
-"""The product of atoms with their powers, sorted by atom; () is 1."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Size:
+class Size(Expr):
     """A size in normal form. Built by `Size.symbol`, `Size.constant`, operators and `parse_size`, never by calling the class.
 
-    terms     each product of atoms with its coefficient, which is not 0; in the order of printing
+    value     of a constant; None if a symbol or an operation occurs
     symbols   names of the symbols that occur
     weight    number of terms and atoms, including those inside operations
+    depth     of nested operations
 
     A Python int may be used instead of a size, and equals the constant size. `==` compares normal forms. Whether two sizes
     have equal *values* is a question for `Facts.equal`; there is no `<`, and a size has no truth value.
@@ -108,10 +85,19 @@ class Size:
     floordiv(b*s + b, 2) 2 0
     """
 
-    terms: tuple[tuple[Factors, int], ...]
+    __slots__ = ("depth", "order", "polynomial", "symbols", "weight")
+
+    lhs: Size
+    rhs: Size
+    name: str
+    value: int | None
     symbols: frozenset[str]
     weight: int
     depth: int
+    order: tuple[bool, str]
+    """Of an atom: the key that sorts atoms."""
+    polynomial: Terms | None
+    """`terms`, but None for an atom: a reference to itself would keep it alive."""
 
     @staticmethod
     def symbol(name: str) -> Size:
@@ -123,48 +109,69 @@ class Size:
             raise VerifyError(
                 f"'{name}' cannot name a size", stage="shapes", help="a letter, then letters, digits and _"
             )
-        return _of_atom(Atom(SYMBOL, name, (), name, frozenset((name,)), 1, 0))
+        return _symbol(name)
 
     @staticmethod
     def constant(value: int) -> Size:
         """The size that is always `value`."""
-        value = operator.index(value)
+        value = int(operator.index(value))
         if not value:
             return _ZERO
         if value.bit_length() > MAX_BITS:
             raise _too_large("bits in a coefficient", MAX_BITS)
-        return Size((((), value),), frozenset(), 1, 0)
+        return _sum((((), value),))
 
     @property
-    def value(self) -> int | None:
-        """The value of a constant size; None if a symbol or an operation occurs."""
-        if not self.terms:
-            return 0
-        factors, coefficient = self.terms[0]
-        return None if factors else coefficient
+    def terms(self) -> Terms:
+        """Each product of atoms with its coefficient, which is not 0; in the order of printing."""
+        return ((((self, 1),), 1),) if self.polynomial is None else self.polynomial
 
-    def __add__(self, other: Size | int) -> Size:
+    @property
+    def is_atom(self) -> bool:
+        """Whether this is a symbol or an operation."""
+        return self.polynomial is None
+
+    @property
+    def operands(self) -> tuple[Size, ...]:
+        """Of an operation: two for floordiv and mod, two or more, sorted, for max and min. Of other sizes: none."""
+        if self.kind in (FLOORDIV, MOD):
+            return self.lhs, self.rhs
+        found: list[Size] = []
+        if self.kind in (MAX, MIN):
+            size = self
+            while size.kind is self.kind:
+                found.append(size.lhs)
+                size = size.rhs
+            found.append(size)
+        return tuple(found)
+
+    def __reduce__(self) -> tuple[Callable[..., Size], tuple[object, ...]]:
+        if self.polynomial is not None:
+            return sum_of_terms, (dict(self.polynomial),)
+        return (_symbol, (self.name,)) if self.kind is VARIABLE else (operation, (self.kind, self.operands))
+
+    def __add__(self, other: Expr | int) -> Size:
         other = as_size(other)
         sums = dict(self.terms)
         for factors, coefficient in other.terms:
             sums[factors] = sums.get(factors, 0) + coefficient
-        return _from_terms(sums)
+        return sum_of_terms(sums)
 
     __radd__ = __add__
 
     def __neg__(self) -> Size:
         return self * -1
 
-    def __sub__(self, other: Size | int) -> Size:
-        return self + -other
+    def __sub__(self, other: Expr | int) -> Size:
+        return self + -as_size(other)
 
     def __rsub__(self, other: int) -> Size:
         return -self + other
 
-    def __mul__(self, other: Size | int) -> Size:
+    def __mul__(self, other: Expr | int) -> Size:
         if not isinstance(other, Size):
-            number = operator.index(other)
-            return _from_terms({factors: coefficient * number for factors, coefficient in self.terms})
+            number = operator.index(other)  # pyright: ignore[reportArgumentType]  # TypeError for other expressions
+            return sum_of_terms({factors: coefficient * number for factors, coefficient in self.terms})
         if len(self.terms) * len(other.terms) > 16 * MAX_WEIGHT:
             raise _too_large("terms", MAX_WEIGHT)
         sums: dict[Factors, int] = {}
@@ -172,7 +179,7 @@ class Size:
             for right, right_coefficient in other.terms:
                 factors = multiply_factors(left, right)
                 sums[factors] = sums.get(factors, 0) + left_coefficient * right_coefficient
-        return _from_terms(sums)
+        return sum_of_terms(sums)
 
     __rmul__ = __mul__
 
@@ -187,56 +194,73 @@ class Size:
             result = result * self
         return result
 
-    def __floordiv__(self, other: Size | int) -> Size:
+    def __floordiv__(self, other: Expr | int) -> Size:
         return floordiv(self, other)
 
     def __rfloordiv__(self, other: int) -> Size:
         return floordiv(other, self)
 
-    def __mod__(self, other: Size | int) -> Size:
+    def __mod__(self, other: Expr | int) -> Size:
         return mod(self, other)
 
     def __rmod__(self, other: int) -> Size:
         return mod(other, self)
 
+    def ceildiv(self, other: Expr | int) -> Size:
+        """The quotient rounded toward plus infinity."""
+        return ceildiv(self, other)
+
+    @staticmethod
+    def minimum(lhs: Expr | int, rhs: Expr | int) -> Size:
+        """The smaller of two."""
+        return minimum(lhs, rhs)
+
+    @staticmethod
+    def maximum(lhs: Expr | int, rhs: Expr | int) -> Size:
+        """The larger of two."""
+        return maximum(lhs, rhs)
+
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Size):
-            return self.terms == other.terms
-        return self.value == other if isinstance(other, int) else NotImplemented
+        return self is other or (isinstance(other, int) and self.value == other)
 
     def __hash__(self) -> int:
         value = self.value
-        return hash(self.terms) if value is None else hash(value)
+        return object.__hash__(self) if value is None else hash(value)
 
     def __bool__(self) -> bool:
         raise TypeError(f"the size {self} has no truth value; compare it, or ask Facts")
 
-    def evaluate(self, values: Mapping[str, int]) -> int:
-        """The value for these values of the symbols.
+    def evaluate(self, values: Lookup) -> int:
+        """The value for these values of the symbols, a mapping by name.
 
         raises   DataError if a symbol has no value, and for a division by zero, with its text
 
         >>> (Size.symbol("b") * 3 // Size.symbol("s")).evaluate({"b": 5, "s": -4})
         -4
         """
+        if self.value is not None:
+            return self.value
+        found: dict[str, int] = {}
+        for name in self.symbols:
+            try:
+                found[name] = operator.index(values[name])
+            except KeyError:
+                details = (f"in the size {self}",)
+                raise DataError(f"'{name}' has no value", stage="shapes", details=details) from None
+        try:
+            return super().evaluate(found)
+        except ZeroDivisionError:
+            raise self._division_by_zero(found) from None
 
-        def of_atom(atom: Atom) -> int:
-            if atom.kind is SYMBOL:
-                if atom.name not in values:
-                    raise DataError(f"'{atom.name}' has no value", stage="shapes", details=(f"in the size {self}",))
-                return operator.index(values[atom.name])
-            operands = [interpret(operand, int, of_atom) for operand in atom.operands]
-            if atom.kind in (MAX, MIN):
-                return max(operands) if atom.kind is MAX else min(operands)
-            if operands[1] == 0:
-                given = ", ".join(f"{name} = {values[name]}" for name in sorted(atom.symbols))
-                details = (f"where {given}",) if given else ()
-                raise DataError(f"division by zero in {atom.text}", stage="shapes", details=details)
-            return operands[0] // operands[1] if atom.kind is FLOORDIV else operands[0] % operands[1]
+    def _division_by_zero(self, values: Mapping[str, int]) -> DataError:
+        divisions = (node for node in postorder((self,)) if node.kind in (FLOORDIV, MOD))
+        atom = cast("Size", next(node for node in divisions if Expr.evaluate(node.rhs, values) == 0))
+        given = ", ".join(f"{name} = {values[name]}" for name in sorted(atom.symbols))
+        return DataError(f"division by zero in {atom}", stage="shapes", details=(f"where {given}",) if given else ())
 
-        return interpret(self, int, of_atom)
-
-    def substitute(self, replacements: Mapping[str, Size | int]) -> Size:
+    def substitute(  # pyright: ignore[reportIncompatibleMethodOverride]  # variables have numbers there, names here
+        self, replacements: Mapping[str, Size | int]
+    ) -> Size:
         """This size with the given symbols replaced, all at once.
 
         >>> b, s = Size.symbol("b"), Size.symbol("s")
@@ -246,10 +270,10 @@ class Size:
         if self.symbols.isdisjoint(replacements):
             return self
 
-        def of_atom(atom: Atom) -> Size | None:
+        def of_atom(atom: Size) -> Size | None:
             if atom.symbols.isdisjoint(replacements):
                 return None
-            if atom.kind is SYMBOL:
+            if atom.kind is VARIABLE:
                 return as_size(replacements[atom.name])
             return operation(atom.kind, [operand.substitute(replacements) for operand in atom.operands])
 
@@ -264,8 +288,8 @@ class Size:
         '[2, 21]'
         """
 
-        def of_atom(atom: Atom) -> Interval:
-            if atom.kind is SYMBOL:
+        def of_atom(atom: Size) -> Interval:
+            if atom.kind is VARIABLE:
                 return symbols.get(atom.name, Interval())
             return bounds_of_operation(
                 atom.kind, [interpret(operand, Interval.point, of_atom) for operand in atom.operands]
@@ -274,11 +298,13 @@ class Size:
         return interpret(self, Interval.point, of_atom)
 
     def __str__(self) -> str:
+        if self.polynomial is None:
+            return self.order[1]
         pieces: list[str] = []
         for factors, coefficient in self.terms:
             sign = "-" if coefficient < 0 else "+"
             pieces.append(f" {sign} " if pieces else sign.strip("+"))
-            written = [atom.text if power == 1 else f"{atom.text}^{power}" for atom, power in factors]
+            written = [str(atom) if power == 1 else f"{atom}^{power}" for atom, power in factors]
             if abs(coefficient) != 1 or not factors:
                 written.insert(0, _digits(abs(coefficient)))
             pieces.append("*".join(written))
@@ -288,15 +314,20 @@ class Size:
         return f"<Size {self}>"
 
 
-def as_size(value: Size | int) -> Size:
+Factors = tuple[tuple[Size, int], ...]
+"""The product of atoms with their powers, sorted by atom; () is 1."""
+Terms = tuple[tuple[Factors, int], ...]
+
+
+def as_size(value: Expr | int) -> Size:
     """The size, or the constant size of an int."""
-    return value if isinstance(value, Size) else Size.constant(value)
+    return value if isinstance(value, Size) else Size.constant(value)  # pyright: ignore[reportArgumentType]  # TypeError
 
 
 # ---- Operations -----------------------------------------------------------------------------------------------------
 
 
-def floordiv(x: Size | int, y: Size | int) -> Size:
+def floordiv(x: Expr | int, y: Expr | int) -> Size:
     """x divided by y, rounded toward minus infinity. A division by the constant 0 has no value and is kept as written.
 
     >>> b, s = Size.symbol("b"), Size.symbol("s")
@@ -321,7 +352,7 @@ def floordiv(x: Size | int, y: Size | int) -> Size:
         if left:
             rest[factors] = coefficient if factors else left
     constant = rest.pop((), 0)
-    whole = _from_terms(exact)
+    whole = sum_of_terms(exact)
     if not rest:
         return whole
     # floor((g*y + c) / (g*d)) = floor((y + floor(c/g)) / d)
@@ -329,15 +360,15 @@ def floordiv(x: Size | int, y: Size | int) -> Size:
     inside = {factors: coefficient // common for factors, coefficient in rest.items()}
     inside[()] = constant // common
     d //= common
-    dividend = _from_terms(inside)
+    dividend = sum_of_terms(inside)
     # floor((floor(y/m) + c) / d) = floor((y + c*m) / (m*d))
-    inner = lone_atom(dividend - inside[()])
-    if inner is not None and inner.kind is FLOORDIV and (m := inner.operands[1].value):
-        return whole + floordiv(inner.operands[0] + inside[()] * m, m * d)
+    inner = dividend - inside[()]
+    if inner.kind is FLOORDIV and (m := inner.rhs.value):
+        return whole + floordiv(inner.lhs + inside[()] * m, m * d)
     return whole + _operation(FLOORDIV, (dividend, Size.constant(d)))
 
 
-def mod(x: Size | int, y: Size | int) -> Size:
+def mod(x: Expr | int, y: Expr | int) -> Size:
     """The remainder of x divided by y, with the sign of y. A division by the constant 0 has no value and is kept as written.
 
     >>> b, s = Size.symbol("b"), Size.symbol("s")
@@ -359,9 +390,9 @@ def mod(x: Size | int, y: Size | int) -> Size:
             atom = factors[0][0] if len(factors) == 1 and factors[0][1] == 1 else None
             if atom is None or atom.kind is not MOD:
                 continue
-            m = atom.operands[1].value
+            m = atom.rhs.value
             if m and coefficient * m % d == 0:
-                x = x + (atom.operands[0] - _of_atom(atom)) * coefficient
+                x = x + (atom.lhs - atom) * coefficient
                 break
         else:
             break
@@ -371,23 +402,24 @@ def mod(x: Size | int, y: Size | int) -> Size:
     # mod(g*y + c, g*d) = g * mod(y + floor(c/g), d) + mod(c, g)
     inside = {factors: coefficient // common for factors, coefficient in rest.items()}
     inside[()] = constant // common
-    dividend = _from_terms(inside)
+    dividend = sum_of_terms(inside)
     if dividend.value is not None:
         return Size.constant(constant)
     return _operation(MOD, (dividend, Size.constant(d // common))) * common + constant % common
 
 
-def ceildiv(x: Size | int, y: Size | int) -> Size:
+def ceildiv(x: Expr | int, y: Expr | int) -> Size:
     """x divided by y, rounded toward plus infinity; printed as a floor division.
 
     >>> print(ceildiv(Size.symbol("s"), 256), ceildiv(Size.symbol("s"), Size.symbol("b")))
     floordiv(s + 255, 256) -floordiv(-s, b)
     """
-    d = as_size(y).value
+    x, y = as_size(x), as_size(y)
+    d = y.value
     return floordiv(x + (d - 1), d) if d is not None and d > 0 else -floordiv(-x, y)
 
 
-def maximum(*sizes: Size | int) -> Size:
+def maximum(*sizes: Expr | int) -> Size:
     """The largest of one or more sizes.
 
     >>> b, s = Size.symbol("b"), Size.symbol("s")
@@ -397,25 +429,24 @@ def maximum(*sizes: Size | int) -> Size:
     return _extreme(MAX, sizes)
 
 
-def minimum(*sizes: Size | int) -> Size:
+def minimum(*sizes: Expr | int) -> Size:
     """The smallest of one or more sizes."""
     return _extreme(MIN, sizes)
 
 
-def _extreme(kind: Kind, sizes: Iterable[Size | int]) -> Size:
+def _extreme(kind: ExprKind, sizes: Iterable[Expr | int]) -> Size:
     pick = max if kind is MAX else min
     constants: dict[Size, int] = {}  # of operands that differ by a constant, only one is kept
     for given in sizes:
         size = as_size(given)
-        atom = lone_atom(size)
-        for operand in atom.operands if atom is not None and atom.kind is kind else (size,):
+        for operand in size.operands if size.kind is kind else (size,):
             part, constant = split_constant(operand)
             constants[part] = pick(constants[part], constant) if part in constants else constant
     operands = sorted((part + constant for part, constant in constants.items()), key=str)
     return operands[0] if len(operands) == 1 else _operation(kind, tuple(operands))
 
 
-def operation(kind: Kind, operands: Iterable[Size]) -> Size:
+def operation(kind: ExprKind, operands: Iterable[Size]) -> Size:
     """The operation applied to these operands, in normal form."""
     if kind in (MAX, MIN):
         return _extreme(kind, operands)
@@ -423,31 +454,14 @@ def operation(kind: Kind, operands: Iterable[Size]) -> Size:
     return floordiv(x, y) if kind is FLOORDIV else mod(x, y)
 
 
-def bounds_of_operation(kind: Kind, operands: list[Interval]) -> Interval:
+def bounds_of_operation(kind: ExprKind, operands: list[Interval]) -> Interval:
     """The bounds of an operation's values, from its operands' bounds."""
-    result = operands[0]
-    for operand in operands[1:]:
-        if kind is FLOORDIV:
-            result = result // operand
-        elif kind is MOD:
-            result = result % operand
-        else:
-            result = result.maximum(operand) if kind is MAX else result.minimum(operand)
-    return result
+    return reduce(partial(apply, kind), operands)
 
 
-def residue_of_operation(kind: Kind, operands: list[Residue]) -> Residue:
+def residue_of_operation(kind: ExprKind, operands: list[Residue]) -> Residue:
     """The residue of an operation's values, from its operands' residues."""
-    result = operands[0]
-    if kind in (MAX, MIN):
-        for operand in operands[1:]:
-            result = result.union(operand)
-        return result
-    divisor = operands[1]
-    if divisor.modulus or divisor.remainder <= 0:
-        # mod(x, y) = x - y * floordiv(x, y)
-        return result + divisor * Residue() if kind is MOD else Residue()
-    return result // divisor.remainder if kind is FLOORDIV else result % divisor.remainder
+    return reduce(partial(apply, kind), operands)
 
 
 # ---- Taking sizes apart ---------------------------------------------------------------------------------------------
@@ -455,7 +469,7 @@ def residue_of_operation(kind: Kind, operands: list[Residue]) -> Residue:
 T = TypeVar("T", int, Size, Interval, Residue)
 
 
-def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Atom], T]) -> T:
+def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Size], T]) -> T:
     """Evaluates the polynomial in another number type, given the conversions of constants and of atoms."""
     total: T = constant(0)
     for factors, coefficient in size.terms:
@@ -467,12 +481,12 @@ def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Atom]
     return total
 
 
-def map_atoms(size: Size, of_atom: Callable[[Atom], Size | None]) -> Size:
+def map_atoms(size: Size, of_atom: Callable[[Size], Size | None]) -> Size:
     """The polynomial with each atom replaced by a size; None keeps an atom."""
     kept: dict[Factors, int] = {}
     total = Size.constant(0)
     for factors, coefficient in size.terms:
-        left: list[tuple[Atom, int]] = []
+        left: list[tuple[Size, int]] = []
         replaced: list[Size] = []
         for atom, power in factors:
             by = of_atom(atom)
@@ -481,12 +495,12 @@ def map_atoms(size: Size, of_atom: Callable[[Atom], Size | None]) -> Size:
             else:
                 replaced.append(by**power)
         if replaced:
-            total = total + math.prod(replaced, start=_from_terms({tuple(left): coefficient}))
+            total = total + math.prod(replaced, start=sum_of_terms({tuple(left): coefficient}))
         else:
             kept[factors] = coefficient
     if len(kept) == len(size.terms):
         return size
-    return total + _from_terms(kept) if kept else total
+    return total + sum_of_terms(kept) if kept else total
 
 
 def split_constant(size: Size) -> tuple[Size, int]:
@@ -497,7 +511,7 @@ def split_constant(size: Size) -> tuple[Size, int]:
     """
     if not size.terms or size.terms[-1][0]:
         return size, 0
-    return _from_terms(dict(size.terms[:-1])), size.terms[-1][1]
+    return sum_of_terms(dict(size.terms[:-1])), size.terms[-1][1]
 
 
 def content(size: Size) -> int:
@@ -511,20 +525,7 @@ def content(size: Size) -> int:
 
 def divide_exactly(size: Size, number: int) -> Size:
     """The size with every coefficient divided by `number`, which divides all of them."""
-    return _from_terms({factors: coefficient // number for factors, coefficient in size.terms})
-
-
-def lone_atom(size: Size) -> Atom | None:
-    """The atom if this size is a single atom; else None."""
-    if len(size.terms) != 1:
-        return None
-    factors, coefficient = size.terms[0]
-    return factors[0][0] if coefficient == 1 and len(factors) == 1 and factors[0][1] == 1 else None
-
-
-def size_of_atom(atom: Atom) -> Size:
-    """The atom as a size."""
-    return _of_atom(atom)
+    return sum_of_terms({factors: coefficient // number for factors, coefficient in size.terms})
 
 
 def divide(x: Size, y: Size) -> tuple[Size, Size]:
@@ -542,11 +543,11 @@ def divide(x: Size, y: Size) -> tuple[Size, Size]:
         factors, coefficient = x.terms[0]
         over = divide_factors(factors, lead)
         if over is None or coefficient % lead_coefficient:
-            term = _from_terms({factors: coefficient})
+            term = sum_of_terms({factors: coefficient})
             remainder = remainder + term
             x = x - term
         else:
-            term = _from_terms({over: coefficient // lead_coefficient})
+            term = sum_of_terms({over: coefficient // lead_coefficient})
             quotient = quotient + term
             x = x - term * y
     return quotient, remainder
@@ -575,49 +576,87 @@ def divide_factors(a: Factors, b: Factors) -> Factors | None:
 
 # ---- Making sizes ---------------------------------------------------------------------------------------------------
 
-OPERATIONS: Mapping[str, Kind] = {kind.value: kind for kind in (FLOORDIV, MOD, MAX, MIN)}
+OPERATIONS: Mapping[str, ExprKind] = {kind.name.lower(): kind for kind in (FLOORDIV, MOD, MAX, MIN)}
+"""By the name in text."""
+
+_sizes: WeakValueDictionary[object, Size] = WeakValueDictionary()
 
 
-def _operation(kind: Kind, operands: tuple[Size, ...]) -> Size:
+def _new(key: object, kind: ExprKind, polynomial: Terms | None, fields: Mapping[str, Any]) -> Size:
+    """The only size with this key: the name of a symbol, an operation with its operands, or the terms."""
+    with making:
+        if (known := _sizes.get(key)) is not None:
+            return known
+        size = object.__new__(Size)
+        fill_node(size, kind, is_canonical=True)
+        fill = object.__setattr__
+        fill(size, "variable_mask", 0)
+        fill(size, "polynomial", polynomial)
+        for name, value in fields.items():
+            fill(size, name, value)
+        _sizes[key] = size
+        return size
+
+
+def _symbol(name: str) -> Size:
+    known = _sizes.get(name)
+    if known is not None:
+        return known
+    fields = {"order": (False, name), "symbols": frozenset((name,)), "weight": 2, "depth": 0}
+    return _new(name, VARIABLE, None, {"value": None, "name": name, **fields})
+
+
+def _operation(kind: ExprKind, operands: tuple[Size, ...]) -> Size:
     """The atom with these operands, which are in normal form."""
-    if kind in (MAX, MIN):
-        text = str(operands[-1])
-        for operand in reversed(operands[:-1]):
-            text = f"{kind.value}({operand}, {text})"
-    else:
-        text = f"{kind.value}({operands[0]}, {operands[1]})"
-    depth = 1 + max(operand.depth for operand in operands)
+    atom = operands[-1]
+    for operand in reversed(operands[:-1]):
+        atom = _binary(kind, operand, atom, is_outer=atom is not operands[-1])
+    return atom
+
+
+def _binary(kind: ExprKind, lhs: Size, rhs: Size, is_outer: bool) -> Size:
+    """is_outer   whether `rhs` is the rest of one maximum or minimum of several"""
+    key = (kind, lhs, rhs)
+    known = _sizes.get(key)
+    if known is not None:
+        return known
+    depth = max(lhs.depth + 1, rhs.depth + (not is_outer))
     if depth > MAX_DEPTH:
         raise _too_large("operations within each other", MAX_DEPTH)
-    weight = 1 + sum(operand.weight for operand in operands)
-    symbols = frozenset[str]().union(*(operand.symbols for operand in operands))
-    return _of_atom(Atom(kind, "", operands, text, symbols, weight, depth))
+    weight = lhs.weight + rhs.weight + 2 * (not is_outer)
+    if weight > MAX_WEIGHT:
+        raise _too_large("terms", MAX_WEIGHT)
+    fields = {"lhs": lhs, "rhs": rhs, "symbols": lhs.symbols | rhs.symbols, "weight": weight, "depth": depth}
+    text = f"{kind.name.lower()}({lhs}, {rhs})"
+    return _new(key, kind, None, {"value": None, "order": (True, text), **fields})
 
 
-def _of_atom(atom: Atom) -> Size:
-    return _from_terms({((atom, 1),): 1})
-
-
-def _from_terms(terms: Mapping[Factors, int]) -> Size:
+def sum_of_terms(terms: Mapping[Factors, int]) -> Size:
     """The sum of these terms, whose factors are sorted."""
     kept = [term for term in terms.items() if term[1]]
-    if not kept:
-        return _ZERO
     if len(kept) > 1:
         kept.sort(key=_term_order)
-    weight = len(kept)
+    return _sum(tuple(kept))
+
+
+def _sum(terms: Terms) -> Size:
+    """The sum of terms that are sorted."""
+    if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0][1] == 1:
+        return terms[0][0][0][0]
+    known = _sizes.get(terms)
+    if known is not None:
+        return known
+    weight = len(terms)
     depth = degree = bits = 0
-    names: frozenset[str] | None = None
-    for factors, coefficient in kept:
+    names = frozenset[str]()
+    for factors, coefficient in terms:
         powers = 0
         for atom, power in factors:
-            weight += atom.weight
+            weight += atom.weight - 1
             powers += power
-            if atom.depth > depth:
-                depth = atom.depth
-            names = atom.symbols if names is None or names <= atom.symbols else names | atom.symbols
-        if powers > degree:
-            degree = powers
+            depth = max(depth, atom.depth)
+            names = names | atom.symbols
+        degree = max(degree, powers)
         bits = max(bits, coefficient.bit_length())
     if weight > MAX_WEIGHT:
         raise _too_large("terms", MAX_WEIGHT)
@@ -625,10 +664,28 @@ def _from_terms(terms: Mapping[Factors, int]) -> Size:
         raise _too_large("factors in one term", MAX_DEGREE)
     if bits > MAX_BITS:
         raise _too_large("bits in a coefficient", MAX_BITS)
-    return Size(tuple(kept), names or frozenset(), weight, depth)
+    fields = {"symbols": names, "weight": weight, "depth": depth}
+    if not degree and len(terms) < 2:
+        return _new(terms, CONSTANT, terms, {"value": terms[0][1] if terms else 0, **fields})
+    kind, lhs, rhs = _halves(terms)
+    return _new(terms, kind, terms, {"value": None, "lhs": lhs, "rhs": rhs, **fields})
 
 
-_ZERO = Size((), frozenset(), 0, 0)
+def _halves(terms: Terms) -> tuple[ExprKind, Size, Size]:
+    """A sum, or a product, of more than one atom, as a sum or product of two."""
+    if (middle := len(terms) // 2) > 0:
+        return ADD, _sum(terms[:middle]), _sum(terms[middle:])
+    ((factors, coefficient),) = terms
+    if coefficient != 1:
+        return MUL, _sum(((factors, 1),)), Size.constant(coefficient)
+    (atom, power), *others = factors
+    if others:
+        middle = len(factors) // 2
+        return MUL, _sum(((factors[:middle], 1),)), _sum(((factors[middle:], 1),))
+    return MUL, _sum(((((atom, power // 2),), 1),)), _sum(((((atom, power - power // 2),), 1),))
+
+
+_ZERO = _sum(())
 
 
 def _without_common_factor(x: Size, y: Size) -> tuple[Size, Size, int]:
@@ -650,7 +707,7 @@ def _term_order(term: tuple[Factors, int]) -> tuple[int, tuple[tuple[tuple[bool,
     return -degree, tuple(key)
 
 
-def _atom_order(factor: tuple[Atom, int]) -> tuple[bool, str]:
+def _atom_order(factor: tuple[Size, int]) -> tuple[bool, str]:
     return factor[0].order
 
 
