@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from xla_emitters.algebra.expression import FLOORDIV, MAX, MIN, MOD, VARIABLE, ExprKind, postorder
+from xla_emitters.algebra.expression import FLOORDIV, MAX, MIN, MOD, VARIABLE, ExprKind, apply, postorder
 from xla_emitters.algebra.interval import MAX as MOST
 from xla_emitters.algebra.interval import MIN as LEAST
 from xla_emitters.algebra.interval import Interval
@@ -40,7 +40,6 @@ from xla_emitters.algebra.size import (
     Size,
     TooLarge,
     as_size,
-    bounds_of_operation,
     content,
     divide,
     divide_exactly,
@@ -51,7 +50,6 @@ from xla_emitters.algebra.size import (
     minimum,
     mod,
     operation,
-    residue_of_operation,
     split_constant,
     sum_of_terms,
 )
@@ -544,8 +542,7 @@ class _Knowledge:
         known = self.residues.get(atom, Residue())
         if atom.kind is VARIABLE:
             return known
-        operands = [self.residue(operand) for operand in atom.operands]
-        return residue_of_operation(atom.kind, operands).intersect(known) or known
+        return apply(atom.kind, self.residue(atom.lhs), self.residue(atom.rhs)).intersect(known) or known
 
     def bounds(self, size: Size) -> Interval:
         """The bounds of a simplified size: the intersection over all of its forms."""
@@ -609,7 +606,7 @@ class _Knowledge:
         known = self.limits.get(atom, Interval())
         if atom.kind is VARIABLE:
             return known
-        return known.intersect(bounds_of_operation(atom.kind, [self.bounds_of_terms(x) for x in atom.operands]))
+        return known.intersect(apply(atom.kind, self.bounds_of_terms(atom.lhs), self.bounds_of_terms(atom.rhs)))
 
     def without_quotients(self, size: Size) -> tuple[Size, int]:
         """(other, scale): scale * size equals `other`, in which x - mod(x, d) replaces d*floordiv(x, d)."""

@@ -9,8 +9,6 @@ of `MIN` means that no lower bound is known, an upper end of `MAX` no upper boun
 returns that extreme; [MAX, MAX] is all integers from MAX on. A division by zero has no value, so zero in a divisor adds nothing to
 the quotient's range.
 
-Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` means that it depends on the
-values. `==` compares the intervals themselves, so that they can be keys.
 Source: docs/reference/1 2.3 "Interval arithmetic"; XLA hlo/analysis/interval.h.
 """
 
@@ -34,8 +32,6 @@ class Interval:
 
     >>> Interval(0, 127) * 4 + Interval(0, 3)
     Interval(lower=0, upper=511)
-    >>> Interval(0, 7) < Interval(8, 9), Interval(0, 8) < Interval(8, 9)
-    (True, None)
 
     Source: docs/reference/1 2.3 "Interval arithmetic".
     """
@@ -216,25 +212,6 @@ class Interval:
         if divisor < 0:
             return -self.of_dividend(-divisor)
         return self * divisor + Interval(0, divisor - 1)
-
-    def __gt__(self, other: Interval | int) -> bool | None:
-        other = _as_interval(other)
-        if not self.is_feasible or not other.is_feasible:
-            return None
-        if self.lower > other.upper:
-            return True
-        return False if self.upper <= other.lower else None
-
-    def __lt__(self, other: Interval | int) -> bool | None:
-        return _as_interval(other) > self
-
-    def __ge__(self, other: Interval | int) -> bool | None:
-        less = self < other
-        return None if less is None else not less
-
-    def __le__(self, other: Interval | int) -> bool | None:
-        greater = self > other
-        return None if greater is None else not greater
 
     def __str__(self) -> str:
         return f"[{self.lower}, {self.upper}]"

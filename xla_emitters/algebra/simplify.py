@@ -177,9 +177,9 @@ class Simplifier:
         if lhs is rhs:
             return lhs
         if not a.is_saturated and not b.is_saturated:
-            if (a <= b) is True:
+            if a.upper <= b.lower:
                 return lhs if e.kind is MIN else rhs
-            if (b <= a) is True:
+            if b.upper <= a.lower:
                 return rhs if e.kind is MIN else lhs
         return make(e.kind, lhs, rhs)
 

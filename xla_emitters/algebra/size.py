@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -292,9 +291,8 @@ class Size(Expr):
         def of_atom(atom: Size) -> Interval:
             if atom.kind is VARIABLE:
                 return symbols.get(atom.name, Interval())
-            return bounds_of_operation(
-                atom.kind, [interpret(operand, Interval.point, of_atom) for operand in atom.operands]
-            )
+            lhs, rhs = (interpret(operand, Interval.point, of_atom) for operand in (atom.lhs, atom.rhs))
+            return apply(atom.kind, lhs, rhs)
 
         return interpret(self, Interval.point, of_atom)
 
@@ -453,16 +451,6 @@ def operation(kind: ExprKind, operands: Iterable[Size]) -> Size:
         return _extreme(kind, operands)
     x, y = operands
     return floordiv(x, y) if kind is FLOORDIV else mod(x, y)
-
-
-def bounds_of_operation(kind: ExprKind, operands: list[Interval]) -> Interval:
-    """The bounds of an operation's values, from its operands' bounds."""
-    return reduce(partial(apply, kind), operands)
-
-
-def residue_of_operation(kind: ExprKind, operands: list[Residue]) -> Residue:
-    """The residue of an operation's values, from its operands' residues."""
-    return reduce(partial(apply, kind), operands)
 
 
 # ---- Taking sizes apart ---------------------------------------------------------------------------------------------
