@@ -6,6 +6,8 @@
     b, s = Size.symbol("b"), Size.symbol("s")
     Facts.of_symbols(("b", "s"), 1, "jax.export").simplify((b * s + s) // s)   ->   b + 1
 
+Maps and sizes have the same expressions. Those of maps stay as written until a map is simplified, because their text is XLA's; a size is an
+expression whose operators keep a normal form. What holds of the variables of a map are intervals and constraints, of symbols facts.
 Names are imported from their modules, so that a command loads only what it needs.
     interval     closed intervals, variables                     residue     remainders
     expression   hash-consed expressions, as written             size        polynomials over symbols in normal form
