@@ -165,15 +165,24 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
 
 
 def _inputs_of(source: str | Path | bytes, name: str) -> StandardInput | None:
-    """The arguments in a snapshot, whose text has the name of a binary form."""
+    """The arguments in a snapshot, whose text has the name of a binary form, as an `.npz`."""
     if isinstance(source, str) or not name.endswith(AS_TEXT):
         return None
     from xla_emitters.binary.reading import read_binary
-    from xla_emitters.runtime.arrays import StandardInput
 
     data = source.read_bytes() if isinstance(source, Path) else source
     inputs = read_binary(data, name.removesuffix(AS_TEXT)).inputs
-    return None if inputs is None else StandardInput(inputs)
+    if inputs is None:
+        return None
+    from xla_emitters.program import ArraySpec
+    from xla_emitters.runtime.arrays import StandardInput, save_named
+
+    arrays = [array for _, array in inputs.values()]
+    specs = [ArraySpec(name, array.shape, tuple(reversed(range(array.ndim)))) for name, array in inputs.values()]
+    stream = StandardInput()
+    save_named(stream, list(inputs), arrays, specs)
+    stream.seek(0)
+    return stream
 
 
 def refuse_programs(given: Given, verb: str, why: str) -> None:
