@@ -61,6 +61,91 @@ def test_collectives_that_do_not_meet_end_the_job(tmp_path: Path) -> None:
     assert "waits at %" in ran.stderr
 
 
+def circle(count: int) -> str:
+    """Device k is at an all-reduce of its own, %w<k>, with device k + 1."""
+    devices = range(count)
+    branches = list[str]()
+    for k in devices:
+        pair = [k, (k + 1) % count]
+        alone = [f",{{{other}}}" for other in devices if other not in pair]
+        groups = f"{{{pair[0]},{pair[1]}}}{''.join(alone)}"
+        branches.append(
+            f"b{k} {{ x = f32[4] parameter(0)\n  ROOT w{k} = f32[4] all-reduce(x), channel_id={k + 1},"
+            f" replica_groups={{{groups}}}, use_global_device_ids=true, to_apply=add }}\n"
+        )
+    return f"""HloModule m, num_partitions={count}
+add {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }}
+{"".join(branches)}
+ENTRY main {{ x = f32[4] parameter(0)
+  i = u32[] partition-id()
+  n = s32[] convert(i)
+  ROOT c = f32[4] conditional(n, {", ".join("x" for _ in devices)}), branch_computations={{{", ".join(f"b{k}" for k in devices)}}} }}
+"""
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_circle_is_found(count: int, tmp_path: Path) -> None:
+    (tmp_path / "m.hlo").write_text(circle(count))
+    ran = mpirun(count, str(tmp_path / "m.hlo"))
+    assert ran.returncode != 0
+    waits = [f"device {k} waits at %w{k} for device {(k + 1) % count}" for k in range(count)]
+    assert "\n    ".join(["collectives do not meet: " + waits[0], *waits[1:]]) in ran.stderr
+
+
+EXCHANGES = """
+import sys, numpy as np
+from xla_emitters.errors import ExecutionError
+from xla_emitters.runtime.comm.mpi import MpiExchange, MpiJob
+
+job = MpiJob()
+exchange, own, after = MpiExchange(job), job.rank, (job.rank + 1) % job.size
+big = np.full(1 << 20, own, np.float32)
+if sys.argv[1] == "ring":       # each waits long, none for ever: the first sends late
+    if own == 0:
+        import time; time.sleep(0.5)
+        exchange.send(own, after, "channel 1", [big])
+    (found,) = exchange.receive(own, (own - 1) % job.size, "channel 1")
+    if own > 0:
+        exchange.send(own, after, "channel 1", [found + 1])
+    sys.stdout.write(f"{own} {found[0]} {found.shape}" + chr(10))
+elif sys.argv[1] == "unread":   # nobody receives what is sent
+    exchange.send(own, after, "channel 1", [big])
+else:                           # two wait for each other, the others for the first of them
+    try:
+        exchange.receive(own, 1 if own == 0 else 0, f"channel {own}")
+    except ExecutionError as error:
+        print(error.message, *error.details, flush=True)
+        job.abort(1)
+exchange.end(own)
+"""
+
+
+def exchanges(count: int, what: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "x.py").write_text(EXCHANGES)
+    allowed = {f"OMPI_ALLOW_RUN_AS_ROOT{end}": "1" for end in ("", "_CONFIRM")}
+    command = ["mpirun", "--oversubscribe", "-n", str(count), sys.executable, str(folder / "x.py"), what]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, env={**os.environ, **allowed})
+
+
+def test_a_long_wait_is_no_circle(tmp_path: Path) -> None:
+    ran = exchanges(4, "ring", tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(ran.stdout.splitlines()) == ["0 3.0 (1048576,)", *(f"{k} {k - 1}.0 (1048576,)" for k in (1, 2, 3))]
+
+
+def test_what_nobody_receives_holds_up_nobody(tmp_path: Path) -> None:
+    assert exchanges(3, "unread", tmp_path).returncode == 0
+
+
+def test_a_circle_that_others_wait_for(tmp_path: Path) -> None:
+    ran = exchanges(4, "others", tmp_path)
+    assert ran.returncode != 0
+    said = "device 0 waits at %channel 0 for device 1 device 1 waits at %channel 1 for device 0"
+    assert f"collectives do not meet: {said}" in ran.stdout
+
+
 def test_a_process_that_dies_ends_the_job_with_its_message(tmp_path: Path) -> None:
     """Device 1 gets a loop that never ends, which is an error there; device 0 waits for it."""
     text = """HloModule m, num_partitions=2
