@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.device_groups import groups_of
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.runtime.arrays import StandardInput, checked, load_named, random_array
 from xla_emitters.runtime.devices import run_on_devices
-from xla_emitters.runtime.inputs import allowed_starts
+from xla_emitters.runtime.inputs import allowed_starts, exchanged_rows
 from xla_emitters.runtime.npz import opened
 from xla_emitters.runtime.shards import Shards
 
@@ -55,7 +58,33 @@ def draw_for_devices(program: Program, entry: ComputationOp, seed: int) -> list[
             whole = random_array(replace(spec, shape=cut.whole(spec.shape)), seed, number, places.get(number))
             drawn = [cut.cut(whole, device) for device in devices]
         of_parameter.append(drawn)
-    return _by_device(of_parameter, program)
+    given, seen = _by_device(of_parameter, program), set[int]()
+    for op, (starts, sizes, places, expected) in exchanged_rows(entry):
+        made = _exchange(op, seed)
+        for numbers, arrays in zip((starts, sizes, places, expected), made, strict=True):
+            for number in set(numbers) - seen:
+                seen.add(number)
+                for device, array in arrays.items():
+                    given[device][number] = array.astype(given[device][number].dtype)
+    return given
+
+
+def _exchange(op: RuleOp, seed: int) -> list[dict[int, Array]]:
+    """For each device of a ragged-all-to-all: first rows, numbers of rows, places, expected numbers. Rows fit, none is written twice."""
+    (updates,), (rows, *_), (room, *_) = (dims_of(op.operands[operand]) for operand in (2, 0, 1))
+    random, found = np.random.default_rng(seed), [dict[int, Array]() for _ in range(4)]
+    most, here, there = min(rows, room) // updates, rows // updates, room // updates
+    for group in groups_of(op):
+        each = updates // len(group)
+        sizes = random.integers(0, most + 1, (len(group), updates))
+        for member, device in enumerate(group):
+            spare = random.integers(0, here - sizes[member] + 1)
+            places = there * (member * each + np.arange(updates) % max(each, 1))
+            expected = sizes.reshape(len(group), len(group), -1)[:, member].reshape(-1)
+            parts = here * np.arange(updates) + spare, sizes[member], places, expected
+            for arrays, part in zip(found, parts, strict=True):
+                arrays[device] = part
+    return found
 
 
 def load_for_devices(path: str | Path | StandardInput, program: Program) -> list[list[Array]]:
