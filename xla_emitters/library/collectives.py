@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -40,15 +41,28 @@ def _group_of(arguments: LibraryArguments) -> tuple[int, ...]:
     return group
 
 
-def _met(arguments: LibraryArguments, among: Callable[[Shares], Shares]) -> list[Array]:
+def _met(
+    arguments: LibraryArguments, among: Callable[[Shares], Shares], group: tuple[int, ...] | None = None
+) -> list[Array]:
     """`among` applied to the arrays of the group of this device."""
-    name, group, xp = arguments.config["instruction"], _group_of(arguments), arguments.xp
+    name, group, xp = arguments.config["instruction"], group or _group_of(arguments), arguments.xp
     operands = [xp.asarray(operand) for operand in arguments.operands]
     if len(group) == 1:
         (found,) = among([operands])
         return [array.copy() for array in found]
     device = current_device(name)
     return device.exchange.meet(device.number, name, group, operands, among)
+
+
+def _met_by_pairs(arguments: LibraryArguments, among: Callable[[Sequence[int], Shares], Shares]) -> list[Array]:
+    """The same for a permute: those meet that its pairs connect, whatever its groups are; `among` gets them too."""
+    whole = _group_of(arguments)
+    group = [current_device(arguments.config["instruction"]).number] if len(whole) > 1 else [*whole]
+    pairs: Sequence[Sequence[int]] = arguments.config["pairs"]
+    for device in group:
+        group += {other for pair in pairs if device in pair for other in pair}.difference(group)
+    met = tuple(sorted(group))
+    return _met(arguments, partial(among, met), met)
 
 
 _ON_GPU: Mapping[str, str] = {
@@ -178,19 +192,18 @@ def permute(arguments: LibraryArguments) -> list[Array]:
     sender = {receiver: sender for sender, receiver in arguments.config["pairs"]}
     if all(sender.get(device) == device for group in arguments.config["groups"] for device in group):
         return [operand.copy() for operand in arguments.operands]
-    group = _group_of(arguments)
 
-    def among(shares: Shares) -> Shares:
+    def among(group: Sequence[int], shares: Shares) -> Shares:
         of_device = dict(zip(group, shares, strict=True))
         empty = [arguments.xp.zeros_like(array) for array in shares[0]]
         return [of_device[sender[device]] if device in sender else empty for device in group]
 
-    return _met(arguments, among)
+    return _met_by_pairs(arguments, among)
 
 
 def _permute_slices(arguments: LibraryArguments) -> list[Array]:
     """Operands: arrays, arrays that are results but for the slices, starts in the former, starts in the latter."""
-    config, slices, group = arguments.config, arguments.config["slices"], _group_of(arguments)
+    config, slices = arguments.config, arguments.config["slices"]
     count, ranks = len(slices), [len(of_array[0]) for of_array in slices]
 
     def window(share: list[Array], where: int, array: int, number: int) -> tuple[slice, ...]:
@@ -201,7 +214,7 @@ def _permute_slices(arguments: LibraryArguments) -> list[Array]:
         inside = [min(max(int(start), 0), dim - size) for start, dim, size in zip(starts, shape, sizes, strict=True)]
         return tuple(slice(start, start + size) for start, size in zip(inside, sizes, strict=True))
 
-    def among(shares: Shares) -> Shares:
+    def among(group: Sequence[int], shares: Shares) -> Shares:
         of_device = dict(zip(group, shares, strict=True))
         results = {device: [array.copy() for array in share[count : 2 * count]] for device, share in of_device.items()}
         sent, received = Counter[int](), Counter[int]()
@@ -220,7 +233,7 @@ def _permute_slices(arguments: LibraryArguments) -> list[Array]:
             received[receiver] += 1
         return [results[device] for device in group]
 
-    return _met(arguments, among)
+    return _met_by_pairs(arguments, among)
 
 
 def send(arguments: LibraryArguments) -> list[Array]:
