@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,8 @@ def module(tmp_path: Path) -> str:
 def test_a_group_of_eight_of_512(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whole numbers: sums in any order are the same."""
     x, w = np.arange(2048, dtype=np.float32), np.arange(32, dtype=np.float32).reshape(8, 4)
-    np.savez(tmp_path / "in.npz", **{"p0": x, **{f"p1@{device}": w[device] for device in range(8)}})
+    given: dict[str, Any] = {"p0": x, **{f"p1@{device}": w[device] for device in range(8)}}
+    np.savez(tmp_path / "in.npz", **given)
     words = ["--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out.npz")]
     assert main(["run", module, "--platform", "cpu", "--ranks", "0-7", *words]) == 0
     assert "ran on 8 of 512 devices" in capsys.readouterr().out
