@@ -4,7 +4,7 @@
     %0:2 = sdy.manual_computation(%x, %w) in_shardings=[...] ... {...}                 each device runs the region, with its parts of
     return %0#0, %0#1                                                                  @main's arguments: what jax.shard_map makes
 
-The shardings of arguments and results are those of HLO's parameters and ROOT, so that whole arrays are cut and put together (`runtime/shards`).
+The shardings of arguments and results become those of HLO's parameters and ROOT: whole arrays are cut and put together (`runtime/shards`).
 A program with arrays of unknown size, or without exchanges, stays what it is: one device runs it, with whole arrays.
 Source: Shardy's dialect (https://openxla.org/shardy/sdy_dialect); hlo_sharding.cc for the text.
 """
@@ -25,7 +25,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, is_array, leaf_t
 from xla_emitters.errors import Unsupported
 from xla_emitters.hlo_text.printer import print_hlo
 from xla_emitters.stablehlo_text.attributes import Attributes, Opaque
-from xla_emitters.stablehlo_text.beginning import is_stablehlo
+from xla_emitters.stablehlo_text.beginning import may_exchange
 from xla_emitters.stablehlo_text.computations import ModuleBuilder
 from xla_emitters.stablehlo_text.lexer import STAGE
 from xla_emitters.stablehlo_text.parser import TreeParser
@@ -33,16 +33,13 @@ from xla_emitters.stablehlo_text.reader import RULES
 from xla_emitters.stablehlo_text.tree import Function, Op, Program
 from xla_emitters.texts.source import Source
 
-_EXCHANGES = re.compile(
-    r"\b(all_reduce|all_gather|reduce_scatter|all_to_all|collective_permute|collective_broadcast|partition_id|replica_id)\b"
-)
 OPTIMIZE = "xla-emitters optimize FILE makes a module that runs on all of them"
 _MANUAL = "sdy.manual_computation"
 
 
 def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
     """The HLO text; None for any other program. raises as `parse_stablehlo`; Unsupported for one that is still to be partitioned"""
-    if not is_stablehlo(text) or not _EXCHANGES.search(text):
+    if not may_exchange(text):
         return None
     source = Source(text, file)
     parser = TreeParser(source)
@@ -105,10 +102,8 @@ class _Shardings:
             self._refuse(
                 manual, "a computation of each device beside others of the whole arrays is still to be partitioned"
             )
-        found = [
-            self._listed(manual, key, count)
-            for key, count in (("in_shardings", len(manual.operands)), ("out_shardings", len(results)))
-        ]
+        counts = ("in_shardings", len(manual.operands)), ("out_shardings", len(results))
+        found = [self._listed(manual, key, count) for key, count in counts]
         (region,) = manual.regions
         region.around = None
         function.body, function.results = region, [value.type for value in region.returned.operands]

@@ -155,7 +155,9 @@ def _run(options: argparse.Namespace) -> int:
     runner = _Runner(options, given)
     if given.is_program and ((options.devices or 1) != 1 or options.ranks):
         raise UsageError(
-            "--devices and --ranks are for modules that XLA partitioned", stage="run", help="xla-emitters optimize FILE"
+            "--devices and --ranks are for modules of parts; this program of whole arrays is still to be partitioned",
+            stage="run",
+            help=f"xla-emitters optimize FILE --devices {options.devices or 'N'}",
         )
     if options.comm != "local":
         if given.is_program or options.json or max(len(inputs), len(outputs)) > 1 or "-" in outputs:
