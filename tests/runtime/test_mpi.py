@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -45,6 +46,83 @@ def test_whole_results_and_those_of_each_process(tmp_path: Path) -> None:
         for rank in range(4):
             with np.load(tmp_path / f"own.{rank}.npz") as own:
                 np.testing.assert_allclose(own["r0"], stored[f"r0@{rank}"], rtol=1e-6)
+
+
+AGENT = """#!/bin/sh
+shift
+exec ip netns exec SPACE unshare -u sh -c "hostname other; $*"
+"""
+"""Starts a command on the other host, as ssh does: ssh's first argument is the host."""
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[tuple[list[str], Path]]:
+    """Two network namespaces, joined by a cable, the second with another host's name: what begins a command in the first, and its agent."""
+    spaces = [f"xe{os.getpid()}{end}" for end in "ab"]
+    words = [f"netns add {space}" for space in spaces] + [f"link add {spaces[0]} type veth peer name {spaces[1]}"]
+    for number, space in enumerate(spaces):
+        words.append(f"link set {space} netns {space}")
+        inside = f"netns exec {space} ip"
+        words += [
+            f"{inside} {rest}"
+            for rest in ("link set lo up", f"link set {space} up", f"addr add 10.77.0.{number + 1}/24 dev {space}")
+        ]
+    try:
+        for line in words:
+            if subprocess.run(["ip", *line.split()], capture_output=True).returncode:
+                pytest.skip("network namespaces need more rights")
+        (tmp_path / "agent.sh").write_text(AGENT.replace("SPACE", spaces[1]))
+        (tmp_path / "agent.sh").chmod(0o755)
+        yield ["ip", "netns", "exec", spaces[0]], tmp_path / "agent.sh"
+    finally:
+        for space in spaces:
+            subprocess.run(["ip", "netns", "del", space], capture_output=True)
+
+
+@pytest.mark.skipif(which("ip") is None or which("unshare") is None, reason="ip or unshare is missing")
+def test_two_hosts(hosts: tuple[list[str], Path], tmp_path: Path) -> None:
+    if "Open MPI" not in subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout:
+        pytest.skip("the options are those of Open MPI")
+    begin, agent = hosts
+    net = [word for key in ("btl_tcp_if_include", "oob_tcp_if_include") for word in ("--mca", key, "10.77.0.0/24")]
+    where = [
+        "-n",
+        "4",
+        "--host",
+        "10.77.0.1:2,10.77.0.2:2",
+        "--mca",
+        "plm_rsh_agent",
+        str(agent),
+        "--mca",
+        "btl",
+        "tcp,self",
+    ]
+    passed = [word for name in ("PYTHONPATH", "XLA_EMITTERS_CACHE_DIR") if name in os.environ for word in ("-x", name)]
+    file, out = FILES / "ring_loop.hlo", tmp_path / "out.npz"
+    command = [
+        sys.executable,
+        "-m",
+        "xla_emitters",
+        "run",
+        str(file),
+        "--comm",
+        "mpi",
+        "--inputs",
+        str(file.with_suffix(".npz")),
+    ]
+    ran = subprocess.run(
+        [*begin, "mpirun", *where, *net, *passed, *command, "--outputs", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "on each of 4 devices" in ran.stdout
+    with np.load(file.with_suffix(".npz")) as stored, np.load(out) as found:
+        np.testing.assert_allclose(
+            found["r0"], np.concatenate([stored[f"r0@{device}"] for device in range(4)]), rtol=1e-6
+        )
 
 
 def test_what_fails_before_the_first_step_is_said_once(tmp_path: Path) -> None:
