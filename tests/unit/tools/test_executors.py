@@ -65,6 +65,58 @@ def test_a_file_of_something_else(folder: Path, tmp_path: Path, capsys: pytest.C
     assert "r.jsonl:1 is no result of an earlier run" in capsys.readouterr().err
 
 
+def test_what_had_no_end_is_not_kept(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", str(folder), "--stages", "scf", "--resume", str(tmp_path / "r.jsonl")]
+    assert main([*words, "--timeout", "1e-9"]) == 1
+    assert "0 of 6 files ok, 6 failed" in capsys.readouterr().out
+    assert not (tmp_path / "r.jsonl").exists()
+    assert main(words) == 0
+
+
+def test_a_directory_is_compiled_to_a_folder_a_file(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "wrong.hlo").write_text("HloModule m\nENTRY main { ROOT x = f32[3] negate(y) }\n")
+    words = ["compile", str(folder), "-o", f"{tmp_path}/out/", "--stage", "llvm-dialect", "-j", "2"]
+    words += ["--resume", str(tmp_path / "r.jsonl")]
+    assert main(words) == 1
+    found = capsys.readouterr()
+    assert "n3.hlo     ok  1 kernel, 0 library calls\n" in found.out
+    assert "wrong.hlo  not compiled\n6 of 7 files compiled, 1 failed\n" in found.out
+    assert "wrong.hlo:2:" in found.err
+    written = tmp_path / "out" / "n3.hlo" / "main.mlir"
+    text = written.read_text()
+    written.unlink()
+    written.parent.rmdir()
+    assert main(words) == 1  # written anew: what is kept is not enough
+    assert written.read_text() == text
+    capsys.readouterr()
+    assert main(["compile", str(folder), "--stage", "llvm-dialect", "--json"]) == 1
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [each["error"] is None for each in files] == [True] * 6 + [False]
+    assert files[0]["kernels"][0]["name"] == "main"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "x.ptx"], "6 files are compiled, each to a folder"),
+        (["--diff", "scf", "flat"], "--diff is for one file, not for 6"),
+        (["-j", "0"], "-j and --timeout take numbers above 0"),
+    ],
+)
+def test_a_directory_is_not_compiled(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", str(folder), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_one_file_has_no_executor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", str(folder / "n3.hlo"), "--executor", "mpi"]) == 2
+    assert "for directories with several modules" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
