@@ -45,7 +45,7 @@ from xla_emitters.library.devices import channel_named
 _COMMUNICATION = (
     (
         {"all", "ragged", "collective", "partition", "replica", "reduce-scatter"},
-        "it needs the other devices that a program runs on; xla-emitters optimize makes a module that runs on all of them",
+        "it needs the other devices that a program runs on; programs for several devices have no unknown sizes",
     ),
     ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
 )
