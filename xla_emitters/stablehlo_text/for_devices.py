@@ -79,7 +79,7 @@ class _Shardings:
 
     def __init__(self, source: Source, program: Program) -> None:
         self._source = source
-        self._meshes = {name.removeprefix("@"): _axes(text) for name, text in program.meshes.items()}
+        self._meshes = {name: _axes(text) for name, text in program.meshes.items()}
 
     def of(self, function: Function) -> tuple[list[str], list[str]]:
         """Of the arguments and the results; a function that is one manual computation becomes its region."""
@@ -92,6 +92,9 @@ class _Shardings:
             ]
         whole = [op for op in function.body.ops if op.name != "sdy.sharding_group"]
         results = whole[-1].operands if len(whole) == 2 else []
+        manual.written |= {
+            key: manual.attributes.text(attr) for key, attr in manual.attributes.found.items()
+        }  # in generic form
         axes = re.findall(r'"([^"]+)"', manual.written.get("manual_axes", ""))
         meshes = [
             mesh

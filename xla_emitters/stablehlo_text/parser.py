@@ -212,7 +212,9 @@ class TreeParser:
             if opened < 0 or (opened == 0 and self._begins_an_op(after)):
                 break
         if dialect == "sdy":
-            self._meshes[symbol] = self.source.text[token.start : cursor.token.start]
+            text = self.source.text[token.start : cursor.token.start]
+            if (named := re.search(r'@"?([\w.$-]+)|sym_name = "([^"]+)"', text)) is not None:
+                self._meshes[named[1] or named[2]] = text
         else:
             self._skipped[symbol] = token
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,24 @@ def test_whole_arrays_of_a_manual_computation() -> None:
     np.testing.assert_array_equal(sums, x @ w)
     np.testing.assert_array_equal(turned, x.T)
     assert xe.check(MANUAL, stages="hlo,llvm-dialect").ok
+
+
+def test_the_generic_form_is_the_same() -> None:
+    keys = re.search(
+        r"\) in_shardings=(.*?)\s+out_shardings=(.*?)\s+manual_axes=(\S+ ?\S*)\s+\((%arg2.*?)\) \{", MANUAL, re.DOTALL
+    )
+    assert keys is not None
+    ins, outs = (f"#sdy.sharding_per_value<{keys[number]}>" for number in (1, 2))
+    about = f"<{{in_shardings = {ins}, manual_axes = #sdy<manual_axes{keys[3]}>, out_shardings = {outs}}}>"
+    text = MANUAL.replace(keys[0], f") {about} ({{\n    ^bb0({keys[4]}):")
+    text = text.replace("sdy.manual_computation(", '"sdy.manual_computation"(').replace(
+        "    } : (tensor<4x6", "    }) : (tensor<4x6"
+    )
+    text = text.replace(
+        'sdy.mesh @mesh = <["x"=2, "y"=2]>',
+        '"sdy.mesh"() <{mesh = #sdy.mesh<["x"=2, "y"=2]>, sym_name = "mesh"}> : () -> ()',
+    )
+    assert module_for_devices(text, "m.mlir") == module_for_devices(MANUAL, "m.mlir")
 
 
 def test_shardings_are_kept_and_printed() -> None:
