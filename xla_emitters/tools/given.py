@@ -134,7 +134,7 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     """
     # Imported here: --help of a verb loads none of it.
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+    from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo, may_exchange
     from xla_emitters.texts.torch_archive import is_torch_archive
 
     file = file or str(options.file)
@@ -150,6 +150,11 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
         inputs = _inputs_of(source, name)
     if not isinstance(source, Path):
         source, name = text, "<stdin>"
+    if may_exchange(text):
+        from xla_emitters.stablehlo_text import module_for_devices
+
+        if (module := module_for_devices(text, name, getattr(options, "entry", None) or "")) is not None:
+            source = text = module
     given = Given(source, text, name.removesuffix(AS_TEXT), name, is_stablehlo(text), inputs)
     if is_kernel_ir(text) and options.verb not in OF_KERNELS:
         raise Unsupported(
