@@ -65,7 +65,7 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
-from xla_emitters.dialects.quick_op import operands_of, walk
+from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
@@ -178,7 +178,7 @@ class _FunctionLowering:
             for argument in block.args:
                 if (converted := self.type_of(argument.type)) != argument.type:
                     Rewriter.replace_value_with_new_type(argument, converted)
-            for op in list(block.ops):
+            for op in ops_of(block):
                 if not op.name.startswith(("llvm.", "nvvm.")):
                     self._lower_op(op)
         self.function.body.move_blocks(replacement.body)
@@ -233,7 +233,8 @@ class _FunctionLowering:
         """A constant at the function's start; one per value."""
         if (known := self.constants.get((value, llvm_type))) is None:
             made = op_named("llvm.mlir.constant").create(result_types=[llvm_type], properties={"value": value})
-            entry = self.function.body.blocks[0]
+            entry = self.function.body.first_block
+            assert entry is not None
             if self.last_constant is not None:
                 entry.insert_op_after(made, self.last_constant)
             else:
@@ -326,11 +327,11 @@ def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[Dict
 
 def _dominators_first(region: Region) -> Iterator[Block]:
     """The reachable blocks, each after those that dominate it (reverse postorder); unreachable blocks are erased."""
-    if not region.blocks:
+    if (entry := region.first_block) is None:
         return
     order: list[Block] = []
     seen: set[Block] = set()
-    stack: list[tuple[Block, bool]] = [(region.blocks[0], False)]
+    stack: list[tuple[Block, bool]] = [(entry, False)]
     while stack:
         block, done = stack.pop()
         if done:

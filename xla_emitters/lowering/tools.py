@@ -26,7 +26,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -106,9 +106,7 @@ class Tool:
     def version(self) -> str:
         """The version that it prints: "22.1.8", "12.9.86"; "" for libdevice, which has none. raises ToolError."""
         if self.name == "llvmlite":
-            from importlib.metadata import version  # imported here: it takes long to load
-
-            return version(self.name)
+            return _version_of_package(self.name)
         if self.name == "libdevice":
             return ""
         return _version_of(self.path, os.stat(self.path).st_mtime_ns)
@@ -211,6 +209,14 @@ def _package_roots(package: str) -> tuple[str, ...]:
     except ModuleNotFoundError:  # its parent is missing
         return ()
     return tuple(spec.submodule_search_locations or ()) if spec else ()
+
+
+@cache
+def _version_of_package(name: str) -> str:
+    """The version of an installed package, which is read from its files: once in a process, that would load the same one again."""
+    from importlib.metadata import version  # imported here: it takes long to load
+
+    return version(name)
 
 
 @lru_cache
