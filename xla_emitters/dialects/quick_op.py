@@ -410,7 +410,9 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
             )
             is None
             or (parts := _flat(regions, layout.regions, Region, _REGIONS) if regions else _none(layout.regions)) is None
-            or (ways := _flat(successors, layout.successors, Block, _BLOCKS) if successors else _none(layout.successors))
+            or (
+                ways := _flat(successors, layout.successors, Block, _BLOCKS) if successors else _none(layout.successors)
+            )
             is None
         ):
             super().__init__(

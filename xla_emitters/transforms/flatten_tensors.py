@@ -32,7 +32,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     DenseIntOrFPElementsAttr,
-    FunctionType,
     ModuleOp,
     NoneAttr,
     TensorType,
@@ -43,7 +42,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.attributes import tensor_type
+from xla_emitters.dialects.attributes import function_type, tensor_type
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.float_bits import dense_of, is_splat, values_of
 from xla_emitters.dialects.hlo.types import LayoutAttr
@@ -243,7 +242,7 @@ def _flatten_types(op: Operation, vectors: bool) -> None:
                     Rewriter.replace_value_with_new_type(argument, flat_type(argument.type, vectors))
     if isinstance(op, func.FuncOp):
         signature = op.function_type
-        op.function_type = FunctionType.from_lists(
+        op.function_type = function_type(
             [flat_type(t, vectors) for t in signature.inputs], [flat_type(t, vectors) for t in signature.outputs]
         )
 
