@@ -11,6 +11,7 @@ Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -54,11 +55,12 @@ class PassRow:
 
     def run(self, options: CompileOptions, recorder: Recorder, context: Context, module: ModuleOp) -> None:
         """Runs the pass on a module, or records that there was nothing to do."""
-        is_asked = self.wanted is None or any(name == self.name for name, _, _ in options.pass_options)
-        if is_asked or (self.wanted is not None and self.wanted(options, module)):
+        start = time.perf_counter()
+        has_options = any(name == self.name for name, _, _ in options.pass_options)
+        if self.wanted is None or has_options or self.wanted(options, module):
             recorder.run(self.make(options), self.stage, context, module)
         else:
-            recorder.pass_over(self.name, self.stage, module)
+            recorder.pass_over(self.name, self.stage, module, time.perf_counter() - start)
 
     @staticmethod
     def plain(name: str, reason: str, stage: str | None = None, wanted: Wanted | None = None) -> PassRow:
@@ -69,7 +71,7 @@ class PassRow:
 _row = PassRow.plain
 
 
-def _with_ops(*names: str) -> Wanted:
+def with_ops(*names: str) -> Wanted:
     """Modules with an op of one of these names, or of a dialect: "complex."."""
     ops, dialects = frozenset(names), tuple(name for name in names if name.endswith("."))
 
@@ -88,6 +90,16 @@ def _of_several(_: CompileOptions, module: ModuleOp) -> bool:
     return not is_one_kernel(entry_of(module))
 
 
+def _may_be_for_others(_: CompileOptions, module: ModuleOp) -> bool:
+    """Modules with a fusion that says what compiles it, or with an op that only a library computes."""
+    from xla_emitters.dialects.hlo.computation import FusionOp
+    from xla_emitters.dialects.hlo.rule_ops import RuleOp
+
+    return any(
+        "backend_config" in op.attributes if isinstance(op, FusionOp) else isinstance(op, RuleOp) for op in walk(module)
+    )
+
+
 _STARTS = ("async", "copy", "all_reduce", "all_gather", "collective_permute")
 
 
@@ -103,12 +115,12 @@ GRAPH: tuple[PassRow, ...] = (
     _row(
         "xla-unwrap-async",
         "asynchronous instructions become plain ones, among them calls",
-        wanted=_with_ops(*(f"hlo.{name}_start" for name in _STARTS)),
+        wanted=with_ops(*(f"hlo.{name}_start" for name in _STARTS)),
     ),
     _row(
         "xla-inline-calls",
         "only loops and branches run control computations then, so it is known what each may overwrite",
-        wanted=_with_ops("hlo.call"),
+        wanted=with_ops("hlo.call"),
     ),
     _row(
         "xla-remove-no-ops", "barriers, markers and tuples separate instructions that the rows below must see together"
@@ -118,13 +130,13 @@ GRAPH: tuple[PassRow, ...] = (
             "xla-stitch-rows", o.target, "no" if o.triton != "rows" else "price" if o.tune == "price" else "rule"
         ),
         "calls are inlined, and nothing is split yet that one kernel reads once",
-        wanted=lambda o, module: o.tune == "price" or _of_several(o, module),
+        wanted=lambda o, module: with_ops("hlo.reduce")(o, module) and (o.tune == "price" or _of_several(o, module)),
         name="xla-stitch-rows",
     ),
     PassRow(
         lambda o: made("xla-split-triton-fusions", o.triton),
         "fusions for Triton become ordinary fusions, which the rows below may split further",
-        wanted=_with_ops("hlo.fusion"),
+        wanted=_may_be_for_others,
         name="xla-split-triton-fusions",
     ),
     _row(
@@ -145,13 +157,13 @@ GRAPH: tuple[PassRow, ...] = (
     PassRow(
         lambda o: made("xla-split-reductions", o.splits or ()),
         "a reduction that is too large for a block becomes two; their parts need none of the rows above",
-        wanted=lambda o, module: bool(o.splits) or _with_ops("hlo.reduce")(o, module),
+        wanted=lambda o, module: bool(o.splits) or with_ops("hlo.reduce")(o, module),
         name="xla-split-reductions",
     ),
     _row(
         "xla-split-scatters",
         "a scatter updates its array in place: another kernel writes the array first",
-        wanted=_with_ops("hlo.scatter"),
+        wanted=with_ops("hlo.scatter"),
     ),
     _row("xla-insert-copies", "last, because the rows above decide which fusion makes each result", "graph"),
 )
@@ -168,7 +180,7 @@ TO_LLVM: tuple[PassRow, ...] = (
     ),
     _row("xla-convert-math-to-libdevice", "the rest of `math` calls libdevice; narrow floats go through f32"),
     _row("xla-cse", "equal conversions to f32"),
-    _row("xla-convert-scf-to-cf", "LLVM has only branches", wanted=_with_ops("scf.")),
+    _row("xla-convert-scf-to-cf", "LLVM has only branches", wanted=with_ops("scf.")),
     PassRow(lambda o: made("xla-lower-to-llvm-gpu", o.device), "the tools read one dialect", "llvm-dialect"),
 )
 
@@ -215,13 +227,13 @@ KERNEL: tuple[PassRow, ...] = (
     _row(
         "xla-convert-pure-call-ops",
         "calls are no longer free to move: their tensors become memory",
-        wanted=_with_ops("xla_gpu.pure_call"),
+        wanted=with_ops("xla_gpu.pure_call"),
     ),
     PassRow(lambda o: made("xla-lower-tensors", o.device), "extract is a load, insert is a store in place"),
     _row(
         "convert-complex-to-standard",
         "complex numbers become two floats, which all later passes handle",
-        wanted=_with_ops("complex."),
+        wanted=with_ops("complex."),
     ),
     _row("xla-merge-pointers", "two names for one buffer become one; then noalias is true"),
     _row("xla-canonicalize", "loops and branches without their tensor results may be empty"),
