@@ -39,11 +39,7 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
         "disc-broadcast-simplifier",
         "operands of elementwise ops get one shape, from which later passes learn equal sizes",
     ),
-    _row(
-        "disc-base-gemm",
-        "transposes are merged into dots before they get a device or a kernel",
-        wanted=with_ops("hlo.dot"),
-    ),
+    _row("disc-base-gemm", "transposes are merged into dots before they get a device or a kernel"),
     _row(
         "disc-canonicalize-reduction",
         "kernels reduce rows and columns of matrices; the new reshapes need sizes, which are placed below",
@@ -196,11 +192,7 @@ CPU_LOOPS: tuple[PassRow, ...] = (
         "transposes that a product reads are gone; those before reductions get no loops",
         wanted=with_ops("lmhlo.transpose"),
     ),
-    _row(
-        "disc-widen-half-products",
-        "products and convolutions are final; the new conversions get loops",
-        wanted=with_ops("lmhlo.dot", "lmhlo.dynamic_conv"),
-    ),
+    _row("disc-widen-half-products", "products and convolutions are final; the new conversions get loops"),
     PassRow(
         lambda _: made("disc-fuse-single-ops", target="cpu"),
         "the ops for the runtime are final; some of them are fast as loops on a CPU",
