@@ -102,7 +102,8 @@ def unchecked(kind: type[_AttributeT], **fields: Any) -> _AttributeT:
 
 def array(elements: Iterable[_AttributeT]) -> ArrayAttr[_AttributeT]:
     """`ArrayAttr(elements)`."""
-    return unchecked(ArrayAttr, data=tuple(elements))
+    made: Any = unchecked(ArrayAttr, data=tuple(elements))
+    return made
 
 
 def function_type(inputs: Iterable[Attribute], outputs: Iterable[Attribute]) -> FunctionType:

@@ -212,7 +212,9 @@ def _layout_of(op_type: type[IRDLOperation]) -> _Layout:
         if isinstance(option, _SIZES) and isinstance(option, irdl.AttrSizedSegments)
     )
     lists = definition.operands, definition.results, definition.regions, definition.successors
-    found = _LAYOUTS[op_type] = _Layout(*map(_counts, lists), sizes, len(sizes) == len(definition.options))
+    operands, results, regions, successors = map(_counts, lists)
+    is_plain = len(sizes) == len(definition.options)
+    found = _LAYOUTS[op_type] = _Layout(operands, results, regions, successors, sizes, is_plain)
     return found
 
 
