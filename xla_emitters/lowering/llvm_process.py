@@ -78,7 +78,7 @@ class Compiler:
 
     def compiled(self, job: Job) -> str:
         """The answer to a job. raises RuntimeError with LLVM's message"""
-        # Made for each job, because this is the step in which LLVM refuses unknown chips.
+        # Made for each job: this is the step in which LLVM refuses unknown chips, and one that is used again can make another PTX.
         machine = self._machine(job["chip"], job["features"])
         context = self._binding.create_context()
         module = self._binding.parse_assembly(job["text"], context)
