@@ -109,7 +109,7 @@ def mbarrier_bytes(e: Emitter, i: Instruction) -> None:
     _barrier(e, i, f"mbarrier.{i.parts[1]}", 0, 1)
 
 
-@row("mbarrier.test_wait", "mbarrier.try_wait", types={"b64"}, modifiers=f"parity {_ORDER}", pure=False)
+@row("mbarrier.test_wait", "mbarrier.try_wait", types={"b64"}, modifiers=f"parity {_ORDER}", pure=False, waits=True)
 def mbarrier_wait(e: Emitter, i: Instruction) -> None:
     """The hint of how long to try is left out."""
     if not 3 <= len(i.operands) <= 3 + (i.parts[1] == "try_wait"):

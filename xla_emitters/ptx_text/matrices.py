@@ -1,20 +1,20 @@
-"""Rows of instructions in which a warp holds matrices: `mma`, `ldmatrix`, `stmatrix`, `movmatrix`.
+"""Rows of instructions in which a warp holds matrices: `mma`, `ldmatrix`, `stmatrix`, `movmatrix`; or four warps: `wgmma`.
 
 Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32 and f64 of that type. Source: PTX ISA 8.8, 9.7.14.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, f32, f64, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.mma_shapes import SHAPES, Mma
+from xla_emitters.dialects.mlir.mma_shapes import SHAPES, Mma, Wgmma
 from xla_emitters.ptx_text.arithmetic import operands
 from xla_emitters.ptx_text.emitter import Emitter
 from xla_emitters.ptx_text.forms import check_operand
 from xla_emitters.ptx_text.rows import row
-from xla_emitters.ptx_text.syntax import Group, Instruction, Operand
+from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand
 
 _SHAPES = " ".join(sorted({f"m{m}n8k{k}" for shapes in SHAPES.values() for m, k in shapes}))
 _TYPES = {"f64": f64, "f32": f32}
@@ -70,6 +70,48 @@ def mma(e: Emitter, i: Instruction) -> None:
         *words_in(e, i, parts_of(e, i, of_c, counts[2]), to),
     ]
     write_parts(e, i, parts_of(e, i, results, counts[2]), i.name, given, to)
+
+
+_WGMMA_SHAPES = " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32))
+
+
+@row(
+    "wgmma.mma_async.sync.aligned",
+    types={"f16", "bf16", "tf32", "f32", "s8", "u8", "e4m3", "e5m2"},
+    modifiers=f"{_WGMMA_SHAPES} satfinite s32",
+    pure=False,
+    updates=True,
+)
+def wgmma(e: Emitter, i: Instruction) -> None:
+    """The intrinsic has all numbers that an instruction may end with: whether D counts, signs of A and B, whether each lies along its rows."""
+    if (found := Wgmma.of(i.name)) is None:
+        raise e.unsupported(f"'{i.name}'")
+    in_memory = not isinstance(i.operands[1], Group)
+    has_sides = found.a in ("f16", "bf16")
+    count = 4 + (0 if found.to == "s32" else 2) + (has_sides + (has_sides and in_memory))
+    results, of_a, of_b, scale_d, *numbers = operands(e, i, count)
+    if any(not isinstance(number, Number) or number.value not in (-1, 0, 1) for number in numbers):
+        raise e.error(f"'{i.name}' ends with numbers: signs, and whether a matrix is transposed")
+    signs, sides = numbers[:2] or [Number(1)] * 2, numbers[2:]
+    sides = [Number(0)] * (2 - len(sides)) + sides
+    to = "b32" if found.to == "f16" else found.to
+    parts = parts_of(e, i, results, found.registers)
+    given = words_in(e, i, parts, to)
+    if in_memory:
+        check_operand(e, i, of_a, "b64")
+        given.append(e.read(of_a, i64))
+    else:
+        given += words_in(e, i, parts_of(e, i, of_a, 4), "b32")
+    check_operand(e, i, of_b, "b64")
+    check_operand(e, i, scale_d, "pred")
+    given += [e.read(of_b, i64), e.read(scale_d, i1), *(e.read(number, i32) for number in (*signs, *sides))]
+    write_parts(e, i, parts, i.name, given, to)
+
+
+@row("wgmma.fence.sync.aligned", "wgmma.commit_group.sync.aligned", results=0, pure=False)
+@row("wgmma.wait_group.sync.aligned", results=0, pure=False)
+def wgmma_order(e: Emitter, i: Instruction) -> None:
+    """A product is there when it is issued."""
 
 
 def _matrices(i: Instruction) -> int:

@@ -179,6 +179,8 @@ class Raised:
                 (written if is_result else read).extend(registers_in(operand))
                 if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in slots:
                     (written if row.name == "st" else read).append(slots[operand.base.name])
+        if row.updates:
+            read += written
         if instruction.guard is not None and row.is_pure:
             read += [instruction.guard[0], *written]
         if "cc" in instruction.parts:

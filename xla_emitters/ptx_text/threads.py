@@ -39,7 +39,7 @@ def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> l
     return [e.read(operand, i32) for operand in given]
 
 
-@row(*(f"{name}.sync" for name in _NAMES), modifiers="aligned", results=0, pure=False)
+@row(*(f"{name}.sync" for name in _NAMES), modifiers="aligned", results=0, pure=False, waits=True)
 def barrier(e: Emitter, i: Instruction) -> None:
     given = i.operands
     if not 1 <= len(given) <= 2:
@@ -57,7 +57,9 @@ def barrier_arrive(e: Emitter, i: Instruction) -> None:
     e.do(llvm.CallIntrinsicOp("llvm.nvvm.barrier.cta.arrive", values, []))
 
 
-@row(*(f"{name}.red" for name in _NAMES), types={"u32", "pred"}, modifiers="popc and or aligned", pure=False)
+@row(
+    *(f"{name}.red" for name in _NAMES), types={"u32", "pred"}, modifiers="popc and or aligned", pure=False, waits=True
+)
 def barrier_reduction(e: Emitter, i: Instruction) -> None:
     if not 3 <= len(i.operands) <= 4:
         raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")

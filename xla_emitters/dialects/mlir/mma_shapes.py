@@ -1,8 +1,9 @@
-"""The shapes and types of `mma.sync`, by its mnemonic.
+"""The shapes and types of `mma.sync` and `wgmma.mma_async`, by their mnemonics.
 
     Mma.of("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32").registers            (4, 2, 4)
+    Wgmma.of("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16").registers        64
 
-Source: PTX ISA 8.8, 9.7.14.5 "mma".
+Source: PTX ISA 8.8, 9.7.14.5 "mma", 9.7.15.2 "Matrix shape", 9.7.15.5 "wgmma.mma_async".
 """
 
 from __future__ import annotations
@@ -72,3 +73,46 @@ class Mma:
             self.depth * 8 * BITS[self.b] // WARP_SIZE // each,
             of_c,
         )
+
+
+_WGMMA = re.compile(
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(f16|f32|s32)\.(\w+)\.(\w+)(\.satfinite)?"
+)
+_ACCUMULATORS = {
+    **{"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32")},
+    **{"s8": ("s32",), "u8": ("s32",)},
+}
+"""Type of A -> of D."""
+OF_INTEGERS = (8, 16, 24, *range(32, 257, 16))
+"""Columns that B of integers may have; others have any multiple of 8 up to 256."""
+
+
+@dataclass(frozen=True)
+class Wgmma:
+    """The shape and types of one `wgmma`. A has 64 rows; `depth` columns are 32 bytes. to: of D."""
+
+    columns: int
+    depth: int
+    a: str
+    b: str
+    to: str
+    saturates: bool
+
+    @classmethod
+    def of(cls, name: str) -> Wgmma | None:
+        """The instruction of that mnemonic; None for another one."""
+        match = _WGMMA.fullmatch(name)
+        if match is None:
+            return None
+        columns, depth, before, to, a, b, after = match.groups()
+        found = cls(int(columns), int(depth), a, b, to, bool(before or after))
+        pairs = {a, b} <= {"s8", "u8"} or {a, b} <= {"e4m3", "e5m2"} or a == b
+        fits = found.columns in (OF_INTEGERS if to == "s32" else range(8, 257, 8)) and to in _ACCUMULATORS.get(a, ())
+        return (
+            found if fits and pairs and found.depth * BITS[a] == 256 and (to == "s32" or not found.saturates) else None
+        )
+
+    @property
+    def registers(self) -> int:
+        """How many registers of each thread hold D."""
+        return self.columns // (4 if self.to == "f16" else 2)

@@ -17,7 +17,8 @@ keyed by op name, so that classes of one op in different packages share a rule.
 A branch may send lanes to different blocks. The next block to run is the earliest one with waiting lanes, in an order in which each block
 is before its successors and a loop before the code that follows it. So lanes on a longer path reach a shared block before the lanes that
 wait for it run it, and paths join at the first block that they share. A value that other blocks use is merged under the mask of the lanes
-that computed it.
+that computed it. Lanes that wait for others, which may be in other branches, stay behind at their block; it runs again for them when memory
+has changed, so that warps may produce what others consume.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 
-from xla_emitters.dialects.mlir import func, llvm
+from xla_emitters.dialects.mlir import func, llvm, nvvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
 from xla_emitters.kernels.id_functions import declared_by
+from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.deep_calls import EVERY, MOST_CALLS, continued
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
@@ -226,11 +228,18 @@ class Branch:
 
 @dataclass
 class Node:
-    """A block of a `Graph`. `shared`: slots of its results that other blocks use."""
+    """A block of a `Graph`.
+
+    shared   slots of its results that other blocks use
+    wait     the op that may wait for other threads; all others of the block are pure
+    polls    whether that op may also say that it waited in vain
+    """
 
     body: Body
     branch: Branch
     shared: tuple[int, ...]
+    wait: Operation | None = None
+    polls: bool = False
 
 
 @dataclass
@@ -248,11 +257,15 @@ class Graph:
         waiting: list[Array | None] = [all_lanes, *[None] * (len(self.nodes) - 1)]
         write(frame, self.nodes[0].body.arguments, arguments)
         returned: list[Value] | None = None
+        stalls, in_vain = dict[int, tuple[int, Array]](), dict[int, int]()
         try:
-            while (number := next((n for n, lanes in enumerate(waiting) if lanes is not None), None)) is not None:
+            while (number := self._next(machine, waiting, stalls, in_vain)) is not None:
                 node, lanes = self.nodes[number], waiting[number]
                 assert lanes is not None
                 waiting[number] = None
+                machine.may_stall, machine.retried = node.wait is not None, stalls.pop(number, (0, None))[1]
+                if machine.gives_up and node.wait is not None:
+                    rounds.op = node.wait
                 machine.active = entered if lanes is all_lanes else lanes
                 if number <= latest:
                     rounds.begin([number, *[frame[slot] for slot in node.body.arguments], *frame], waiting)
@@ -261,6 +274,13 @@ class Graph:
                 machine.checks_stamps = checks_stamps and lanes is all_lanes
                 before = [frame[slot] for slot in node.shared]
                 node.body.run_steps(machine, frame)
+                machine.may_stall = machine.gives_up = False
+                if (left := machine.stalled) is not None:
+                    machine.stalled, lanes = None, lanes & ~left
+                    waiting[number], stalls[number] = left, (machine.memory.changes, left)
+                    if not lanes.any():
+                        continue
+                    machine.active = lanes
                 if lanes is not all_lanes:
                     for slot, old in zip(node.shared, before, strict=True):
                         frame[slot] = merge(lanes, frame[slot], old)
@@ -276,11 +296,37 @@ class Graph:
                         values = merged(going, values, [frame[slot] for slot in slots])
                     write(frame, slots, values)
                     waiting[target] = _together(going, waiting[target], all_lanes)
+                    if target in stalls:
+                        stalls[target] = -1, stalls[target][1]
         finally:
             machine.active, machine.checks_stamps = entered, checks_stamps
         if returned is None:
             raise InternalError("a function ended without a return", stage="simt")
         return returned
+
+    def _next(
+        self,
+        machine: Machine,
+        waiting: Sequence[Array | None],
+        stalls: Mapping[int, tuple[int, Array]],
+        in_vain: dict[int, int],
+    ) -> int | None:
+        """The node to run: the first whose lanes are not known to wait in vain.
+
+        stalls   node -> `Memory.changes` when its lanes were left behind, and those lanes
+        in_vain  node -> when it last ran although memory had not changed
+        """
+        changes = machine.memory.changes
+        for number, lanes in enumerate(waiting):
+            if lanes is not None and (number not in stalls or stalls[number][0] != changes):
+                return number
+        if not stalls:
+            return None
+        machine.gives_up = True
+        polls = [number for number in stalls if self.nodes[number].polls] or [*stalls]
+        chosen = min(polls, key=lambda number: in_vain.get(number, 0))
+        in_vain[chosen] = 1 + max(in_vain.values(), default=0)
+        return chosen
 
 
 def merged(lanes: Array, values: Sequence[Value], before: Sequence[Value | None] | None) -> list[Value]:
@@ -509,10 +555,13 @@ class Scope:
                 for value in (*block.args, *(result for op in block.ops for result in op.results))
                 if any(_user_in(block, use.operation) is None for use in value.uses)
             ]
-            body = self.body(block, frozenset(shared))
+            wait = _wait_of(block)
+            # Lanes that are left behind need the block's arguments again.
+            body = self.body(block, frozenset([*shared, *block.args] if wait else shared))
             results = tuple(value for value in shared if value not in block.args)
             branch = self._branch(block, numbers)
-            nodes.append(Node(body, branch, self.slots(results)))
+            polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "mbarrier" in wait.intrin.data
+            nodes.append(Node(body, branch, self.slots(results), wait, polls))
         return Graph(nodes)
 
     def _branch(self, block: Block, numbers: dict[Block, int]) -> Branch:
@@ -530,6 +579,20 @@ class Scope:
             (numbers[successor], self.slots(values)) for successor, values in zip(op.successors, operands, strict=True)
         ]
         return Branch(op, ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
+
+
+_WAITS = ("llvm.nvvm.mbarrier.test_wait", "llvm.nvvm.mbarrier.try_wait", "llvm.nvvm.barrier.cluster.wait")
+
+
+def _wait_of(block: Block) -> Operation | None:
+    """The op of a block that may wait for other threads, if all others are pure."""
+    others = [op for op in block.ops if not is_pure(op) and not op.has_trait(IsTerminator)]
+    if len(others) != 1:
+        return None
+    (op,) = others
+    is_wait = isinstance(op, nvvm.Barrier0Op | nvvm.BarrierOp)
+    is_wait |= isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith(_WAITS)
+    return op if is_wait else None
 
 
 def _user_in(block: Block, user: Operation) -> Operation | None:

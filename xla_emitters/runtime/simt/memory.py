@@ -9,7 +9,8 @@
     private   one instance per thread          its own
 
 A buffer has exactly the alignment that it promises (argument attribute `llvm.align`), never a greater one, so that an access that
-assumes more is caught. Every access names its op; one outside its buffer raises ExecutionError with the op, the thread, the index
+assumes more is caught. Shared buffers lie one behind the other in the lower bits of their addresses, as in hardware: descriptors of
+matrices hold 18 bits. Every access names its op; one outside its buffer raises ExecutionError with the op, the thread, the index
 and the size. The indices of inactive lanes are garbage and are never used.
 
 All reads and writes use `gather`, `scatter` and `accumulate`. Watchers are called at each access, barrier and exchange: enough to find
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from xdsl.ir import Operation
@@ -36,6 +37,9 @@ HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 
 MOST_BYTES = 1 << 32
 """Limit of the shared or private memory of one chunk for one variable."""
+
+SHARED_START = 1024
+"""Where shared memory begins for a kernel: hardware keeps the bytes before."""
 
 _SCATTER_UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """Row size in bytes -> NumPy type that moves such a row at once; complex128 is only a box of 16 bytes."""
@@ -123,8 +127,9 @@ class Memory:
     watchers   called at each access
     changes    number of writes and barriers so far: while it is the same, memory is the same
     changeable_reads   number of reads so far of buffers that can be written
-    arrived    number of a barrier -> how many threads of each block have arrived at it, int64 (blocks,)
+    barriers   number of a barrier of blocks -> its state
     launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements
+    shared_end   the lower bits of the first address behind all shared buffers
     """
 
     launch: Launch
@@ -134,8 +139,9 @@ class Memory:
     of_op: dict[Operation, Buffer] = field(default_factory=dict[Operation, Buffer])
     changes: int = 0
     changeable_reads: int = 0
-    arrived: dict[int, Array] = field(default_factory=dict[int, Array])
+    barriers: dict[int, Any] = field(default_factory=dict[int, Any])
     launch_shared_bytes: int = 0
+    shared_end: int = SHARED_START
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""
@@ -163,7 +169,12 @@ class Memory:
     def _add(
         self, name: str, space: Space, data: Array, size: int, alignment: int, origin: Array | None, writable: bool
     ) -> Buffer:
-        base = (len(self.buffers) + 1 << WINDOW_BITS) + alignment
+        place = alignment
+        if space is Space.SHARED:
+            # The first odd multiple of the alignment that is free.
+            place = (-(-self.shared_end // alignment) | 1) * alignment
+            self.shared_end = place + size
+        base = (len(self.buffers) + 1 << WINDOW_BITS) + place
         buffer = Buffer(len(self.buffers), name, space, data, size, base, origin, writable)
         self.buffers.append(buffer)
         return buffer

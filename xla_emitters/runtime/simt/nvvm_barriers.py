@@ -3,8 +3,8 @@
     nvvm.barrier id = %one number_of_threads = %sixty_four        complete when 64 threads are there; threads of whole warps are counted
     llvm.nvvm.mbarrier.arrive(%b, %count) ...                     a word of 64 bits: phase, pending and expected arrivals, bytes to come
 
-Lanes run in lockstep: a barrier whose other threads are in another branch cannot wait for them, and is refused. A copy is complete when
-it is issued. The race detector takes each of these barriers as one of the whole block.
+Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy is complete when it is issued. The race detector takes
+each of these barriers as one of the whole block.
 Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronous copy".
 """
 
@@ -36,17 +36,63 @@ def active_lanes(machine: Machine) -> Array:
     return np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
 
 
-def elsewhere(op: Operation, what: str) -> Unsupported:
-    """The error for a barrier whose other threads are in another branch."""
-    place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
-    return Unsupported(f"{op.name} that waits for {what}, which are in another branch", stage="simt", details=place)
+def left_behind(machine: Machine, op: Operation, lanes: Array, what: str) -> None:
+    """Lanes that wait stay behind. raises ExecutionError (`what`) where nothing else can run, Unsupported where the op cannot leave them"""
+    if not lanes.any():
+        return
+    if machine.gives_up:
+        machine.refuse(op, lanes, what)
+    if not machine.may_stall:
+        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
+        raise Unsupported(f"{op.name} where other threads are elsewhere, among other ops", stage="simt", details=place)
+    machine.stalled = lanes
 
 
 # ---------------------------------------------------------------------------------------------- barriers of a block
 
 
-def _arrive(machine: Machine, op: Operation, number: Array | None, count: Array | None) -> Array:
-    """Counts the active threads at a barrier. returns for how many more each block that is here waits; 0: complete"""
+class BlockBarrier:
+    """One barrier of each block.
+
+    arrived  threads that have arrived in this phase, by whole warps, int64 (blocks,); there, holds: which, and for which of them a
+             predicate holds, bool (blocks, threads)
+    phase    of each block; `ticket`: in which phase each thread arrived last
+    found    of the last phase: for how many threads the predicate held, and how many there were, int64 (blocks,)
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        blocks, _ = machine.shape
+        self.arrived, self.phase = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+        self.there, self.holds = np.zeros(machine.shape, np.bool_), np.zeros(machine.shape, np.bool_)
+        self.ticket = np.zeros(machine.shape, np.int64)
+        self.found = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+
+    def arrive(self, lanes: Array, holds: Array, wanted: int) -> tuple[Array, Array]:
+        """Counts lanes. returns for how many more threads each block that is here waits, and which blocks are complete"""
+        threads, here = lanes.shape[1], lanes.any(axis=1)
+        warps = np.logical_or.reduceat(lanes, np.arange(0, threads, WARP_SIZE), axis=1).sum(axis=1)
+        self.arrived += warps * WARP_SIZE
+        self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
+        self.there |= lanes
+        self.holds |= lanes & holds
+        # The last warp of a block may have fewer threads.
+        missing = np.where(here, -(-wanted // WARP_SIZE) * WARP_SIZE - self.arrived, 0)
+        complete = here & (missing == 0)
+        held, counted = self.found
+        self.found = (
+            np.where(complete, self.holds.sum(axis=1), held),
+            np.where(complete, self.there.sum(axis=1), counted),
+        )
+        self.phase += complete
+        self.arrived[complete] = 0
+        self.there[complete] = self.holds[complete] = False
+        return missing, complete
+
+
+def _arrive(
+    machine: Machine, op: Operation, number: Array | None, count: Array | None, holds: Array | None = None
+) -> BlockBarrier:
+    """The active threads arrive at a barrier, but those that were left behind there have."""
     chosen = 0 if number is None else machine.uniform(number)
     wanted = machine.launch.threads if count is None else machine.uniform(count)
     if chosen is None or wanted is None:
@@ -54,52 +100,49 @@ def _arrive(machine: Machine, op: Operation, number: Array | None, count: Array 
     if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
         message = f"names barrier {chosen} of {wanted} threads: there are barriers 0 to 15, of multiples of {WARP_SIZE}"
         machine.refuse(op, np.ones((1, 1), np.bool_), message)
-    lanes = active_lanes(machine)
-    warps = np.logical_or.reduceat(lanes, np.arange(0, machine.launch.threads, WARP_SIZE), axis=1).sum(axis=1)
-    here = lanes.any(axis=1)
-    arrived = machine.memory.arrived.setdefault(chosen, np.zeros(len(machine.blocks), np.int64))
-    arrived += np.where(here, warps * WARP_SIZE, 0)
-    # The last warp of a block may have fewer threads.
-    missing = np.where(here, -(-wanted // WARP_SIZE) * WARP_SIZE - arrived, 0)
-    if (missing < 0).any():
-        machine.refuse(
-            op, np.broadcast_to((missing < 0)[:, None], machine.shape), f"is reached by more than {wanted} threads"
-        )
-    arrived[here & (missing == 0)] = 0
-    machine.memory.changes += 1
-    return missing
+    state = machine.memory.barriers.setdefault(chosen, BlockBarrier(machine))
+    lanes = active_lanes(machine) if machine.retried is None else active_lanes(machine) & ~machine.retried
+    if lanes.any():
+        missing, complete = state.arrive(lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted)
+        many = np.broadcast_to((missing < 0)[:, None], machine.shape)
+        machine.refuse(op, many, f"is reached by more than {wanted} threads")
+        machine.memory.changes += 1
+        if complete.any():
+            for watcher in machine.memory.watchers:
+                watcher.barrier(machine.memory, np.broadcast_to(complete[:, None], machine.shape))
+    return state
 
 
-@RULES.op(nvvm.BarrierOp)
-def barrier(op: nvvm.BarrierOp) -> Kernel:
-    """raises Unsupported where the other threads of a barrier of some threads are in another branch"""
-    has_number, has_count = op.barrier_id is not None, op.number_of_threads is not None
-    reduction = None if op.reductionOp is None else op.reductionOp.word.data
+@RULES.op(nvvm.Barrier0Op, nvvm.BarrierOp)
+def barrier(op: nvvm.Barrier0Op | nvvm.BarrierOp) -> Kernel:
+    """Threads wait at a barrier. raises ExecutionError where the others never come"""
+    has_number = isinstance(op, nvvm.BarrierOp) and op.barrier_id is not None
+    has_count = isinstance(op, nvvm.BarrierOp) and op.number_of_threads is not None
+    why = "waits for threads that never come" if has_count else "is not reached with the other threads of the block"
+    reduction = op.reductionOp.word.data if isinstance(op, nvvm.BarrierOp) and op.reductionOp is not None else None
 
     def run(machine: Machine, *operands: Array) -> Array | None:
         given = list(operands)
         number = given.pop(0) if has_number else None
         count = given.pop(0) if has_count else None
-        if count is None and not machine.memory.arrived:
+        if not machine.may_stall and count is None and not machine.memory.barriers:
             meet(machine, op)
+            holds = active_lanes(machine) & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
+            held, counted = holds.sum(axis=1), np.array([machine.launch.threads])
         else:
-            missing = _arrive(machine, op, number, count)
-            if missing.any():
-                raise elsewhere(op, f"{int(missing.max())} threads")
-            for watcher in machine.memory.watchers:
-                watcher.barrier(machine.memory, machine.active)
-        if not given:
-            return None
-        lanes = active_lanes(machine)
-        holds = np.broadcast_to(given[0] != 0, machine.shape) & lanes
-        counted = holds.sum(axis=1, keepdims=True)
+            state = _arrive(machine, op, number, count, given[0] != 0 if given else None)
+            lanes = active_lanes(machine)
+            left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
+            held, counted = state.found
         match reduction:
+            case None:
+                return None
             case "popc":
-                return counted.astype(np.int32)
+                return held[:, None].astype(np.int32)
             case "and":
-                return (counted == lanes.sum(axis=1, keepdims=True)).astype(np.int32)
+                return (held == counted)[:, None].astype(np.int32)
             case _:
-                return (counted > 0).astype(np.int32)
+                return (held > 0)[:, None].astype(np.int32)
 
     return run
 
@@ -234,8 +277,8 @@ def _mbarrier_bytes(op: Operation, sign: int) -> Kernel:
     return run
 
 
-def _mbarrier_wait(op: Operation, *, by_parity: bool, may_wait: bool) -> Kernel:
-    """Whether the phase is complete. raises Unsupported where it never can be, because the other threads are in another branch"""
+def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
+    """Whether the phase is complete. Lanes for which it is not stay behind; only where nothing else can run they get the answer no."""
 
     def run(machine: Machine, address: Array, phase: Array) -> Array:
         found = Barriers.of(machine, op, address)
@@ -243,9 +286,8 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool, may_wait: bool) -> Kernel:
         done = found.spread(found.phase) != asked.astype(np.int64)
         lanes = active_lanes(machine)
         done &= lanes
-        here = lanes.any(axis=1, keepdims=True)
-        if may_wait and (lanes & ~done).any() and (here & ~lanes).any():
-            raise elsewhere(op, "threads")
+        if machine.may_stall and not machine.gives_up:
+            left_behind(machine, op, lanes & ~done, "")
         if done.any():
             for watcher in machine.memory.watchers:
                 watcher.barrier(machine.memory, done)
@@ -319,10 +361,10 @@ OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
     "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
     "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),
-    "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False, may_wait=False),
-    "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True, may_wait=False),
-    "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False, may_wait=True),
-    "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True, may_wait=True),
+    "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False),
+    "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
+    "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False),
+    "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
     "mbarrier.pending_count": _pending,
     "cp.async.bulk": _bulk,
 }

@@ -138,9 +138,14 @@ def _product(mma: Mma, a: Array, b: Array, row: Array, column: Array, c: Array) 
         return total
     with np.errstate(all="ignore"):
         sums = (a @ b.swapaxes(-1, -2))[:, :, row, column] + c.astype(F64)
-        if mma.to != "s32":
-            return sums.astype(np.float16 if mma.to == "f16" else F32)
-    if mma.saturates:
+        return rounded(mma.to, mma.saturates, sums)
+
+
+def rounded(to: str, saturates: bool, sums: Array) -> Array:
+    """Sums as numbers of the result's type."""
+    if to != "s32":
+        return sums.astype(np.float16 if to == "f16" else F32)
+    if saturates:
         sums = np.clip(sums, -(2.0**31), 2.0**31 - 1)
     return sums.astype(np.int64).astype(np.int32)
 
