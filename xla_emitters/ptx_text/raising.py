@@ -74,6 +74,7 @@ def raise_kernel(
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
     shared_bytes: int = 0,
+    more_pointers: int = 0,
 ) -> ModuleOp:
     """The IR of one kernel.
 
@@ -81,6 +82,7 @@ def raise_kernel(
     arguments   attributes of each argument, in place of those that the text says
     attributes  attributes of the function, such as its launch
     shared_bytes  of dynamic shared memory; 0: as many as the launch gives
+    more_pointers  arguments after the parameters: arrays that tensor maps refer to
     raises      ParseError for names and types that do not fit, Unsupported for instructions without a row, each with its place
     """
     if max(entry.bounds.get("reqnctapercluster", (1,))) > 1:
@@ -90,8 +92,9 @@ def raise_kernel(
     pending, seen = [entry], {entry.name}
     while pending:
         function = pending.pop()
-        raised = Raised(module, function, numbers if function is entry else ())
-        if function is entry:
+        is_entry = function is entry
+        raised = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0)
+        if is_entry:
             raised.finish(arguments, attributes or {})
         functions.append(raised.op)
         variables |= raised.emitter.globals
@@ -124,7 +127,7 @@ def parameter_type(variable: Variable, is_entry: bool, is_number: bool) -> Attri
 class Raised:
     """One function as IR."""
 
-    def __init__(self, module: PtxModule, function: Function, numbers: Collection[int]) -> None:
+    def __init__(self, module: PtxModule, function: Function, numbers: Collection[int], more_pointers: int) -> None:
         self.module, self.function = module, function
         pointers = [POINTER for variable in function.results if variable.count is not None]
         scalars = [variable for variable in function.results if variable.count is None]
@@ -134,10 +137,11 @@ class Raised:
             parameter_type(variable, function.is_entry, number in numbers)
             for number, variable in enumerate(function.parameters)
         ]
-        entry = Block(arg_types=[*pointers, *types])
+        entry = Block(arg_types=[*pointers, *types, *[POINTER] * more_pointers])
         self.emitter = e = Emitter(module, function, entry)
         by_array = [variable for variable in function.results if variable.count is not None]
-        for variable, value in zip((*by_array, *function.parameters), entry.args, strict=True):
+        named = (*by_array, *function.parameters)
+        for variable, value in zip(named, entry.args[: len(named)], strict=True):
             value.name_hint = "".join(char for char in variable.name if char.isalnum() or char == "_")
             e.parameters[variable.name] = variable, value
         for variable in function.variables:

@@ -103,7 +103,7 @@ _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async g
 
 @row("membar", "fence", modifiers=f"{_SCOPES} async::generic sync_restrict::shared::cta", results=0, pure=False)
 def fence(e: Emitter, i: Instruction) -> None:
-    operands(e, i, 0)
+    operands(e, i, 2 if "tensormap::generic" in i.parts and "acquire" in i.parts else 0)
     e.do(llvm.FenceOp("seq_cst"))
 
 

@@ -20,7 +20,7 @@ races (`sanitizer`), to count bank conflicts (`access_counts`), and to record wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -38,11 +38,19 @@ HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 MOST_BYTES = 1 << 32
 """Limit of the shared or private memory of one chunk for one variable."""
 
+RANK_SHIFT, RANK_MASK = 18, 31
+"""Bits 18 to 22 of a shared address are 0, or one more than the rank in the cluster of the block whose memory is meant."""
+
 SHARED_START = 1024
 """Where shared memory begins for a kernel: hardware keeps the bytes before."""
 
 _SCATTER_UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """Row size in bytes -> NumPy type that moves such a row at once; complex128 is only a box of 16 bytes."""
+
+
+def address_of(number: int, alignment: int) -> int:
+    """Where buffer `number` begins, unless it is shared memory."""
+    return (number + 1 << WINDOW_BITS) + alignment
 
 
 class Space(Enum):
@@ -88,6 +96,8 @@ class Access:
     size      bytes that each lane moves
     active    lanes that take part; None is all
     values    what a store writes, if that is known: (blocks or 1, threads or 1[, elements])
+    origin    where each lane's instance starts in the buffer's data, where it is not the lane's own; None: as the buffer says
+    pieces    of a copy that one lane issues: further offsets, each of `size` bytes, in place of one; multiples of `unit`
     """
 
     op: Operation
@@ -97,6 +107,9 @@ class Access:
     size: int
     active: Array | None
     values: Array | None = None
+    origin: Array | None = None
+    pieces: Array | None = None
+    unit: int = 0
 
 
 class Watcher:
@@ -108,8 +121,14 @@ class Watcher:
     def access(self, memory: Memory, access: Access) -> None:
         """Active lanes are about to read or write."""
 
+    def copy(self, memory: Memory, access: Access) -> None:
+        """One lane is about to read or write `pieces`; by default, accesses of one after the other."""
+        assert access.pieces is not None
+        for piece in access.pieces.tolist():
+            self.access(memory, replace(access, offsets=access.offsets + piece, pieces=None))
+
     def barrier(self, memory: Memory, active: Array | None) -> None:
-        """Whole blocks have reached a barrier."""
+        """Whole blocks have reached a barrier; whole clusters, where they are of several blocks and the barrier is theirs."""
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         """The active threads of each warp have met."""
@@ -130,6 +149,7 @@ class Memory:
     barriers   number of a barrier of blocks -> its state
     launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements
     shared_end   the lower bits of the first address behind all shared buffers
+    cluster      blocks of a cluster; those of one are neighbours in `blocks`
     """
 
     launch: Launch
@@ -142,6 +162,7 @@ class Memory:
     barriers: dict[int, Any] = field(default_factory=dict[int, Any])
     launch_shared_bytes: int = 0
     shared_end: int = SHARED_START
+    cluster: int = 1
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""
@@ -174,7 +195,7 @@ class Memory:
             # The first odd multiple of the alignment that is free.
             place = (-(-self.shared_end // alignment) | 1) * alignment
             self.shared_end = place + size
-        base = (len(self.buffers) + 1 << WINDOW_BITS) + place
+        base = address_of(len(self.buffers), place)
         buffer = Buffer(len(self.buffers), name, space, data, size, base, origin, writable)
         self.buffers.append(buffer)
         return buffer
@@ -284,14 +305,71 @@ class Memory:
     ) -> Array:
         """`index` into the whole of `rows`, in bounds for every lane. raises ExecutionError if an active lane's is outside its instance."""
         row = rows.itemsize * (rows.shape[1] if rows.ndim == 2 else 1)
-        limit = buffer.size // row
+        limit, origin = buffer.size // row, buffer.origin
         if active is not None:
             index = np.where(active, index, 0)
+        if self.cluster > 1 and buffer.space is Space.SHARED:
+            blocks, offset = self.placed(index * row)
+            index, origin = offset // row, blocks * buffer.size
         if not all_below(index, limit) and (active is None or active.any()):
             self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
         for watcher in self.watchers:
-            watcher.access(self, Access(op, buffer, is_store, index * row, row, active, values))
-        return index if buffer.origin is None else index + buffer.origin // row
+            watcher.access(self, Access(op, buffer, is_store, index * row, row, active, values, origin))
+        return index if origin is None else index + origin // row
+
+    def placed(self, addresses: Array) -> tuple[Array, Array]:
+        """In whose block's shared memory addresses or offsets are, as a row of this chunk, and without the bits that say so."""
+        own = np.broadcast_to(np.arange(len(self.blocks))[:, None], (len(self.blocks), addresses.shape[1]))
+        rank = addresses >> RANK_SHIFT & RANK_MASK
+        is_there = (rank > 0) & (rank <= self.cluster)
+        rows = np.where(is_there, own // self.cluster * self.cluster + rank - 1, own)
+        return rows, np.where(is_there, addresses - (rank << RANK_SHIFT), addresses)
+
+    def piece(
+        self,
+        op: Operation,
+        lane: tuple[int, int],
+        address: int,
+        size: int,
+        is_store: bool,
+        pieces: Array | None = None,
+        each: int = 0,
+        unit: int = 16,
+    ) -> Array:
+        """The bytes at an address of one lane, which it copies: uint8 (size,), no copy.
+
+        pieces  offsets of those that it accesses, `each` bytes, multiples of `unit`; None: all
+        raises  ExecutionError where they are not inside one buffer
+        """
+        window = (address + HALF_WINDOW) >> WINDOW_BITS
+        if not 1 <= window <= len(self.buffers):
+            self.fail(op, lane, f"uses address {address:#x}, which belongs to no buffer")
+        buffer = self.buffers[window - 1]
+        offset, row = address - buffer.base, lane[0]
+        if self.cluster > 1 and buffer.space is Space.SHARED:
+            rows, offsets = self.placed(np.full((len(self.blocks), 1), offset))
+            row, offset = int(rows[row, 0]), int(offsets[row, 0])
+        verb = "writes" if is_store else "reads"
+        if not 0 <= offset <= buffer.size - size:
+            self.fail(
+                op, lane, f"{verb} bytes {offset} to {offset + size - 1} of {buffer.name}, which has {buffer.size}"
+            )
+        if is_store:
+            _check_writable(op, buffer)
+        self.changes += is_store
+        self.changeable_reads += buffer.writable
+        start = 0
+        if buffer.origin is not None:
+            start = int(np.broadcast_to(buffer.origin, (len(self.blocks), self.launch.threads))[row, lane[1]])
+        if self.watchers:
+            active = np.zeros((len(self.blocks), self.launch.threads), np.bool_)
+            active[lane] = True
+            origin = None if buffer.origin is None else np.full((1, 1), start)
+            parts = np.zeros(1, np.int64) if pieces is None else pieces
+            where = np.full((1, 1), offset)
+            for watcher in self.watchers:
+                watcher.copy(self, Access(op, buffer, is_store, where, each or size, active, None, origin, parts, unit))
+        return buffer.data[start + offset : start + offset + size]
 
     # ------------------------------------------------------------------------------------------ failures
 

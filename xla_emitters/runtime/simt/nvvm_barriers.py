@@ -27,6 +27,7 @@ from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.gpu import WARP_SIZE, meet
 from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
+from xla_emitters.runtime.simt.nvvm_bulk_copies import multicast
 
 RULES = Rules()
 
@@ -335,24 +336,6 @@ def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Arr
     return np.where(lanes, found, zero)
 
 
-def _bulk(op: Operation) -> Kernel:
-    """Copies multiples of 16 bytes, each lane its own number of them."""
-    ir_type = VectorType(IntegerType(32), [4])
-
-    def run(machine: Machine, to: Array, of: Array, size: Array) -> None:
-        machine.refuse(op, (size & 15 != 0) | (size < 0), "copies bytes that are no multiple of 16")
-        for address in (to, of):
-            check_alignment(machine, op, address, 16)
-        lanes = active_lanes(machine)
-        sizes = np.broadcast_to(size, machine.shape)
-        for start in range(0, int(sizes[lanes].max()), 16):
-            with machine.only(lanes & (sizes > start)):
-                values: Any = load_value(op, ir_type, 16, machine, of + start)
-                store_value(op, ir_type, 16, machine, values, to + start)
-
-    return run
-
-
 OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "barrier.cta.arrive": arrive,
     "mbarrier.init": _mbarrier_init,
@@ -361,11 +344,11 @@ OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
     "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
     "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),
+    "mbarrier.complete_tx.multicast": lambda op: multicast(_mbarrier_bytes(op, -1)),
     "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False),
     "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
     "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False),
     "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
     "mbarrier.pending_count": _pending,
-    "cp.async.bulk": _bulk,
 }
 """Intrinsics of this file, without `llvm.nvvm.`."""

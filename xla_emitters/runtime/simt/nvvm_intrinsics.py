@@ -27,6 +27,7 @@ from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space
 from xla_emitters.runtime.simt.nvvm import active_lanes
 from xla_emitters.runtime.simt.nvvm_barriers import OF_OP
+from xla_emitters.runtime.simt.nvvm_bulk_copies import copy_intrinsic
 from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
 from xla_emitters.runtime.simt.nvvm_values import value_of
 from xla_emitters.runtime.simt.nvvm_warpgroups import wgmma
@@ -107,7 +108,7 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
     stem = name.removeprefix("llvm.nvvm.")
     if (warpgroups := Wgmma.of(stem)) is not None:
         return wgmma(op, warpgroups)
-    if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem)) is not None:
+    if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem) or copy_intrinsic(stem)) is not None:
         return of_op(op)
     if (function := INTRINSICS.get(name)) is None:
         value = value_of(stem) if name.startswith("llvm.nvvm.") else None

@@ -230,7 +230,7 @@ class Sanitizer(Watcher):
             self._touches[key] = _touch(*key)
         if (touch := self._touches[key]) is None:
             return
-        shadow.refine(access.size)
+        shadow.refine(access.unit or access.size)
         lanes = self._lanes(shadow, access)
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
@@ -250,6 +250,9 @@ class Sanitizer(Watcher):
                 stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
         else:
             _join(shadow.of(touch), lanes)
+
+    def copy(self, memory: Memory, access: Access) -> None:
+        self.access(memory, access)
 
     def _same_in_warp(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
         """Mask of the units to which the lane of the stamp in `found`, of the same warp, writes the same bytes in the same instruction."""
@@ -291,10 +294,9 @@ class Sanitizer(Watcher):
         return self._shadows[buffer]
 
     def _lanes(self, shadow: Shadow, access: Access) -> Lanes:
-        units = access.offsets
-        if access.buffer.origin is not None:
-            units = units + access.buffer.origin
-        unit = shadow.unit
+        units, unit = access.offsets, shadow.unit
+        if (origin := access.buffer.origin if access.origin is None else access.origin) is not None:
+            units = units + origin
         # A division takes ten times as long as a shift, and most units are powers of two.
         units = units // unit if unit & (unit - 1) else units >> (unit.bit_length() - 1)
         units = np.broadcast_to(units, self._stamps.shape)
@@ -311,8 +313,10 @@ class Sanitizer(Watcher):
             first = ordered - (column(np.broadcast_to(self._epochs[:, None], self._stamps.shape)) << EPOCH_SHIFT)
             ordered = first + (column(np.broadcast_to(self._barriers[:, None], self._stamps.shape)) << EPOCH_SHIFT)
             of_warp = first + (column(self._of_warps) << EPOCH_SHIFT)
-        if access.size > shadow.unit:
-            units = units + np.arange(access.size // shadow.unit)
+        if access.size > unit:
+            units = units + np.arange(access.size // unit)
+        if access.pieces is not None:
+            units = (units[:, None, :] + (access.pieces // unit)[:, None]).reshape(len(units), -1)
         return Lanes(units, stamps, ordered, of_warp, access.buffer.space is Space.SHARED)
 
     # ------------------------------------------------------------------------------------------ faults
@@ -392,6 +396,8 @@ def _is_atomic(op: Operation) -> bool:
 
 def _touch(op: Operation, is_store: bool) -> Touch | None:
     """Kind of an access; None for the load before a compare-and-swap at its address, which checks the loaded value."""
+    if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
+        return Touch.UPDATE if is_store else Touch.READ
     if _is_atomic(op):
         return Touch.UPDATE
     if isinstance(op, llvm.LoadOp) and any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
@@ -410,7 +416,12 @@ def _first(shape: tuple[int, ...], access: Access, unit: int, bad: Array) -> tup
     if access.active is not None:
         row = int(np.flatnonzero(np.broadcast_to(access.active, shape))[row])
     block, thread = divmod(row, shape[1])
-    start = int(np.broadcast_to(access.offsets, shape)[block, thread]) + column * unit
+    start = int(np.broadcast_to(access.offsets, shape)[block, thread])
+    if access.pieces is None:
+        start += column * unit
+    else:
+        piece, rest = divmod(column, max(1, access.size // unit))
+        start += int(access.pieces[piece]) + rest * unit
     return (block, thread), f"byte {start}" if unit == 1 else f"bytes {start} to {start + unit - 1}"
 
 
@@ -435,6 +446,9 @@ class SanitizerOfLaunches(Watcher):
         self.sanitizer.begin(memory)
 
     def access(self, memory: Memory, access: Access) -> None:
+        self.sanitizer.access(memory, access)
+
+    def copy(self, memory: Memory, access: Access) -> None:
         self.sanitizer.access(memory, access)
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
