@@ -13,11 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.mlir.clusters import MOST_BLOCKS
+from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
 from xla_emitters.explore.module_stages import blocks_to_run
@@ -32,22 +36,24 @@ from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher, address_of
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
-from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 
 STAGE = "ptx"
-HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128 or 16,8x32,4+4096"
+HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128, 16,8x32,4+4096, or 64x128/2 in clusters of 2 blocks"
+Cluster: TypeAlias = tuple[int, int, int]
 MAP_HELP = "--tensor-map pM[=pN][:TYPE[DIMS]],box=AxB[,swizzle=32|64|128][,fill=nan][,strides=BYTESx...][,steps=AxB]"
 _MAP = re.compile(r"p(\d{1,3})(?:=p(\d{1,3}))?(?::([a-z]+\d+)\[(\d[\d,]{0,60})\])?((?:,[a-z]+=\w+)+)")
-_LAUNCH = re.compile(r"(\d{1,10}(?:,\d{1,5}){0,2})x(\d{1,4}(?:,\d{1,4}){0,2})(?:\+(\d{1,7}))?")
+_LAUNCH = re.compile(
+    r"(\d{1,10}(?:,\d{1,5}){0,2})x(\d{1,4}(?:,\d{1,4}){0,2})(?:\+(\d{1,7}))?(?:/(\d{1,2}(?:,\d{1,2}){0,2}))?"
+)
 _MOST_THREADS, _MOST_BLOCKS, _MOST_SHARED = 1024, (1 << 31) - 1, 228 << 10
 _PLAIN_ALIGNMENT = 256
 
 
-def launch_of(text: str) -> tuple[Launch, int]:
-    """The launch that a text says, and its bytes of dynamic shared memory. raises UsageError
+def launch_of(text: str) -> tuple[Launch, int, Cluster | None]:
+    """The launch that a text says, its bytes of dynamic shared memory, and the blocks of a cluster. raises UsageError
 
-    >>> launch_of("16,8x32,4+4096")
-    (Launch(grid=(16, 8, 1), block=(32, 4, 1), sizes=()), 4096)
+    >>> launch_of("16,8x32,4+4096/2")
+    (Launch(grid=(16, 8, 1), block=(32, 4, 1), sizes=()), 4096, (2, 1, 1))
     """
     match = _LAUNCH.fullmatch(text.strip())
     if match is None:
@@ -57,7 +63,10 @@ def launch_of(text: str) -> tuple[Launch, int]:
     if not 1 <= launch.threads <= _MOST_THREADS or not 1 <= launch.blocks <= _MOST_BLOCKS or shared > _MOST_SHARED:
         limits = f"1 to {_MOST_THREADS} threads, 1 to {_MOST_BLOCKS} blocks, at most {_MOST_SHARED} bytes"
         raise UsageError(f"'{text}' is beyond what a GPU launches: {limits}", stage=STAGE)
-    return launch, shared
+    if match[4] is None:
+        return launch, shared, None
+    x, y, z = (*map(int, match[4].split(",")), 1, 1)[:3]
+    return launch, shared, (x, y, z)
 
 
 def tensor_map_of(text: str) -> tuple[int, TensorMap]:
@@ -118,8 +127,21 @@ class PtxKernel:
             raise DataError(f"{what} is {wanted}, but the array is {got}", stage=STAGE)
         return False
 
-    def lowered(self, arrays: Sequence[Array], launch: Launch, more: int = 0) -> ModuleOp:
-        """The kernel's IR for these arguments, and as many pointers more. raises DataError for arrays and launches that do not fit, and what `raise_kernel` raises"""
+    def cluster(self, launch: Launch, given: Cluster | None) -> Cluster:
+        """Blocks of a cluster, as the text or the launch says. raises DataError where they do not fit"""
+        x, y, z = (*self.entry.bounds.get("reqnctapercluster", given or (1,)), 1, 1)[:3]
+        if given not in (None, (x, y, z)):
+            raise DataError(f"a cluster of {self.entry.name} must have {x}x{y}x{z} blocks", stage=STAGE)
+        if prod((x, y, z)) > MOST_BLOCKS or any(of % each for of, each in zip(launch.grid, (x, y, z), strict=True)):
+            message = f"clusters of {x}x{y}x{z} blocks do not divide the grid, or are larger than {MOST_BLOCKS}"
+            raise DataError(message, stage=STAGE, help=HELP)
+        return x, y, z
+
+    def lowered(self, arrays: Sequence[Array], launch: Launch, more: int = 0, cluster: Cluster = (1, 1, 1)) -> ModuleOp:
+        """The kernel's IR for these arguments, and as many pointers more.
+
+        raises   DataError for arrays and launches that do not fit, and what `raise_kernel` raises
+        """
         if len(arrays) != len(self.parameters):
             names = ", ".join(f".{p.type} {p.name}" for p in self.parameters)
             raise DataError(
@@ -141,6 +163,7 @@ class PtxKernel:
             arguments=attributes * (len(arrays) + more),
             attributes=launch_attributes(launch),
             more_pointers=more,
+            cluster=cluster,
         )
 
     def _with_maps(self, arrays: Sequence[Array], maps: Mapping[int, TensorMap]) -> tuple[list[Array], dict[int, int]]:
@@ -174,21 +197,27 @@ class PtxKernel:
         blocks: Sequence[int] | None = None,
         most_iterations: int = MOST_ITERATIONS,
         tensor_maps: Mapping[int, TensorMap] | None = None,
+        cluster: Cluster | None = None,
     ) -> dict[int, Array]:
         """Runs the kernel on copies of the arrays. returns for each pointer's number what its array holds afterwards
 
         tensor_maps  number of a parameter -> the map that it is; then its array is what the map refers to, unless that names another one
         raises   as `lowered`; DataError for tensor maps that do not fit; ExecutionError for a fault, at its place in the text
         """
-        maps = tensor_maps or {}
+        maps, cluster = tensor_maps or {}, self.cluster(launch, cluster)
         copies, places = self._with_maps(arrays, maps)
         given = copies[: len(arrays)]
-        ir = self.lowered(given, launch, len(copies) - len(arrays))
+        ir = self.lowered(given, launch, len(copies) - len(arrays), cluster)
         pointers = [number for number in places if number in maps or self.is_pointer(number, given[number])]
         try:
             entry = Entry.of(ir, launch, 0, followed(RULES, watchers))
             entry.execute(
-                copies, blocks=blocks, watchers=watchers, max_rounds=most_iterations, shared_bytes=shared_bytes
+                copies,
+                blocks=blocks,
+                watchers=watchers,
+                max_rounds=most_iterations,
+                shared_bytes=shared_bytes,
+                cluster=cluster,
             )
         except (ExecutionError, Unsupported) as error:
             self._place(error)
@@ -217,6 +246,7 @@ class PtxKernel:
         sanitize: bool = True,
         most_iterations: int = MOST_ITERATIONS,
         tensor_maps: Mapping[int, TensorMap] | None = None,
+        cluster: Cluster | None = None,
         expected: Callable[[dict[int, Array]], str] | None = None,
     ) -> Verdict:
         """Whether the kernel runs without a fault.
@@ -235,6 +265,7 @@ class PtxKernel:
                 blocks=chosen,
                 most_iterations=most_iterations,
                 tensor_maps=tensor_maps,
+                cluster=cluster,
             )
         except ExecutionError as error:
             return Verdict(False, error.message, tuple(error.render().splitlines()))

@@ -17,12 +17,12 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     LoadCacheModifierAttr,
 )
 from xla_emitters.dialects.mlir.tensor_maps import MAP
-from xla_emitters.ptx_text.arithmetic import one_type, operands
-from xla_emitters.ptx_text.emitter import Emitter
+from xla_emitters.ptx_text.arithmetic import one_type, operands, vector_of
+from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
 from xla_emitters.ptx_text.forms import check_operand
-from xla_emitters.ptx_text.memory import HINTS, SPACES_OF_NAMES, space_of
+from xla_emitters.ptx_text.memory import HINTS, SPACES_OF_NAMES, space_of, width_of
 from xla_emitters.ptx_text.rows import row
-from xla_emitters.ptx_text.syntax import Address, Instruction, Number, Operand, Register
+from xla_emitters.ptx_text.syntax import Address, Group, Instruction, Number, Operand, Register
 
 
 @row("cp.async.ca", "cp.async.cg", modifiers=f"{HINTS} {SPACES_OF_NAMES}", results=0, pure=False)
@@ -139,6 +139,7 @@ def cp_async_arrive(e: Emitter, i: Instruction) -> None:
 
 # ---------------------------------------------------------------------------------------------- bulk copies
 
+_ASYNC = "weak shared::cluster mbarrier::complete_tx::bytes v2 v4"
 _REDUCED = {"f16", "bf16", "f32", "f64", "b32", "u32", "s32", "b64", "u64", "s64"}
 _UPDATES = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 _ENDS = ("mbarrier::complete_tx::bytes", "bulk_group")
@@ -159,7 +160,7 @@ def bulk(e: Emitter, i: Instruction) -> None:
     """A copy between global and shared memory, of bytes or of a box of a tensor map; or an update by what is copied."""
     spaces = [part for part in i.parts if part == "global" or part.startswith("shared")]
     is_tensor, is_multicast = "tensor" in i.parts, "multicast::cluster" in i.parts
-    if len(spaces) != 2 or spaces.count("global") + is_multicast > 1:
+    if len(spaces) != 2 or spaces.count("global") > 1 or (is_multicast and spaces != ["shared::cluster", "global"]):
         raise e.error(f"'{i.name}' copies between global and shared memory")
     to, of = (space.partition("::")[0] for space in spaces)
     completes = _ENDS[0] in i.parts
@@ -214,6 +215,25 @@ def bulk(e: Emitter, i: Instruction) -> None:
 )
 def bulk_nothing(e: Emitter, i: Instruction) -> None:
     """All copies are complete."""
+
+
+@row(
+    "st.async", types={"b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"}, modifiers=_ASYNC, results=0, pure=False
+)
+def st_async(e: Emitter, i: Instruction) -> None:
+    """Stores to a block of the cluster, and completes its bytes there."""
+    of, width = one_type(e, i), width_of(i)
+    address, value, barrier = operands(e, i, 3)
+    parts = value.elements if isinstance(value, Group) else (value,)
+    if len(parts) != width:
+        raise e.error(f"'{i.name}' stores {width} values from {len(parts)} registers")
+    for part in parts:
+        check_operand(e, i, part, of)
+    values = [e.read(part, TYPES[of]) for part in parts]
+    size = bits_of(TYPES[of]) // 8 * width
+    e.do(llvm.StoreOp(values[0] if width == 1 else vector_of(e, values), e.pointer(address, "shared"), size))
+    told = [e.pointer(barrier, "shared"), e.constant(i32, size)]
+    e.do(llvm.CallIntrinsicOp("llvm.nvvm.mbarrier.complete_tx", told, []))
 
 
 _FIELDS = {

@@ -83,7 +83,7 @@ _WGMMA_SHAPES = " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 1
     updates=True,
 )
 def wgmma(e: Emitter, i: Instruction) -> None:
-    """The intrinsic has all numbers that an instruction may end with: whether D counts, signs of A and B, whether each lies along its rows."""
+    """The intrinsic has all numbers that an instruction may end with: whether D counts, signs, whether a matrix lies along its rows."""
     if (found := Wgmma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
     in_memory = not isinstance(i.operands[1], Group)

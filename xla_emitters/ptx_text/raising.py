@@ -75,6 +75,7 @@ def raise_kernel(
     attributes: Mapping[str, Attribute] | None = None,
     shared_bytes: int = 0,
     more_pointers: int = 0,
+    cluster: tuple[int, int, int] = (1, 1, 1),
 ) -> ModuleOp:
     """The IR of one kernel.
 
@@ -83,17 +84,15 @@ def raise_kernel(
     attributes  attributes of the function, such as its launch
     shared_bytes  of dynamic shared memory; 0: as many as the launch gives
     more_pointers  arguments after the parameters: arrays that tensor maps refer to
+    cluster     blocks of a cluster along each dimension
     raises      ParseError for names and types that do not fit, Unsupported for instructions without a row, each with its place
     """
-    if max(entry.bounds.get("reqnctapercluster", (1,))) > 1:
-        place = module.source.place(entry.start, entry.end)
-        raise Unsupported("a cluster of several blocks is not supported", stage=STAGE, place=place)
     functions, variables = list[llvm.FuncOp](), dict[str, None]()
     pending, seen = [entry], {entry.name}
     while pending:
         function = pending.pop()
         is_entry = function is entry
-        raised = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0)
+        raised = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0, cluster)
         if is_entry:
             raised.finish(arguments, attributes or {})
         functions.append(raised.op)
@@ -127,7 +126,14 @@ def parameter_type(variable: Variable, is_entry: bool, is_number: bool) -> Attri
 class Raised:
     """One function as IR."""
 
-    def __init__(self, module: PtxModule, function: Function, numbers: Collection[int], more_pointers: int) -> None:
+    def __init__(
+        self,
+        module: PtxModule,
+        function: Function,
+        numbers: Collection[int],
+        more_pointers: int,
+        cluster: tuple[int, int, int],
+    ) -> None:
         self.module, self.function = module, function
         pointers = [POINTER for variable in function.results if variable.count is not None]
         scalars = [variable for variable in function.results if variable.count is None]
@@ -138,7 +144,7 @@ class Raised:
             for number, variable in enumerate(function.parameters)
         ]
         entry = Block(arg_types=[*pointers, *types, *[POINTER] * more_pointers])
-        self.emitter = e = Emitter(module, function, entry)
+        self.emitter = e = Emitter(module, function, entry, cluster)
         by_array = [variable for variable in function.results if variable.count is not None]
         named = (*by_array, *function.parameters)
         for variable, value in zip(named, entry.args[: len(named)], strict=True):

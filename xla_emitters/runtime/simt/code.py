@@ -290,6 +290,10 @@ class Graph:
                     going = lanes if part is None else part
                     if target is None:
                         returned = merged(going, values, returned)
+                        if machine.calls == 1:
+                            memory = machine.memory
+                            memory.exited = going if memory.exited is None else memory.exited | going
+                            memory.changes += 1
                         continue
                     slots = self.nodes[target].body.arguments
                     if going is not all_lanes:

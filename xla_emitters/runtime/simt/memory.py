@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 import numpy as np
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.program import Launch
@@ -37,9 +38,6 @@ HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 
 MOST_BYTES = 1 << 32
 """Limit of the shared or private memory of one chunk for one variable."""
-
-RANK_SHIFT, RANK_MASK = 18, 31
-"""Bits 18 to 22 of a shared address are 0, or one more than the rank in the cluster of the block whose memory is meant."""
 
 SHARED_START = 1024
 """Where shared memory begins for a kernel: hardware keeps the bytes before."""
@@ -128,7 +126,11 @@ class Watcher:
             self.access(memory, replace(access, offsets=access.offsets + piece, pieces=None))
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
-        """Whole blocks have reached a barrier; whole clusters, where they are of several blocks and the barrier is theirs."""
+        """Whole blocks have reached a barrier."""
+
+    def cluster_barrier(self, memory: Memory, active: Array) -> None:
+        """Whole clusters have reached a barrier."""
+        self.barrier(memory, active)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         """The active threads of each warp have met."""
@@ -150,6 +152,7 @@ class Memory:
     launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements
     shared_end   the lower bits of the first address behind all shared buffers
     cluster      blocks of a cluster; those of one are neighbours in `blocks`
+    exited       lanes that have ended
     """
 
     launch: Launch
@@ -163,6 +166,7 @@ class Memory:
     launch_shared_bytes: int = 0
     shared_end: int = SHARED_START
     cluster: int = 1
+    exited: Array | None = None
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""

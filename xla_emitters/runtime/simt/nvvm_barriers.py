@@ -3,8 +3,8 @@
     nvvm.barrier id = %one number_of_threads = %sixty_four        complete when 64 threads are there; threads of whole warps are counted
     llvm.nvvm.mbarrier.arrive(%b, %count) ...                     a word of 64 bits: phase, pending and expected arrivals, bytes to come
 
-Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy is complete when it is issued. The race detector takes
-each of these barriers as one of the whole block.
+Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy is complete when it is issued. The race detector
+takes each of these barriers as one of the whole block, or cluster.
 Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronous copy".
 """
 
@@ -148,6 +148,52 @@ def barrier(op: nvvm.Barrier0Op | nvvm.BarrierOp) -> Kernel:
     return run
 
 
+class ClusterBarrier:
+    """The barrier of each cluster.
+
+    arrived  threads that have arrived in this phase, bool (blocks, threads); phase: of each block's cluster, int64 (blocks,)
+    ticket   in which phase each thread arrived last
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.arrived = np.zeros(machine.shape, np.bool_)
+        self.phase, self.ticket = np.zeros(machine.shape[0], np.int64), np.full(machine.shape, -1)
+
+    def arrive(self, machine: Machine, lanes: Array) -> None:
+        """Counts lanes; those that have ended count too."""
+        self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
+        self.arrived |= lanes
+        memory = machine.memory
+        there = self.arrived if memory.exited is None else self.arrived | memory.exited
+        of_clusters = there.reshape(-1, memory.cluster * machine.shape[1]).all(axis=1)
+        complete = of_clusters.repeat(memory.cluster) & self.arrived.any(axis=1)
+        if complete.any():
+            self.phase += complete
+            self.arrived[complete] = False
+            for watcher in memory.watchers:
+                watcher.cluster_barrier(memory, np.broadcast_to(complete[:, None], machine.shape))
+
+
+_OF_CLUSTER = -1
+"""The number of the cluster's barrier among `Memory.barriers`."""
+
+
+def _cluster_barrier(op: Operation, *, waits: bool) -> Kernel:
+    def run(machine: Machine) -> None:
+        state = machine.memory.barriers.setdefault(_OF_CLUSTER, ClusterBarrier(machine))
+        lanes = active_lanes(machine)
+        if waits:
+            machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
+            state.arrive(machine, np.zeros((1, 1), np.bool_))
+            why = "waits for threads of its cluster that never arrive"
+            left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
+        else:
+            state.arrive(machine, lanes)
+            machine.memory.changes += 1
+
+    return run
+
+
 def arrive(op: Operation) -> Kernel:
     """Arrives at a barrier of some threads without waiting."""
 
@@ -188,8 +234,10 @@ class Barriers:
         lanes = active_lanes(machine) if active is None else active
         check_alignment(machine, op, address, 8)
         address = np.broadcast_to(address, machine.shape)
-        block = np.broadcast_to(np.arange(machine.shape[0])[:, None], machine.shape)[lanes]
-        _, chosen, which = np.unique(np.stack([block, address[lanes]]), axis=1, return_index=True, return_inverse=True)
+        # Threads of several blocks of a cluster may name one barrier.
+        block, place = machine.memory.placed(address)
+        named = np.stack([block[lanes], place[lanes]])
+        _, chosen, which = np.unique(named, axis=1, return_index=True, return_inverse=True)
         first = np.zeros(machine.shape, np.bool_)
         places = np.flatnonzero(lanes)[chosen]
         first.reshape(-1)[places] = True
@@ -291,7 +339,7 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
             left_behind(machine, op, lanes & ~done, "")
         if done.any():
             for watcher in machine.memory.watchers:
-                watcher.barrier(machine.memory, done)
+                (watcher.cluster_barrier if machine.memory.cluster > 1 else watcher.barrier)(machine.memory, done)
         return done
 
     return run
@@ -338,6 +386,8 @@ def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Arr
 
 OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "barrier.cta.arrive": arrive,
+    "barrier.cluster.arrive": lambda op: _cluster_barrier(op, waits=False),
+    "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
     "mbarrier.init": _mbarrier_init,
     "mbarrier.arrive": _mbarrier_arrive,
     "mbarrier.arrive.drop": lambda op: _mbarrier_arrive(op, drops=True),

@@ -3,8 +3,8 @@
     "llvm.nvvm.cp.async.bulk.tensor.load"(%to, %map, %c0, %c1) : ... -> i32          the bytes that it completes
     "llvm.nvvm.cp.reduce.async.bulk.add.f32"(%to, %of, %size)
 
-A copy is complete when it is issued, and its accesses are those of the thread that issued it. In shared memory a box is row-major, under the
-map's swizzle. Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.27.
+A copy is complete when it is issued, and its accesses are those of the thread that issued it. In shared memory a box is row-major, under
+the map's swizzle. Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.27.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
+from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, SWIZZLES, size_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.memory import RANK_SHIFT
 from xla_emitters.runtime.simt.nvvm_warpgroups import swizzled
-from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, SWIZZLES, size_of
 
 Lane = tuple[int, int]
 _LINE = 128

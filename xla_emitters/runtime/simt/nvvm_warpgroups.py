@@ -1,16 +1,18 @@
 """`wgmma.mma_async`: four warps multiply a matrix of 64 rows, in registers or in shared memory, by one in shared memory.
 
-    "llvm.nvvm.wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"(%d0 ... %d63, %a, %b, %scale_d, %scale_a, %scale_b, %trans_a, %trans_b)
+    "llvm.nvvm.wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"(%d0 ..., %a, %b, %scale_d, %scale_a, %scale_b, %trans_a, %trans_b)
 
-A warp holds 16 rows, in the fragments of `mma` (`nvvm_matrices`). A descriptor of 64 bits says where a matrix is: address, leading and stride
-offset in units of 16 bytes, swizzle. Its rows of 16 bytes lie at
+A warp holds 16 rows, in the fragments of `mma` (`nvvm_matrices`). A descriptor of 64 bits says where a matrix is: address, leading and
+stride offset in units of 16 bytes, swizzle. Its chunks of 16 bytes lie, under a swizzle of W bytes, at
 
-    along k      no swizzle: (row // 8) * stride + row % 8 * 16 + half * leading        swizzle of W bytes: (row // 8) * stride + row % 8 * W + half * 16
-    along rows   no swizzle: chunk * stride + k % 8 * 16 + k // 8 * leading
-                 W bytes: chunk % (W / 16) * 16 + chunk // (W / 16) * leading + k % 8 * W + k // 8 * stride
+    along k       row // 8 * stride + row % 8 * W + half * 16                                        half: of the 32 bytes of a row
+    along rows    chunk % (W / 16) * 16 + chunk // (W / 16) * leading + k % 8 * W + k // 8 * stride
 
-and a swizzle exchanges bits of the address: 4 to 6 by those of 7 to 9 (128 bytes; fewer for 64 and 32). The product is there when it is issued.
-Source: PTX ISA 8.8, 9.7.15.5; cute/arch/mma_sm90_desc.hpp of CUTLASS for the layouts in one formula.
+    along k       row // 8 * stride + row % 8 * 16 + half * leading                                  without a swizzle
+    along rows    chunk * stride + k % 8 * 16 + k // 8 * leading
+
+and a swizzle exchanges bits of the address: 4 to 6 by those of 7 to 9 (128 bytes; fewer for 64 and 32). The product is there when it is
+issued. Source: PTX ISA 8.8, 9.7.15.5; cute/arch/mma_sm90_desc.hpp of CUTLASS for the layouts in one formula.
 """
 
 from __future__ import annotations
