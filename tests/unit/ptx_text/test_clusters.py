@@ -44,7 +44,7 @@ def test_the_memory_of_the_other_block() -> None:
     want = np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1)
     np.testing.assert_array_equal(executed(body), want)
     np.testing.assert_array_equal(executed(body, "4x64", ".reqnctapercluster 2, 1, 1"), want)
-    with pytest.raises(ExecutionError, match="which no thread wrote|a race"):
+    with pytest.raises(ExecutionError, match="a race"):
         executed(body.replace(CLUSTER, "bar.sync 0;"))
     with pytest.raises(ExecutionError, match="that never"):
         executed(f"setp.eq.u32 %p1, %r8, 0; @%p1 bra END; bar.sync 1, 128; END: {CLUSTER}")

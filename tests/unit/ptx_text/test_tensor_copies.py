@@ -1,4 +1,4 @@
-"""Copies of boxes by tensor maps: which elements, where under a swizzle, what lies outside; maps that a kernel changes; updates by copies."""
+"""Copies of boxes by tensor maps: which elements, where under a swizzle, what lies outside; maps that a kernel changes; updates."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def box_of(
 
 
 def in_shared(values: np.ndarray, swizzle: int) -> np.ndarray:
-    """Bytes as a swizzle of W bytes lays them out from a multiple of 1024 on: in line n of 128 bytes, chunk c of 16 is at c ^ (n % (W / 16))."""
+    """Bytes as a swizzle of W bytes lays them out: in line n of 128 bytes, chunk c of 16 is at c ^ (n % (W / 16))."""
     data = np.frombuffer(values.tobytes(), np.uint8)
     if not swizzle:
         return data
@@ -160,7 +160,8 @@ def test_a_map_that_the_kernel_changes() -> None:
       C: cvt.u64.u32 %rd5, %r8; add.s64 %rd5, %rd1, %rd5; ld.b32 %r9, [%rd5]; add.u32 %r10, %r7, %r8; st.shared.b32 [%r10], %r9;
       add.u32 %r8, %r8, 4; setp.lt.u32 %p2, %r8, 128; @%p2 bra C;
       tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r7], %rd3;
-      tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r7], 0, 32; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r7], 1, 15;
+      tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r7], 0, 32;
+      tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r7], 1, 15;
       mov.b64 %rd6, 128; tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%r7], 0, %rd6;
       tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r7], 0, 16; tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r7], 1, 8;
       tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r7], 2;

@@ -1,7 +1,7 @@
 """`wgmma`: matrices in shared memory under all swizzles, along k and along rows, and in registers; products by NumPy of small integers.
 
-Shared memory is filled as the ISA's figures show it: under a swizzle of W bytes, chunk c of 16 bytes of row r of an atom of 8 rows is where chunk
-c ^ (r * W // 128 % (W // 16)) would be.
+Shared memory is filled as the ISA's figures show it: under a swizzle of W bytes, chunk c of 16 bytes of row r of an atom of 8 rows is where
+chunk c ^ (r * W // 128 % (W // 16)) would be.
 """
 
 from __future__ import annotations
@@ -176,7 +176,8 @@ def test_signs_and_columns() -> None:
         swizzles=(0, 64),
     )
     check(f"{PREFIX}.m64n16k8.f32.tf32.tf32", signs=(1, -1))
-    assert 40 not in OF_INTEGERS and Wgmma.of(f"{PREFIX}.m64n40k32.s32.s8.s8") is None
+    assert 40 not in OF_INTEGERS
+    assert Wgmma.of(f"{PREFIX}.m64n40k32.s32.s8.s8") is None
 
 
 def test_sums_of_integers_wrap_or_saturate() -> None:

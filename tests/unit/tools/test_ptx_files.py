@@ -117,4 +117,6 @@ def test_tensor_maps_and_clusters(
         np.testing.assert_array_equal(found["r2"], np.concatenate([array[8:], array[:8]]))
     assert main(["run", *words, "--tensor-map", "p0,box"]) == 2
     assert main(["run", *words[:-1], "p1=p2,box=8x17"]) == 1
-    assert "is no tensor map" in (said := capsys.readouterr().err) and "are no multiple of 16" in said
+    said = capsys.readouterr().err
+    assert "is no tensor map" in said
+    assert "are no multiple of 16" in said
