@@ -150,7 +150,7 @@ def test_wmma(shape: tuple[int, int, int], word: str, to: str, of_a: str, of_b: 
 
     arrays = [stored(a, of_a, word), stored(b, of_b, word), stored(c, "row", to), np.zeros((n, m + 8), TYPES[to])]
     bits, size = (64 if word == "f64" else 32), f"m{m}n{n}k{k}"
-    each = COUNTS.get(word, tuple(rows * k // 32 * TYPES[word]().itemsize // 4 for rows in (m, n)))
+    each = COUNTS.get(word, tuple(rows * k // 32 * np.dtype(TYPES[word]).itemsize // 4 for rows in (m, n)))
     of_c = 4 if to == "f16" else m * n // 32
     names = [
         f"{{{', '.join(f'%{stem}{i}' for i in range(count))}}}"
