@@ -16,7 +16,7 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     LoadCacheModifier,
     LoadCacheModifierAttr,
 )
-from xla_emitters.dialects.mlir.tensor_maps import MAP
+from xla_emitters.dialects.mlir.tensor_maps import offset_of
 from xla_emitters.ptx_text.arithmetic import one_type, operands, vector_of
 from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
 from xla_emitters.ptx_text.forms import check_operand
@@ -260,7 +260,7 @@ def tensormap_replace(e: Emitter, i: Instruction) -> None:
     if not isinstance(value, Number):
         check_operand(e, i, value, i.parts[-1])
     place = e.pointer(address, space_of(i))
-    offset = MAP.fields[field][1] + sum(each.value for each in number if isinstance(each, Number)) * _FIELDS[field] // 8  # pyright: ignore
+    offset = offset_of(field) + sum(each.value for each in number if isinstance(each, Number)) * _FIELDS[field] // 8
     pointer = e.add(llvm.GEPOp(place, [offset], i8, result_type=place.type))
     e.do(llvm.StoreOp(e.read(value, IntegerType(_FIELDS[field])), pointer, _FIELDS[field] // 8))
 

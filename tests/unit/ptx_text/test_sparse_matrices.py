@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from unit.ptx_text.one_instruction import HEAD
-from unit.ptx_text.test_matrices import TYPES, A, B, as_words, run
+from unit.ptx_text.test_matrices import TYPES, A, B, Place, as_words, run
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, SPARSE, Mma
 from xla_emitters.errors import XlaEmittersError
@@ -92,7 +92,7 @@ def test_sparse_products(name: str, selector: int) -> None:
     def of_c(lane: int, i: int) -> tuple[int, int]:
         return lane // 4 + 8 * (i >= 2), lane % 4 * 2 + (i & 1)
 
-    def fragment(matrix: np.ndarray, place, count: int) -> np.ndarray:
+    def fragment(matrix: np.ndarray, place: Place, count: int) -> np.ndarray:
         return np.array([[matrix[place(lane, i)] for i in range(count)] for lane in range(32)])
 
     given = [

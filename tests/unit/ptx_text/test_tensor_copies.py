@@ -51,6 +51,10 @@ def executed(
     return kernel.run(given, launch_of("1x32")[0], **how)
 
 
+def drawn(shape: tuple[int, ...], kind: Any) -> np.ndarray:
+    return np.asarray(np.random.default_rng(1).integers(-100, 100, size=shape), kind)
+
+
 def box_of(
     array: np.ndarray, at: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: float = 0
 ) -> np.ndarray:
@@ -93,7 +97,7 @@ CASES = [
 
 @pytest.mark.parametrize(("shape", "kind", "box", "at", "swizzle", "steps"), CASES)
 def test_boxes(shape: Any, kind: Any, box: Any, at: Any, swizzle: int, steps: Any) -> None:
-    array = np.random.default_rng(1).integers(-100, 100, shape).astype(kind)
+    array = drawn(shape, kind)
     tensor_map = TensorMap(box=box, swizzle=swizzle, steps=steps)
     values = box_of(array, at, box, steps)
     how = {"bytes": values.nbytes, "rank": len(shape), "at": ", ".join(map(str, reversed(at)))}

@@ -6,6 +6,8 @@ chunk c ^ (r * W // 128 % (W // 16)) would be.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from unit.ptx_text.one_instruction import HEAD
@@ -133,8 +135,10 @@ def check(name: str, **how: object) -> None:
     d = dice.integers(-9, 9, (64, shape.columns)).astype(np.float64)
     places = d_places(shape.columns)
     got = run(name, a, b, as_words(d[places], shape.to), **how)  # pyright: ignore
-    x, y = how.get("signs", (1, 1))  # pyright: ignore
-    want = (a * x) @ (b * y).T + d * how.get("scale_d", 1)  # pyright: ignore
+    signs: Any = how.get("signs", (1, 1))
+    x, y = int(signs[0]), int(signs[1])
+    scale: Any = how.get("scale_d", 1)
+    want = np.asarray((a * x) @ (b * y).T + d * scale)
     np.testing.assert_array_equal(got, as_words(want[places], shape.to))
 
 

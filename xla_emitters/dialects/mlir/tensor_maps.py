@@ -10,6 +10,7 @@ Source: PTX ISA 8.8, 5.5 "Tensors", 9.7.9.28 "tensormap.replace".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,14 @@ MAP = np.dtype(
 )
 """The 128 bytes; `rank` is one less, as `tensormap.replace` has it; strides are bytes, without that of the innermost dimension."""
 MAGIC = b"xla-emtm"
+
+
+def offset_of(field: str) -> int:
+    """Where a field of a map begins, in bytes."""
+    fields: Any = MAP.fields
+    return fields[field][1]
+
+
 _OF_NUMPY = {
     **{"float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16"},
     **{"uint16": "u16", "uint32": "u32", "int32": "s32", "uint64": "u64", "int64": "s64", "int16": "u16"},

@@ -552,6 +552,10 @@ class Scope:
         """The code of a region with branches. raises Unsupported for a terminator without a branch rule."""
         blocks = loops_together(reachable(region))
         numbers = {block: number for number, block in enumerate(blocks)}
+        waits = {block: _wait_of(block) for block in blocks}
+        if all(wait is None or isinstance(wait, nvvm.Barrier0Op) for wait in waits.values()):
+            # Where all threads meet at once, one that does not come is found at once.
+            waits = dict.fromkeys(blocks)
         nodes: list[Node] = []
         for block in blocks:
             shared = [
@@ -559,7 +563,7 @@ class Scope:
                 for value in (*block.args, *(result for op in block.ops for result in op.results))
                 if any(_user_in(block, use.operation) is None for use in value.uses)
             ]
-            wait = _wait_of(block)
+            wait = waits[block]
             # Lanes that are left behind need the block's arguments again.
             body = self.body(block, frozenset([*shared, *block.args] if wait else shared))
             results = tuple(value for value in shared if value not in block.args)

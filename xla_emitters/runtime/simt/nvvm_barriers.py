@@ -70,8 +70,8 @@ class BlockBarrier:
 
     def arrive(self, lanes: Array, holds: Array, wanted: int) -> tuple[Array, Array]:
         """Counts lanes. returns for how many more threads each block that is here waits, and which blocks are complete"""
-        threads, here = lanes.shape[1], lanes.any(axis=1)
-        warps = np.logical_or.reduceat(lanes, np.arange(0, threads, WARP_SIZE), axis=1).sum(axis=1)
+        here, starts = lanes.any(axis=1), np.arange(0, int(lanes.shape[1]), WARP_SIZE)
+        warps = np.logical_or.reduceat(lanes, starts, axis=1).sum(axis=1)
         self.arrived += warps * WARP_SIZE
         self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
         self.there |= lanes
@@ -115,7 +115,7 @@ def _arrive(
 
 
 @RULES.op(nvvm.Barrier0Op, nvvm.BarrierOp)
-def barrier(op: nvvm.Barrier0Op | nvvm.BarrierOp) -> Kernel:
+def barrier(op: Operation) -> Kernel:
     """Threads wait at a barrier. raises ExecutionError where the others never come"""
     has_number = isinstance(op, nvvm.BarrierOp) and op.barrier_id is not None
     has_count = isinstance(op, nvvm.BarrierOp) and op.number_of_threads is not None

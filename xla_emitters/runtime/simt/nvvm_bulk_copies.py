@@ -64,12 +64,21 @@ _NUMPY: dict[str, Any] = {
     **{"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64},
     **{"b32": np.uint32, "b64": np.uint64},
 }
+
+
+def _increased(old: Array, limit: Array) -> Array:
+    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
+
+
+def _decreased(old: Array, limit: Array) -> Array:
+    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
+
+
 _FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
 UPDATES: dict[str, Callable[[Any, Any], Any]] = {
     **{"add": np.add, "min": np.fmin, "max": np.fmax},
     **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
-    "inc": lambda old, limit: np.where(old >= limit, 0, old + 1),
-    "dec": lambda old, limit: np.where((old == 0) | (old > limit), limit, old - 1),
+    **{"inc": _increased, "dec": _decreased},
 }
 
 

@@ -118,7 +118,8 @@ def _mma(op: Operation, mma: Mma) -> Kernel:
         a = matrix(machine, mma.a, operands[:of_a], mma.rows)
         b = matrix(machine, mma.b, operands[of_a : of_a + of_b], 8)
         if mma.is_sparse:
-            *operands, metadata, selector = operands
+            metadata, selector = operands[-2:]
+            operands = operands[:-2]
             a = with_zeros(machine, op, mma, a[..., : mma.depth // 2], _by_warps(machine, [metadata])[..., 0], selector)
         numbers = mma.rows * 8 // WARP_SIZE
         number = np.arange(numbers)

@@ -143,15 +143,8 @@ def _from_memory(
             row, half = np.divmod(chunk, 2)
             offset = row // 8 * stride + row % 8 * width + half * (16 if swizzle else leading)
         with machine.only(lanes & (chunk < count)):
-            parts.append(
-                np.stack(
-                    [
-                        np.broadcast_to(part, machine.shape)
-                        for part in load_value(op, _SIXTEEN_BYTES, 16, machine, swizzled(start + offset, width))  # pyright: ignore
-                    ],
-                    axis=-1,
-                )
-            )
+            loaded: Any = load_value(op, _SIXTEEN_BYTES, 16, machine, swizzled(start + offset, width))
+        parts.append(np.stack([np.broadcast_to(part, machine.shape) for part in loaded], axis=-1))
     words = np.stack(parts, axis=1).reshape(machine.shape[0], len(parts), -1, WARPGROUP, 4).swapaxes(1, 2)
     words = words.reshape(*words.shape[:2], -1, 4)[:, :, :count]
     numbers = elements_of(word, np.ascontiguousarray(words)).reshape(*words.shape[:2], -1)
