@@ -182,6 +182,24 @@ def test_a_map_that_the_kernel_changes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("elemtype", 200, "a code that there is not"),
+        ("rank", 4, "has 2 coordinates, but the tensor map has 5"),
+        ("box_dim", 0, "with boxes of"),
+        ("box_dim", 255, "writes bytes 0 to 4079"),
+        ("interleave_layout", 1, "interleaved"),
+    ],
+)
+def test_wrong_changes_of_a_map(field: str, value: int, message: str) -> None:
+    number = "1, " if field == "box_dim" else ""
+    issue = f"tensormap.replace.tile.{field}.global.b1024.b32 [%rd1], {number}{value};"
+    issue += LOAD.format(bytes=128, rank=2, at="0, 0")
+    with pytest.raises(ExecutionError, match=message):
+        executed(issue, "", [np.zeros((8, 8), np.int16), np.zeros(4, np.uint32)], TensorMap(box=(8, 8)), 128)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"issue": ("[%r2],", "[%r2+64],")}, "not aligned to 128 bytes"),

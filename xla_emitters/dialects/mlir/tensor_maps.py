@@ -31,6 +31,8 @@ MAP = np.dtype(
     ]
 )
 """The 128 bytes; `rank` is one less, as `tensormap.replace` has it; strides are bytes, without that of the innermost dimension."""
+MOST_SHARED = 228 << 10
+"""Shared memory of a block, in bytes: no box has more."""
 MAGIC = b"xla-emtm"
 
 

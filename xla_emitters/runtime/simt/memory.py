@@ -324,6 +324,8 @@ class Memory:
     def placed(self, addresses: Array) -> tuple[Array, Array]:
         """In whose block's shared memory addresses or offsets are, as a row of this chunk, and without the bits that say so."""
         own = np.broadcast_to(np.arange(len(self.blocks))[:, None], (len(self.blocks), addresses.shape[1]))
+        if self.cluster == 1:
+            return own, addresses
         rank = addresses >> RANK_SHIFT & RANK_MASK
         is_there = (rank > 0) & (rank <= self.cluster)
         rows = np.where(is_there, own // self.cluster * self.cluster + rank - 1, own)

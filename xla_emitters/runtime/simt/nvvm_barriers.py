@@ -41,11 +41,11 @@ def left_behind(machine: Machine, op: Operation, lanes: Array, what: str) -> Non
     """Lanes that wait stay behind. raises ExecutionError (`what`) where nothing else can run, Unsupported where the op cannot leave them"""
     if not lanes.any():
         return
-    if machine.gives_up:
+    if machine.gives_up and machine.calls == 1:
         machine.refuse(op, lanes, what)
-    if not machine.may_stall:
+    if machine.gives_up or not machine.may_stall:
         place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
-        raise Unsupported(f"{op.name} where other threads are elsewhere, among other ops", stage="simt", details=place)
+        raise Unsupported(f"{op.name} in a function, or among other ops, that waits", stage="simt", details=place)
     machine.stalled = lanes
 
 
@@ -101,7 +101,8 @@ def _arrive(
     if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
         message = f"names barrier {chosen} of {wanted} threads: there are barriers 0 to 15, of multiples of {WARP_SIZE}"
         machine.refuse(op, np.ones((1, 1), np.bool_), message)
-    state = machine.memory.barriers.setdefault(chosen, BlockBarrier(machine))
+    barriers = machine.memory.barriers
+    state = barriers[chosen] = barriers.get(chosen) or BlockBarrier(machine)
     lanes = active_lanes(machine) if machine.retried is None else active_lanes(machine) & ~machine.retried
     if lanes.any():
         missing, complete = state.arrive(lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted)
@@ -180,7 +181,8 @@ _OF_CLUSTER = -1
 
 def _cluster_barrier(op: Operation, *, waits: bool) -> Kernel:
     def run(machine: Machine) -> None:
-        state = machine.memory.barriers.setdefault(_OF_CLUSTER, ClusterBarrier(machine))
+        barriers = machine.memory.barriers
+        state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
         lanes = active_lanes(machine)
         if waits:
             machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
@@ -335,7 +337,7 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
         done = found.spread(found.phase) != asked.astype(np.int64)
         lanes = active_lanes(machine)
         done &= lanes
-        if machine.may_stall and not machine.gives_up:
+        if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
             left_behind(machine, op, lanes & ~done, "")
         if done.any():
             for watcher in machine.memory.watchers:

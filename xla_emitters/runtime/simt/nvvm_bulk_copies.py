@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
-from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, SWIZZLES, size_of
+from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, size_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
@@ -143,12 +143,17 @@ class Box:
             memory.fail(op, lane, f"has {len(coordinates)} coordinates, but the tensor map has {rank}")
         if self.found["interleave_layout"]:
             memory.fail(op, lane, "takes an interleaved tensor map, which is not supported")
+        codes = ((len(ELEMENTS), "elemtype"), (len(SWIZZLES), "swizzle_mode"), (2, "fill_mode"))
+        if any(int(self.found[name]) >= count for count, name in codes):
+            memory.fail(op, lane, "takes a tensor map with a code that there is not")
         self.element = ELEMENTS[int(self.found["elemtype"])]
         self.size, self.swizzle = size_of(self.element), SWIZZLES[int(self.found["swizzle_mode"])]
         extents, boxes, steps = (
             [int(number) for number in self.found[name][:rank]] for name in ("global_dim", "box_dim", "element_stride")
         )
         strides = [self.size, *(int(number) for number in self.found["global_stride"][: rank - 1])]
+        if not all(1 <= box <= 256 and 1 <= step <= 8 for box, step in zip(boxes, steps, strict=True)):
+            memory.fail(op, lane, f"takes a tensor map with boxes of {boxes} and steps of {steps}")
         self.counts = [-(-box // step) for box, step in zip(boxes, steps, strict=True)]
         at = list(zip(coordinates, steps, extents, self.counts, strict=True))
         first = [min(count, max(0, -(start // step))) for start, step, _, count in at]
@@ -156,6 +161,8 @@ class Box:
         self.inside = tuple(slice(low, high) for low, high in zip(reversed(first), reversed(last), strict=True))
         self.is_empty = any(low >= high for low, high in zip(first, last, strict=True))
         self.strides = [step * stride for step, stride in zip(steps, strides, strict=True)]
+        if self.bytes > MOST_SHARED or self.bytes % 16:
+            memory.fail(op, lane, f"copies a box of {self.bytes} bytes")
         starts = [start + low * step for low, (start, step, _, _) in zip(first, at, strict=True)]
         self.start = int(self.found["global_address"]) + sum(a * b for a, b in zip(starts, strides, strict=True))
         self.shape = [high - low for low, high in zip(first, last, strict=True)]
