@@ -10,6 +10,7 @@ that it uses become globals.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -87,6 +88,9 @@ def raise_kernel(
     cluster     blocks of a cluster along each dimension
     raises      ParseError for names and types that do not fit, Unsupported for instructions without a row, each with its place
     """
+    if prod(entry.bounds.get("reqnctapercluster", cluster)) != prod(cluster):
+        place = module.source.place(entry.start, entry.end)
+        raise Unsupported("a cluster of several blocks beside kernels without", stage=STAGE, place=place)
     functions, variables = list[llvm.FuncOp](), dict[str, None]()
     pending, seen = [entry], {entry.name}
     while pending:
