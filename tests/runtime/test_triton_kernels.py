@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from long_lists import but_long
 from runtime.corpus import CORPUS
 
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
@@ -29,7 +32,7 @@ FUSION = """  x_{name} = {word}[256,192]{{1,0}} parameter({first})
     "kind":"__triton_nested_gemm_fusion","block_level_fusion_config":{{"num_warps":"{warps}","output_tiles":[{{"sizes":["{rows}","{columns}"]}}],
     "num_ctas":1,"num_stages":{stages},"is_tma_allowed":{tma}}}}}}}
 """
-SOFTMAX = "softmax_small"
+OPTIONS = CompileOptions(target="h100")
 NUMPY: dict[str, Any] = {
     **{
         "f16": np.float16,
@@ -52,16 +55,20 @@ CASES: dict[str, tuple[str, str, str, tuple[int, int], int, int, int, bool]] = {
 }
 
 
-def module() -> str:
-    """All products in one module: XLA is started once."""
+LONG = ("of_bf16", "of_e4m3", "of_e5m2", "of_tf32", "of_f16_boxes")
+
+
+def module(names: Collection[str]) -> str:
+    """Several products in one module: XLA is started once."""
+    cases = {name: CASES[name] for name in names}
     products, fusions, results = list[str](), list[str](), list[str]()
-    for number, (name, (word, sums, to, (rows, columns), depth, warps, stages, tma)) in enumerate(CASES.items()):
+    for number, (name, (word, sums, to, (rows, columns), depth, warps, stages, tma)) in enumerate(cases.items()):
         words = {"name": name, "word": word, "sums": sums, "to": to, "first": 2 * number, "second": 2 * number + 1}
         numbers = {"rows": rows, "columns": columns, "depth": depth, "warps": warps, "stages": stages}
         products.append(PRODUCT.format(**words, **numbers))
         fusions.append(FUSION.format(**words, **numbers, tma=str(tma).lower()))
         results.append(f"{to}[256,256]{{1,0}}")
-    root = f"  ROOT all = ({', '.join(results)}) tuple({', '.join(CASES)})\n"
+    root = f"  ROOT all = ({', '.join(results)}) tuple({', '.join(cases)})\n"
     return (
         "HloModule products, is_scheduled=true\n"
         + "".join(products)
@@ -72,13 +79,16 @@ def module() -> str:
     )
 
 
-@pytest.fixture(scope="module")
-def kernels() -> dict[str, XlaKernel]:
+@cache
+def products(is_long: bool) -> dict[str, XlaKernel]:
+    """XLA's kernels of the products in LONG, or of the others."""
+    names = [name for name in CASES if (name in LONG) is is_long]
+    return {kernel.name: kernel for kernel in kernels_of_xla(module(names), "products", OPTIONS)}
+
+
+@pytest.fixture(autouse=True)
+def xla() -> None:
     pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
-    options = CompileOptions(target="h100")
-    made = kernels_of_xla(module(), "products", options)
-    (softmax,) = kernels_of_xla((CORPUS / "triton" / f"{SOFTMAX}.hlo").read_text(), SOFTMAX, options)
-    return {**{kernel.name: kernel for kernel in made}, SOFTMAX: softmax}
 
 
 def read(found: XlaKernel) -> tuple[PtxKernel, dict[str, Any]]:
@@ -88,13 +98,15 @@ def read(found: XlaKernel) -> tuple[PtxKernel, dict[str, Any]]:
     return PtxKernel.read(found.ptx, f"{found.name}.ptx", found.name), how
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_products(name: str, kernels: dict[str, XlaKernel]) -> None:
+@pytest.mark.parametrize("name", but_long(CASES, LONG))
+def test_products(name: str) -> None:
     word, _, to, (rows, _), depth, _, _, tma = CASES[name]
-    kernel, how = read(kernels[name])
+    made = products(name in LONG)[name]
+    assert "wgmma.mma_async" in made.ptx
+    assert ("cp.async.bulk.tensor" in made.ptx) is tma
+    kernel, how = read(made)
     dice = np.random.default_rng(rows)
     x, w = (dice.integers(-4, 5, size).astype(NUMPY[word]) for size in ((256, 192), (192, 256)))
-    assert (kernel.parameters[0].size == 128) is tma
     if tma:
         # Rows of a box are as long as the swizzle.
         boxes = ((rows, depth), (depth, 64), (rows, 64))
@@ -106,15 +118,10 @@ def test_products(name: str, kernels: dict[str, XlaKernel]) -> None:
     np.testing.assert_array_equal(kernel.run(arrays, **how)[2], want)
 
 
-def test_their_instructions(kernels: dict[str, XlaKernel]) -> None:
-    text = kernels["of_f16"].ptx
-    assert "wgmma.mma_async" in text
-    assert "cp.async.bulk.tensor" in kernels["of_f16_boxes"].ptx
-
-
-def test_softmax(kernels: dict[str, XlaKernel]) -> None:
+def test_softmax() -> None:
     """Sums of 128 numbers in f32."""
-    kernel, how = read(kernels[SOFTMAX])
+    (made,) = kernels_of_xla((CORPUS / "triton/softmax_small.hlo").read_text(), "softmax", OPTIONS)
+    kernel, how = read(made)
     x = np.random.default_rng(0).normal(size=(8, 128)).astype(np.float32)
     assert kernel.check([x, np.zeros_like(x)], **how).ok
     got = kernel.run([x, np.zeros_like(x)], **how)[1].astype(np.float64)
