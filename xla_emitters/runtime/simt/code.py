@@ -40,11 +40,13 @@ from xla_emitters.errors import ExecutionError, InternalError, Unsupported
 from xla_emitters.kernels.id_functions import declared_by
 from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.block_order import loops_together, reachable
 from xla_emitters.runtime.simt.deep_calls import EVERY, MOST_CALLS, continued
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
 from xla_emitters.runtime.simt.rounds import Rounds
 from xla_emitters.runtime.simt.scalars import Form, form_of
 from xla_emitters.runtime.simt.shared_calls import FunctionOp, SharedFunctions
+from xla_emitters.runtime.simt.stalls import Stalls
 
 Step: TypeAlias = Callable[[Machine, Frame], None]
 Kernel: TypeAlias = Callable[..., Any]
@@ -257,18 +259,23 @@ class Graph:
         waiting: list[Array | None] = [all_lanes, *[None] * (len(self.nodes) - 1)]
         write(frame, self.nodes[0].body.arguments, arguments)
         returned: list[Value] | None = None
-        stalls, in_vain = dict[int, tuple[int, Array]](), dict[int, int]()
+        memory, stalls = machine.memory, Stalls([node.polls for node in self.nodes])
         try:
-            while (number := self._next(machine, waiting, stalls, in_vain)) is not None:
+            while True:
+                number, machine.gives_up = stalls.next(waiting, memory.changes)
+                if number is None:
+                    break
                 node, lanes = self.nodes[number], waiting[number]
                 assert lanes is not None
                 waiting[number] = None
-                machine.may_stall, machine.retried = node.wait is not None, stalls.pop(number, (0, None))[1]
+                machine.may_stall, machine.retried = node.wait is not None, stalls.take(number)
                 if machine.gives_up and node.wait is not None:
                     rounds.op = node.wait
                 machine.active = entered if lanes is all_lanes else lanes
                 if number <= latest:
-                    rounds.begin([number, *[frame[slot] for slot in node.body.arguments], *frame], waiting)
+                    given = [frame[slot] for slot in node.body.arguments]
+                    turns = [machine.gives_up, *stalls.tried] if stalls.known or machine.gives_up else []
+                    rounds.begin([number, len(turns), *turns, *given, *frame], waiting)
                 latest = number
                 # While lanes run different blocks, one stamp per buffer cannot record which value each lane has seen.
                 machine.checks_stamps = checks_stamps and lanes is all_lanes
@@ -277,7 +284,8 @@ class Graph:
                 machine.may_stall = machine.gives_up = False
                 if (left := machine.stalled) is not None:
                     machine.stalled, lanes = None, lanes & ~left
-                    waiting[number], stalls[number] = left, (machine.memory.changes, left)
+                    waiting[number] = left
+                    stalls.leave(number, left, memory.changes)
                     if not lanes.any():
                         continue
                     machine.active = lanes
@@ -291,7 +299,6 @@ class Graph:
                     if target is None:
                         returned = merged(going, values, returned)
                         if machine.calls == 1:
-                            memory = machine.memory
                             memory.exited = going if memory.exited is None else memory.exited | going
                             memory.changes += 1
                         continue
@@ -300,37 +307,12 @@ class Graph:
                         values = merged(going, values, [frame[slot] for slot in slots])
                     write(frame, slots, values)
                     waiting[target] = _together(going, waiting[target], all_lanes)
-                    if target in stalls:
-                        stalls[target] = -1, stalls[target][1]
+                    stalls.come(target)
         finally:
             machine.active, machine.checks_stamps = entered, checks_stamps
         if returned is None:
             raise InternalError("a function ended without a return", stage="simt")
         return returned
-
-    def _next(
-        self,
-        machine: Machine,
-        waiting: Sequence[Array | None],
-        stalls: Mapping[int, tuple[int, Array]],
-        in_vain: dict[int, int],
-    ) -> int | None:
-        """The node to run: the first whose lanes are not known to wait in vain.
-
-        stalls   node -> `Memory.changes` when its lanes were left behind, and those lanes
-        in_vain  node -> when it last ran although memory had not changed
-        """
-        changes = machine.memory.changes
-        for number, lanes in enumerate(waiting):
-            if lanes is not None and (number not in stalls or stalls[number][0] != changes):
-                return number
-        if not stalls:
-            return None
-        machine.gives_up = True
-        polls = [number for number in stalls if self.nodes[number].polls] or [*stalls]
-        chosen = min(polls, key=lambda number: in_vain.get(number, 0))
-        in_vain[chosen] = 1 + max(in_vain.values(), default=0)
-        return chosen
 
 
 def merged(lanes: Array, values: Sequence[Value], before: Sequence[Value | None] | None) -> list[Value]:
@@ -609,84 +591,3 @@ def _user_in(block: Block, user: Operation) -> Operation | None:
     while holder is not None and holder.parent is not block:
         holder = holder.parent_op()
     return holder
-
-
-def loops_together(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks in an order in which each is before its successors, except along back edges, and a loop's blocks are contiguous.
-
-    blocks   the blocks to order, the entry first; branches to others are ignored
-    returns  after a loop's head its other blocks, ordered likewise, and only then what follows the loop. So lanes that leave
-             a loop early wait until the last one has left. (Reverse post-order alone may put the exit before the body.)
-
-    Source: Bourdoncle, "Efficient chaotic iteration strategies with widenings" (1993), weak topological order.
-    """
-    inside = set(blocks)
-    order: list[Block] = []
-    for component in reversed(_components(blocks, inside)):
-        head, *rest = component
-        order.append(head)
-        if rest:
-            # Without the head, inner loops are components of their own; search from the head's successors.
-            left = set(rest)
-            starts = [block for block in _successors(head) if block in left]
-            order += loops_together(list(dict.fromkeys(starts + rest)))
-    return order
-
-
-def _components(blocks: Sequence[Block], inside: set[Block]) -> list[list[Block]]:
-    """Strongly connected components (Tarjan 1972) of the blocks in `inside`, last first.
-
-    The first block of each is the one that was reached first.
-    """
-    index: dict[Block, int] = {}
-    low: dict[Block, int] = {}
-    open_blocks: list[Block] = []
-    is_open: set[Block] = set()
-    components: list[list[Block]] = []
-    # An explicit stack: a function may have more blocks than Python allows frames.
-    path: list[tuple[Block, list[Block]]] = []
-
-    def enter(block: Block) -> None:
-        index[block] = low[block] = len(index)
-        open_blocks.append(block)
-        is_open.add(block)
-        path.append((block, [successor for successor in _successors(block) if successor in inside]))
-
-    for start in blocks:
-        if start not in index:
-            enter(start)
-        while path:
-            block, successors = path[-1]
-            if successors:
-                successor = successors.pop()
-                if successor not in index:
-                    enter(successor)
-                elif successor in is_open:
-                    low[block] = min(low[block], index[successor])
-                continue
-            path.pop()
-            if path:
-                low[path[-1][0]] = min(low[path[-1][0]], low[block])
-            if low[block] == index[block]:
-                start_of_component = open_blocks.index(block)
-                component = open_blocks[start_of_component:]
-                del open_blocks[start_of_component:]
-                is_open.difference_update(component)
-                components.append(component)
-    return components
-
-
-def _successors(block: Block) -> Sequence[Block]:
-    return block.last_op.successors if block.last_op else ()
-
-
-def reachable(region: Region) -> list[Block]:
-    """The blocks that can be reached from the first one, which comes first."""
-    found = [region.blocks[0]]
-    seen = set(found)
-    for block in found:
-        for successor in _successors(block):
-            if successor not in seen:
-                seen.add(successor)
-                found.append(successor)
-    return found
