@@ -185,6 +185,19 @@ def test_threads_wait_for_another_branch() -> None:
     np.testing.assert_array_equal(executed(body), want)
 
 
+def test_several_barriers_in_one_instruction() -> None:
+    """Each warp its own, then each half its own; the number is in a register."""
+    body = """
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; shr.u32 %r6, %r1, 5; add.u32 %r6, %r6, 1; bar.sync %r6, 32;
+      xor.b32 %r8, %r1, 31; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; shr.u32 %r6, %r1, 6; add.u32 %r6, %r6, 5;
+      bar.sync %r6, 64; st.shared.u32 [%r4], %r10; bar.sync %r6, 64;
+      xor.b32 %r8, %r1, 63; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; setp.lt.u32 %p1, %r10, 3;
+      bar.red.popc.u32 %r11, %r6, 64, %p1; mad.lo.u32 %r10, %r11, 1000, %r10; st.global.u32 [%rd4], %r10;
+    """
+    threads = np.arange(128)
+    np.testing.assert_array_equal(executed(body), (threads ^ 31 ^ 63) + 3000 * (threads < 64))
+
+
 def test_branches_meet_at_a_barrier() -> None:
     """Three warps at one instruction, one at another: one barrier of 128 threads, and its reduction over all of them."""
     body = """

@@ -92,19 +92,24 @@ class BlockBarrier:
 
 def _arrive(
     machine: Machine, op: Operation, number: Array | None, count: Array | None, holds: Array | None = None
-) -> BlockBarrier:
-    """The active threads arrive at a barrier, but those that were left behind there have."""
-    chosen = 0 if number is None else machine.uniform(number)
-    wanted = machine.launch.threads if count is None else machine.uniform(count)
-    if chosen is None or wanted is None:
-        raise Unsupported(f"{op.name} of several barriers at once", stage="simt", details=(str(op).splitlines()[0],))
-    if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
-        message = f"names barrier {chosen} of {wanted} threads: there are barriers 0 to 15, of multiples of {WARP_SIZE}"
-        machine.refuse(op, np.ones((1, 1), np.bool_), message)
+) -> list[tuple[Array, BlockBarrier]]:
+    """The active threads arrive at barriers, but those that were left behind there have. returns the threads of each barrier"""
+    active, found = active_lanes(machine), list[tuple[Array, BlockBarrier]]()
+    numbers = np.broadcast_to(0 if number is None else number, machine.shape)
+    counts = np.broadcast_to(machine.launch.threads if count is None else count, machine.shape)
     barriers = machine.memory.barriers
-    state = barriers[chosen] = barriers.get(chosen) or BlockBarrier(machine)
-    lanes = active_lanes(machine) if machine.retried is None else active_lanes(machine) & ~machine.retried
-    if lanes.any():
+    for chosen, wanted in np.unique(np.stack([numbers[active], counts[active]]), axis=1).T.tolist():
+        named = active & (numbers == chosen) & (counts == wanted)
+        if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
+            message = (
+                f"names barrier {chosen} of {wanted} threads: there are barriers 0 to 15, of multiples of {WARP_SIZE}"
+            )
+            machine.refuse(op, named, message)
+        state = barriers[chosen] = barriers.get(chosen) or BlockBarrier(machine)
+        found.append((named, state))
+        lanes = named if machine.retried is None else named & ~machine.retried
+        if not lanes.any():
+            continue
         missing, complete = state.arrive(lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted)
         many = np.broadcast_to((missing < 0)[:, None], machine.shape)
         machine.refuse(op, many, f"is reached by more than {wanted} threads")
@@ -112,7 +117,7 @@ def _arrive(
         if complete.any():
             for watcher in machine.memory.watchers:
                 watcher.barrier(machine.memory, np.broadcast_to(complete[:, None], machine.shape))
-    return state
+    return found
 
 
 @RULES.op(nvvm.Barrier0Op, nvvm.BarrierOp)
@@ -130,21 +135,25 @@ def barrier(op: Operation) -> Kernel:
         if not machine.may_stall and count is None and not machine.memory.barriers:
             meet(machine, op)
             holds = active_lanes(machine) & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
-            held, counted = holds.sum(axis=1), np.array([machine.launch.threads])
+            held, counted = holds.sum(axis=1, keepdims=True), np.full((1, 1), machine.launch.threads)
         else:
-            state = _arrive(machine, op, number, count, given[0] != 0 if given else None)
-            lanes = active_lanes(machine)
-            left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
-            held, counted = state.found
+            held, counted, waits = (np.zeros(machine.shape, kind) for kind in (np.int64, np.int64, np.bool_))
+            for lanes, state in _arrive(machine, op, number, count, given[0] != 0 if given else None):
+                held, counted = (
+                    np.where(lanes, of_phase[:, None], others)
+                    for of_phase, others in zip(state.found, (held, counted), strict=True)
+                )
+                waits |= lanes & (state.ticket >= state.phase[:, None])
+            left_behind(machine, op, waits, why)
         match reduction:
             case None:
                 return None
             case "popc":
-                return held[:, None].astype(np.int32)
+                return held.astype(np.int32)
             case "and":
-                return (held == counted)[:, None].astype(np.int32)
+                return (held == counted).astype(np.int32)
             case _:
-                return (held > 0)[:, None].astype(np.int32)
+                return (held > 0).astype(np.int32)
 
     return run
 
