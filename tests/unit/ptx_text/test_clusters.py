@@ -69,6 +69,23 @@ def test_writes_to_the_other_block() -> None:
         executed(body.replace("SECOND", ""))
 
 
+def test_races_between_blocks() -> None:
+    """Two blocks write one word of the first one's memory; what one wrote to global memory the other one of its cluster reads."""
+    both = "mov.u32 %r10, 0; mapa.shared::cluster.u32 %r11, %r7, %r10; {first} st.shared::cluster.u32 [%r11], %r6; {second}"
+    with pytest.raises(ExecutionError, match=r"writes .* of @s, which thread 0 of block \d wrote: a race"):
+        executed(both.format(first="", second=CLUSTER))
+    one = f"setp.eq.u32 %p1, %r8, 0; @%p1 st.shared::cluster.u32 [%r11], %r1; {CLUSTER} @%p1 bra END;"
+    executed(both.format(first=one, second="END:"))
+    shared = "st.global.u32 [%rd4], %r6; SYNC xor.b32 %r10, %r6, 64; mad.wide.u32 %rd5, %r10, 4, %rd2; ld.global.u32 %r11, [%rd5];"
+    shared += f"{CLUSTER} st.global.u32 [%rd5], %r11;"
+    np.testing.assert_array_equal(executed(shared.replace("SYNC", CLUSTER)), np.arange(256))
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(shared.replace("SYNC", ""))
+    # Another cluster is not ordered.
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(shared.replace("SYNC", CLUSTER).replace("%r6, 64;", "%r6, 128;"))
+
+
 def test_arrivals_from_the_other_block() -> None:
     body = (
         COUNT.format(count=64)
