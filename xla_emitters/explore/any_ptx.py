@@ -221,6 +221,9 @@ class PtxKernel:
             )
         except (ExecutionError, Unsupported) as error:
             self._place(error)
+            for number, place in places.items():
+                if place != number:
+                    error.message = error.message.replace(f"argument {place}", f"the array of tensor map p{number}")
             raise
         return {number: copies[places[number]] for number in pointers}
 

@@ -204,7 +204,7 @@ def test_wrong_changes_of_a_map(field: str, value: int, message: str) -> None:
     [
         ({"issue": ("[%r2],", "[%r2+64],")}, "not aligned to 128 bytes"),
         ({"shared": -16}, "writes bytes 0 to 255 of @smem, which has 240"),
-        ({"map": TensorMap(box=(8, 8), shape=(16, 8))}, "reads bytes .* of argument 3, which has 256"),
+        ({"map": TensorMap(box=(8, 8), shape=(16, 8))}, "reads bytes .* of the array of tensor map p0, which has 256"),
         ({"issue": ("{0, 4}", "{0, 4, 0}")}, "has 3 coordinates"),
         ({"issue": (".2d", ".3d")}, "has 2 coordinates"),
         ({"issue": ("[%rd1,", "[%rd3,")}, "reads bytes 0 to 127 of argument 2|something else than a tensor map"),
