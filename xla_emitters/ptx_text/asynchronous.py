@@ -20,7 +20,7 @@ from xla_emitters.dialects.mlir.tensor_maps import offset_of
 from xla_emitters.ptx_text.arithmetic import one_type, operands, vector_of
 from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
 from xla_emitters.ptx_text.forms import check_operand
-from xla_emitters.ptx_text.memory import HINTS, SPACES_OF_NAMES, space_of, width_of
+from xla_emitters.ptx_text.memory import HINTS, SPACES_OF_NAMES, space_of, update, width_of
 from xla_emitters.ptx_text.rows import row
 from xla_emitters.ptx_text.syntax import Address, Group, Instruction, Number, Operand, Register
 
@@ -233,6 +233,21 @@ def st_async(e: Emitter, i: Instruction) -> None:
     size = bits_of(TYPES[of]) // 8 * width
     e.do(llvm.StoreOp(values[0] if width == 1 else vector_of(e, values), e.pointer(address, "shared"), size))
     told = [e.pointer(barrier, "shared"), e.constant(i32, size)]
+    e.do(llvm.CallIntrinsicOp("llvm.nvvm.mbarrier.complete_tx", told, []))
+
+
+@row(
+    "red.async.relaxed.cluster",
+    types={"u32", "s32", "u64", "b32"},
+    modifiers=f"{_ASYNC} {' '.join(_UPDATES)}",
+    results=0,
+    pure=False,
+)
+def red_async(e: Emitter, i: Instruction) -> None:
+    """Updates a number of a block of the cluster, and completes its bytes there."""
+    *given, barrier = operands(e, i, 3)
+    update(e, i, None, tuple(given))
+    told = [e.pointer(barrier, "shared"), e.constant(i32, bits_of(TYPES[one_type(e, i)]) // 8)]
     e.do(llvm.CallIntrinsicOp("llvm.nvvm.mbarrier.complete_tx", told, []))
 
 

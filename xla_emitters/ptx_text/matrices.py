@@ -168,7 +168,10 @@ def _matrices(i: Instruction) -> int:
     return int(next(part for part in i.parts if part in ("x1", "x2", "x4"))[1])
 
 
-@row("ldmatrix.sync.aligned.m8n8", types={"b16"}, modifiers="x1 x2 x4 trans shared shared::cta", pure=False)
+_LDMATRIX = "m8n8 x1 x2 x4 trans shared shared::cta"
+
+
+@row("ldmatrix.sync.aligned", types={"b16"}, modifiers=_LDMATRIX, needs=("m8n8",), pure=False)
 def ldmatrix(e: Emitter, i: Instruction) -> None:
     results, address = operands(e, i, 2)
     count, trans = _matrices(i), ".trans" * ("trans" in i.parts)
@@ -177,7 +180,7 @@ def ldmatrix(e: Emitter, i: Instruction) -> None:
     write_parts(e, i, parts_of(e, i, results, count), name, [pointer], "b32")
 
 
-@row("stmatrix.sync.aligned.m8n8", types={"b16"}, modifiers="x1 x2 x4 trans shared shared::cta", results=0, pure=False)
+@row("stmatrix.sync.aligned", types={"b16"}, modifiers=_LDMATRIX, needs=("m8n8",), results=0, pure=False)
 def stmatrix(e: Emitter, i: Instruction) -> None:
     address, values = operands(e, i, 2)
     count, trans = _matrices(i), ".trans" * ("trans" in i.parts)

@@ -103,6 +103,13 @@ def test_arrivals_from_the_other_block() -> None:
     )
     bytes_ = bytes_.replace("[%r3], 64", "[%r3], 1")
     np.testing.assert_array_equal(executed(bytes_), np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1))
+    # Updates of what is there, 5.
+    added = bytes_.replace("st.async.weak.shared::cluster", "red.async.relaxed.cluster.shared::cluster")
+    added = added.replace("bytes.u32", "bytes.add.u32")
+    np.testing.assert_array_equal(
+        executed(f"mov.u32 %r13, 5; st.shared.u32 [%r7], %r13; {added}"),
+        5 + np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1),
+    )
 
 
 def test_a_copy_to_all_blocks() -> None:
