@@ -14,6 +14,7 @@ from unit.ptx_text.one_instruction import HEAD
 from unit.ptx_text.test_matrices import TYPES, as_words
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, OF_INTEGERS, Wgmma
+from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.explore.any_ptx import PtxKernel, launch_of
 
@@ -216,3 +217,71 @@ def test_what_does_not_exist_is_refused(name: str) -> None:
     )
     with pytest.raises(XlaEmittersError, match="is not supported"):
         PtxKernel.read(text, "w.ptx").run([], launch_of("1x128")[0])
+
+
+PIPELINE = """.extern .shared .align 1024 .b8 smem[];
+.visible .entry k(.param .align 64 .b8 ma[128], .param .align 64 .b8 mb[128], .param .u64 out) .reqnctapercluster 2 .reqntid 256 {{
+  .reg .b32 %d<32>, %r<30>; .reg .b64 %rd<20>; .reg .pred %p<9>; .reg .b16 %h; .shared .align 8 .b64 bar[4];
+  mov.b64 %rd1, ma; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, mb; cvta.param.u64 %rd2, %rd2; ld.param.u64 %rd3, [out];
+  mov.u32 %r1, %tid.x; mov.u32 %r2, smem; mov.u32 %r3, bar; mov.u32 %r4, %ctaid.x; mov.u32 %r5, %cluster_ctarank; mov.u32 %r6, 0;
+  setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+  mbarrier.init.shared.b64 [%r3], 1; mbarrier.init.shared.b64 [%r3+8], 1;
+  mbarrier.init.shared.b64 [%r3+16], 2; mbarrier.init.shared.b64 [%r3+24], 2; fence.mbarrier_init.release.cluster;
+READY: barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+  setp.ge.u32 %p2, %r1, 128; @%p2 bra PRODUCER; {zeros}
+CONSUME: and.b32 %r7, %r6, 1; shr.u32 %r8, %r6, 1; mad.lo.u32 %r9, %r7, 8, %r3; mad.lo.u32 %r10, %r7, 16384, %r2;
+  {{ W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [%r9], %r8; @!%p3 bra W; }}
+  cvt.u64.u32 %rd4, %r10; bfe.u64 %rd4, %rd4, 4, 14; or.b64 %rd4, %rd4, {descriptor}; add.s64 %rd5, %rd4, 512;
+  wgmma.fence.sync.aligned; setp.eq.u32 %p4, %r1, %r1; {products}
+  wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; bar.sync 1, 128; @%p1 bra NEXT;
+  mapa.shared::cluster.u32 %r11, %r9, 0; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11+16];
+  mapa.shared::cluster.u32 %r11, %r9, 1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11+16];
+NEXT: add.u32 %r6, %r6, 1; setp.lt.u32 %p5, %r6, 4; @%p5 bra CONSUME;
+  mad.lo.u32 %r12, %r4, 128, %r1; mad.wide.u32 %rd3, %r12, 128, %rd3; {stores} bra END;
+PRODUCER: setp.ne.u32 %p6, %r1, 128; @%p6 bra END; mov.u16 %h, 3;
+PRODUCE: and.b32 %r7, %r6, 1; shr.u32 %r8, %r6, 1; xor.b32 %r8, %r8, 1; mad.lo.u32 %r9, %r7, 8, %r3; mad.lo.u32 %r10, %r7, 16384, %r2;
+  {{ W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [%r9+16], %r8; @!%p3 bra W; }}
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r9], 16384; shl.b32 %r13, %r6, 6; shl.b32 %r14, %r4, 6; shl.b32 %r15, %r5, 5;
+  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r10], [%rd1, {{%r13, %r14}}], [%r9];
+  shl.b32 %r16, %r5, 12; add.u32 %r16, %r16, %r10; add.u32 %r16, %r16, 8192;
+  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r16], [%rd2, {{%r13, %r15}}], [%r9], %h;
+  add.u32 %r6, %r6, 1; setp.lt.u32 %p5, %r6, 4; @%p5 bra PRODUCE;
+END: barrier.cluster.arrive.release; barrier.cluster.wait.acquire; ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_pipeline_of_two_blocks(wait: bool) -> None:
+    """A thread copies boxes ahead, half of B to both blocks of a cluster; a warpgroup multiplies. Two stages, four steps, four blocks.
+
+    Without the wait for the empty stage, phases pass that the warpgroup has not seen: it waits for ever.
+    """
+    dice = np.random.default_rng(5)
+    a, b = (dice.integers(-4, 5, size).astype(np.float16) for size in ((256, 256), (64, 256)))
+    registers = ", ".join(f"%d{n}" for n in range(32))
+    product = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{{registers}}}, %rd4, %rd5, %p4, 1, 1, 0, 0;"
+    step = "add.s64 %rd4, %rd4, 2; add.s64 %rd5, %rd5, 2;"
+    text = PIPELINE.format(
+        descriptor=1 << 62 | 1 << 16 | 64 << 32,
+        zeros="".join(f"mov.b32 %d{n}, 0;" for n in range(32)),
+        products=step.join([product.format(registers=registers)] * 4),
+        stores="".join(f"st.global.b32 [%rd3+{4 * n}], %d{n};" for n in range(32)),
+    )
+    if not wait:
+        text = text.replace("[%r9+16], %r8;", "[%r9+16], 1;")
+    kernel = PtxKernel.read(HEAD.replace("sm_90", "sm_90a") + text, "pipeline.ptx")
+    arrays = [a, b, np.zeros((4, 128, 32), np.float32)]
+    how: dict[str, Any] = {
+        "shared_bytes": 32768,
+        "tensor_maps": {0: TensorMap((64, 64), 128), 1: TensorMap((32, 64), 128)},
+    }
+    launch = launch_of("4x256")[0]
+    verdict = kernel.check(arrays, launch, **how)
+    if not wait:
+        assert "never ends" in verdict.summary
+        return
+    assert verdict.ok, verdict.details
+    found, (row, column) = kernel.run(arrays, launch, **how)[2], d_places(64)
+    want = (a.astype(np.float64) @ b.astype(np.float64).T).reshape(4, 64, 64)[:, row, column]
+    np.testing.assert_array_equal(found, want)
