@@ -15,7 +15,7 @@ from xla_emitters.ptx_text.emitter import Emitter
 from xla_emitters.ptx_text.forms import check_operand
 from xla_emitters.ptx_text.memory import space_of
 from xla_emitters.ptx_text.rows import row
-from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand
+from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand, Register
 
 _SHAPES = " ".join(
     sorted(
@@ -78,8 +78,10 @@ def mma(e: Emitter, i: Instruction) -> None:
         *words_in(e, i, parts_of(e, i, of_c, counts[2]), to),
     ]
     if sparsity:
-        if not isinstance(sparsity[1], Number):
-            raise e.error(f"'{i.name}' ends with the number of the threads whose metadata count")
+        if not isinstance(sparsity[0], Register) or not isinstance(sparsity[1], Number):
+            raise e.error(
+                f"'{i.name}' ends with a register of metadata, and the number of the threads whose metadata count"
+            )
         given += [*words_in(e, i, (sparsity[0],), "b32"), e.read(sparsity[1], i32)]
     write_parts(e, i, parts_of(e, i, results, counts[2]), i.name, given, to)
 

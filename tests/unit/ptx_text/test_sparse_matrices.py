@@ -117,8 +117,9 @@ def test_sparse_products(name: str, selector: int) -> None:
     ("word", "selector", "message"), [(0, 0, "names no neighbours in order"), (0x44444444, 3, "of 2 choices")]
 )
 def test_wrong_metadata(word: int, selector: int, message: str) -> None:
-    body = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%out0, %out1, %out2, %out3},"
-    body += f" {{%in0, %in0, %in0, %in0}}, {{%in0, %in0, %in0, %in0}}, {{%in0, %in0, %in0, %in0}}, {word}, {selector};"
+    body = f"mov.b32 %in1, {word};"
+    body += "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%out0, %out1, %out2, %out3},"
+    body += f" {{%in0, %in0, %in0, %in0}}, {{%in0, %in0, %in0, %in0}}, {{%in0, %in0, %in0, %in0}}, %in1, {selector};"
     with pytest.raises(XlaEmittersError, match=message):
         run(body, "", np.zeros((32, 1), np.uint32), 4)
 
