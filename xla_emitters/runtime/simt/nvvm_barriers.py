@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import IntegerType, VectorType, i64
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import nvvm
+from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -27,7 +28,6 @@ from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.gpu import WARP_SIZE, meet
 from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.nvvm_bulk_copies import multicast
 
 RULES = Rules()
 
@@ -393,6 +393,24 @@ def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Arr
     with machine.only(lanes):
         found: Any = load_value(op, IntegerType(8), 1, machine, address)
     return np.where(lanes, found, zero)
+
+
+def multicast(run: Kernel) -> Kernel:
+    """The op once for each block in a mask, its last operand; its first one is an address in that block."""
+
+    def in_each(machine: Machine, address: Array, *operands: Array) -> Any:
+        *others, mask = operands
+        cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
+        for rank in range(cluster):
+            wanted = (mask >> rank & 1 != 0) & (True if machine.active is None else machine.active)
+            if wanted.any():
+                there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
+                with machine.only(np.broadcast_to(wanted, machine.shape)):
+                    found = run(machine, there, *others)
+                total = total if found is None else np.maximum(total, found)
+        return total
+
+    return in_each
 
 
 OF_OP: dict[str, Callable[[Operation], Kernel]] = {

@@ -16,12 +16,12 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
 from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, size_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.machine import Machine
+from xla_emitters.runtime.simt.nvvm_barriers import multicast
 from xla_emitters.runtime.simt.nvvm_warpgroups import swizzled
 
 Lane = tuple[int, int]
@@ -37,24 +37,6 @@ def lanes_of(machine: Machine) -> Iterator[Lane]:
 
 def _at(machine: Machine, value: Array, lane: Lane) -> int:
     return int(np.broadcast_to(value, machine.shape)[lane])
-
-
-def multicast(run: Kernel) -> Kernel:
-    """The op once for each block in a mask, its last operand; its first one is an address in that block."""
-
-    def in_each(machine: Machine, address: Array, *operands: Array) -> Any:
-        *others, mask = operands
-        cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
-        for rank in range(cluster):
-            wanted = (mask >> rank & 1 != 0) & (True if machine.active is None else machine.active)
-            if wanted.any():
-                there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
-                with machine.only(np.broadcast_to(wanted, machine.shape)):
-                    found = run(machine, there, *others)
-                total = total if found is None else np.maximum(total, found)
-        return total
-
-    return in_each
 
 
 # ---------------------------------------------------------------------------------------------- updates
