@@ -48,7 +48,7 @@ AT_MOST: Mapping[tuple[str, ...], int] = {
     ("cache", "info"): 26,
     ("explain", GELU): 283,
     ("compile", GELU, "--stage", "llvm-dialect"): 279,
-    ("run", "examples/modules/loop.hlo", "--no-reference", "--platform", "cpu"): 324,
+    ("run", "examples/modules/loop.hlo", "--no-reference", "--platform", "cpu"): 327,
     ("run", SOFTMAX, "--sizes", "b=2,s=3", "--no-reference"): 391,
     ("cost", "--help"): 19,
 }
