@@ -80,7 +80,8 @@ def barrier_reduction(e: Emitter, i: Instruction) -> None:
 @row("barrier.cluster.arrive", modifiers="release relaxed aligned", results=0, pure=False)
 @row("barrier.cluster.wait", modifiers="acquire aligned", results=0, pure=False, waits=True)
 def cluster_barrier(e: Emitter, i: Instruction) -> None:
-    e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.barrier.cluster.{i.parts[2]}", operands(e, i, 0), []))  # pyright: ignore
+    operands(e, i, 0)
+    e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.barrier.cluster.{i.parts[2]}", [], []))
 
 
 @row("mapa", types={"u32", "u64"}, modifiers="shared::cluster", pure=False)
