@@ -11,13 +11,17 @@ of unwritten shared memory, barriers that not all threads reach) are named at th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.mlir.clusters import MOST_BLOCKS
+from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
 from xla_emitters.explore.module_stages import blocks_to_run
@@ -30,21 +34,26 @@ from xla_emitters.runtime.ptx_kernels import launch_attributes
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
-from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.runtime.simt.memory import Watcher, address_of
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
 STAGE = "ptx"
-HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128 or 16,8x32,4+4096"
-_LAUNCH = re.compile(r"(\d{1,10}(?:,\d{1,5}){0,2})x(\d{1,4}(?:,\d{1,4}){0,2})(?:\+(\d{1,7}))?")
+HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128, 16,8x32,4+4096, or 64x128/2 in clusters of 2 blocks"
+Cluster: TypeAlias = tuple[int, int, int]
+MAP_HELP = "--tensor-map pM[=pN][:TYPE[DIMS]],box=AxB[,swizzle=32|64|128][,fill=nan][,strides=BYTESx...][,steps=AxB]"
+_MAP = re.compile(r"p(\d{1,3})(?:=p(\d{1,3}))?(?::([a-z]+\d+)\[(\d[\d,]{0,60})\])?((?:,[a-z]+=\w+)+)")
+_LAUNCH = re.compile(
+    r"(\d{1,10}(?:,\d{1,5}){0,2})x(\d{1,4}(?:,\d{1,4}){0,2})(?:\+(\d{1,7}))?(?:/(\d{1,2}(?:,\d{1,2}){0,2}))?"
+)
 _MOST_THREADS, _MOST_BLOCKS, _MOST_SHARED = 1024, (1 << 31) - 1, 228 << 10
 _PLAIN_ALIGNMENT = 256
 
 
-def launch_of(text: str) -> tuple[Launch, int]:
-    """The launch that a text says, and its bytes of dynamic shared memory. raises UsageError
+def launch_of(text: str) -> tuple[Launch, int, Cluster | None]:
+    """The launch that a text says, its bytes of dynamic shared memory, and the blocks of a cluster. raises UsageError
 
-    >>> launch_of("16,8x32,4+4096")
-    (Launch(grid=(16, 8, 1), block=(32, 4, 1), sizes=()), 4096)
+    >>> launch_of("16,8x32,4+4096/2")
+    (Launch(grid=(16, 8, 1), block=(32, 4, 1), sizes=()), 4096, (2, 1, 1))
     """
     match = _LAUNCH.fullmatch(text.strip())
     if match is None:
@@ -54,7 +63,35 @@ def launch_of(text: str) -> tuple[Launch, int]:
     if not 1 <= launch.threads <= _MOST_THREADS or not 1 <= launch.blocks <= _MOST_BLOCKS or shared > _MOST_SHARED:
         limits = f"1 to {_MOST_THREADS} threads, 1 to {_MOST_BLOCKS} blocks, at most {_MOST_SHARED} bytes"
         raise UsageError(f"'{text}' is beyond what a GPU launches: {limits}", stage=STAGE)
-    return launch, shared
+    if match[4] is None:
+        return launch, shared, None
+    x, y, z = (*map(int, match[4].split(",")), 1, 1)[:3]
+    return launch, shared, (x, y, z)
+
+
+def tensor_map_of(text: str) -> tuple[int, TensorMap]:
+    """The number of the parameter, and the map. raises UsageError
+
+    >>> tensor_map_of("p0=p3:bf16[128,64],box=64x64,swizzle=128")[1].shape
+    (128, 64)
+    """
+    match = _MAP.fullmatch(text.replace(" ", ""))
+    found = dict(part.split("=") for part in match[5][1:].split(",")) if match else {}
+    words = ("box", "strides", "steps")
+    try:
+        if match is None or "box" not in found or found.keys() - {*words, "swizzle", "fill"}:
+            raise ValueError(text)
+        sizes = {word: tuple(map(int, found[word].split("x"))) for word in words if word in found}
+        return int(match[1]), TensorMap(
+            **sizes,
+            swizzle=int(found.get("swizzle", 0)),
+            fill=found.get("fill", "zero"),
+            argument=int(match[2]) if match[2] else None,
+            element=match[3],
+            shape=tuple(map(int, match[4].split(","))) if match[4] else None,
+        )
+    except ValueError:
+        raise UsageError(f"'{text}' is no tensor map", stage=STAGE, help=MAP_HELP) from None
 
 
 @dataclass(frozen=True)
@@ -90,8 +127,21 @@ class PtxKernel:
             raise DataError(f"{what} is {wanted}, but the array is {got}", stage=STAGE)
         return False
 
-    def lowered(self, arrays: Sequence[Array], launch: Launch) -> ModuleOp:
-        """The kernel's IR for these arguments. raises DataError for arrays and launches that do not fit, and what `raise_kernel` raises"""
+    def cluster(self, launch: Launch, given: Cluster | None) -> Cluster:
+        """Blocks of a cluster, as the text or the launch says. raises DataError where they do not fit"""
+        x, y, z = (*self.entry.bounds.get("reqnctapercluster", given or (1,)), 1, 1)[:3]
+        if given not in (None, (x, y, z)):
+            raise DataError(f"a cluster of {self.entry.name} must have {x}x{y}x{z} blocks", stage=STAGE)
+        if prod((x, y, z)) > MOST_BLOCKS or any(of % each for of, each in zip(launch.grid, (x, y, z), strict=True)):
+            message = f"clusters of {x}x{y}x{z} blocks do not divide the grid, or are larger than {MOST_BLOCKS}"
+            raise DataError(message, stage=STAGE, help=HELP)
+        return x, y, z
+
+    def lowered(self, arrays: Sequence[Array], launch: Launch, more: int = 0, cluster: Cluster = (1, 1, 1)) -> ModuleOp:
+        """The kernel's IR for these arguments, and as many pointers more.
+
+        raises   DataError for arrays and launches that do not fit, and what `raise_kernel` raises
+        """
         if len(arrays) != len(self.parameters):
             names = ", ".join(f".{p.type} {p.name}" for p in self.parameters)
             raise DataError(
@@ -105,10 +155,37 @@ class PtxKernel:
                 if not fits:
                     block = "x".join(map(str, wanted))
                     raise DataError(f"a block of {self.entry.name} {message} {block} threads (.{word})", stage=STAGE)
-        attributes: list[dict[str, Attribute]] = [{"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)} for _ in arrays]
+        attributes: list[dict[str, Attribute]] = [{"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)}]
         return raise_kernel(
-            self.module, self.entry, numbers=numbers, arguments=attributes, attributes=launch_attributes(launch)
+            self.module,
+            self.entry,
+            numbers=numbers,
+            arguments=attributes * (len(arrays) + more),
+            attributes=launch_attributes(launch),
+            more_pointers=more,
+            cluster=cluster,
         )
+
+    def _with_maps(self, arrays: Sequence[Array], maps: Mapping[int, TensorMap]) -> tuple[list[Array], dict[int, int]]:
+        """Copies of the arrays, encoded maps among them, then those that only maps refer to. returns also number -> index of its array
+
+        raises   DataError for a map whose parameter cannot hold one, or that its array does not fit
+        """
+        copies = [np.array(array, order="C", copy=True) for array in arrays]
+        places = {number: number for number in range(len(copies))}
+        for number, tensor_map in maps.items():
+            other = number if tensor_map.argument is None else tensor_map.argument
+            if not (number < len(arrays) and other < len(arrays)) or self.parameters[number].size not in (8, 128):
+                raise DataError(f"p{number} cannot be a tensor map of p{other}", stage=STAGE, help=MAP_HELP)
+            if tensor_map.argument is None:
+                places[number] = len(copies)
+                copies.append(copies[number])
+        for number, tensor_map in maps.items():
+            place = places[number if tensor_map.argument is None else tensor_map.argument]
+            copies[number] = tensor_map.encoded(copies[place], address_of(place, _PLAIN_ALIGNMENT))
+            if tensor_map.argument is not None:
+                del places[number]
+        return copies, places
 
     def run(
         self,
@@ -119,23 +196,36 @@ class PtxKernel:
         watchers: Sequence[Watcher] = (),
         blocks: Sequence[int] | None = None,
         most_iterations: int = MOST_ITERATIONS,
+        tensor_maps: Mapping[int, TensorMap] | None = None,
+        cluster: Cluster | None = None,
     ) -> dict[int, Array]:
         """Runs the kernel on copies of the arrays. returns for each pointer's number what its array holds afterwards
 
-        raises   as `lowered`; ExecutionError for a fault, at its place in the text
+        tensor_maps  number of a parameter -> the map that it is; then its array is what the map refers to, unless that names another one
+        raises   as `lowered`; DataError for tensor maps that do not fit; ExecutionError for a fault, at its place in the text
         """
-        ir = self.lowered(arrays, launch)
-        copies = [np.array(array, order="C", copy=True) for array in arrays]
-        pointers = [number for number, array in enumerate(arrays) if self.is_pointer(number, array)]
+        maps, cluster = tensor_maps or {}, self.cluster(launch, cluster)
+        copies, places = self._with_maps(arrays, maps)
+        given = copies[: len(arrays)]
+        ir = self.lowered(given, launch, len(copies) - len(arrays), cluster)
+        pointers = [number for number in places if number in maps or self.is_pointer(number, given[number])]
         try:
             entry = Entry.of(ir, launch, 0, followed(RULES, watchers))
             entry.execute(
-                copies, blocks=blocks, watchers=watchers, max_rounds=most_iterations, shared_bytes=shared_bytes
+                copies,
+                blocks=blocks,
+                watchers=watchers,
+                max_rounds=most_iterations,
+                shared_bytes=shared_bytes,
+                cluster=cluster,
             )
         except (ExecutionError, Unsupported) as error:
             self._place(error)
+            for number, place in places.items():
+                if place != number:
+                    error.message = error.message.replace(f"argument {place}", f"the array of tensor map p{number}")
             raise
-        return {number: copies[number] for number in pointers}
+        return {number: copies[places[number]] for number in pointers}
 
     def _place(self, error: ExecutionError | Unsupported) -> None:
         """Gives an error the place in the text that its details name, else that of the kernel."""
@@ -158,6 +248,8 @@ class PtxKernel:
         blocks: int = 0,
         sanitize: bool = True,
         most_iterations: int = MOST_ITERATIONS,
+        tensor_maps: Mapping[int, TensorMap] | None = None,
+        cluster: Cluster | None = None,
         expected: Callable[[dict[int, Array]], str] | None = None,
     ) -> Verdict:
         """Whether the kernel runs without a fault.
@@ -175,6 +267,8 @@ class PtxKernel:
                 watchers=watchers,
                 blocks=chosen,
                 most_iterations=most_iterations,
+                tensor_maps=tensor_maps,
+                cluster=cluster,
             )
         except ExecutionError as error:
             return Verdict(False, error.message, tuple(error.render().splitlines()))

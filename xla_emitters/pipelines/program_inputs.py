@@ -74,7 +74,7 @@ def given_inputs(
     if isinstance(inputs, str | Path | StandardInput):
         if isinstance(program.compilation, Compiled):
             return load_arrays(inputs, "p", program.parameters)
-        return load_given(inputs, "p", len(program.parameters))
+        return load_given(inputs, "p", range(len(program.parameters)))
     return inputs
 
 

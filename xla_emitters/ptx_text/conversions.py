@@ -171,7 +171,9 @@ def mov(e: Emitter, i: Instruction) -> None:
         e.write(target, e.read(source, TYPES[word]))
 
 
-@row("cvta", form="tt", types={"u32", "u64"}, modifiers="to global shared local const param shared::cta")
+@row(
+    "cvta", form="tt", types={"u32", "u64"}, modifiers="to global shared local const param shared::cta shared::cluster"
+)
 def cvta(e: Emitter, i: Instruction) -> None:
     """Between a space's window and generic addresses."""
     target, source = operands(e, i, 2)

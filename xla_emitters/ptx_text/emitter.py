@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from math import isnan
+from math import isnan, prod
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,12 @@ _CLOCKS = {
     **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
     **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
 }
-_ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "globaltimer_hi": 0, "smid": 0, "nsmid": 1}
+_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1}
+_OF_CLUSTERS = {
+    **{"cluster_ctaid": (llvm.URemOp, "ctaid"), "clusterid": (llvm.UDivOp, "ctaid")},
+    "nclusterid": (llvm.UDivOp, "nctaid"),
+}
+"""Family -> how it follows from another one and the blocks of a cluster."""
 POINTER = llvm.LLVMPointerType()
 
 
@@ -100,6 +105,7 @@ def pointer_type(space: str) -> llvm.LLVMPointerType:
 class Emitter:
     """The state while one function is built.
 
+    cluster    blocks of a cluster along each dimension
     block      where ops are inserted
     current    the value of each register here
     undo       what the current node and those that dominate it have set: (dictionary, key, value before)
@@ -108,7 +114,10 @@ class Emitter:
     natural    the type in which a register is mostly computed and read; by default its bits
     """
 
-    def __init__(self, module: PtxModule, function: Function, entry: Block) -> None:
+    def __init__(
+        self, module: PtxModule, function: Function, entry: Block, cluster: tuple[int, int, int] = (1, 1, 1)
+    ) -> None:
+        self.cluster = cluster
         self.module, self.function, self.entry, self.block = module, function, entry, entry
         self.current: dict[Register, SSAValue | Number] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
@@ -261,7 +270,7 @@ class Emitter:
                 raise self.error("an operand is a register, a number or the address of a variable")
 
     def special(self, name: str) -> SSAValue:
-        """A special register's value. A kernel runs as if each block were a cluster, and had a multiprocessor to itself."""
+        """A special register's value. Each block has a multiprocessor to itself."""
         family, _, dimension = name.partition(".")
         dimension = dimension or "x"
         if family in _FAMILIES and dimension in "xyz":
@@ -274,13 +283,22 @@ class Emitter:
             word, ir_type = _CLOCKS[name]
             return self.intrinsic(f"read.{word}", [], ir_type)
         if name == "is_explicit_cluster":
-            return self.constant(i1, 0)
-        if name in _ONE_BLOCK:
-            return self.constant(i32, _ONE_BLOCK[name])
-        if family in ("cluster_ctaid", "cluster_nctaid"):
-            return self.constant(i32, int(family == "cluster_nctaid"))
-        if family in ("clusterid", "nclusterid"):
-            return self.add(_FAMILIES["ctaid" if family == "clusterid" else "nctaid"][dimension]())
+            return self.constant(i1, int(prod(self.cluster) > 1))
+        if name in _FIXED:
+            return self.constant(i32, _FIXED[name])
+        if family == "cluster_nctaid" and dimension in "xyz":
+            return self.constant(i32, self.cluster["xyz".index(dimension)])
+        if family in _OF_CLUSTERS and dimension in "xyz":
+            make, other = _OF_CLUSTERS[family]
+            return self.add(make(self.special(f"{other}.{dimension}"), self.special(f"cluster_nctaid.{dimension}")))
+        if name == "cluster_nctarank":
+            return self.constant(i32, prod(self.cluster))
+        if name == "cluster_ctarank":
+            total = self.special("cluster_ctaid.z")
+            for axis in "yx":
+                scaled = self.add(llvm.MulOp(total, self.special(f"cluster_nctaid.{axis}")))
+                total = self.add(llvm.AddOp(scaled, self.special(f"cluster_ctaid.{axis}")))
+            return total
         if name == "nwarpid":
             counts = [self.add(nvvm.BLOCK_DIM[axis]()) for axis in "xyz"]
             threads = self.add(llvm.MulOp(self.add(llvm.MulOp(counts[0], counts[1])), counts[2]))

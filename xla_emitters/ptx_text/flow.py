@@ -3,7 +3,8 @@
     entry ─┬─ cond %p1 ──> ^then(%r3) ──> ^join(%r3)          a register is a block's argument where several definitions meet,
            └───────────────────────────────^                and it is still read
 
-An instruction under a guard that may not be computed elsewhere (an access, a barrier, a call) is a block of its own.
+An instruction under a guard that may not be computed elsewhere (an access, a barrier, a call) is a block of its own. So is each that waits
+for other threads, where a kernel has one beside barriers of the whole block: threads wait at the start of a block.
 Source: Cytron et al., "Efficiently computing static single assignment form and the control dependence graph" (1991), pruned by liveness;
 Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm".
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.ptx_text.rows import STAGE, row_of
-from xla_emitters.ptx_text.syntax import Function, Instruction, Label, Operand, Register, Symbol
+from xla_emitters.ptx_text.syntax import Function, Instruction, Label, Number, Operand, Register, Symbol
 from xla_emitters.texts.source import Source
 
 
@@ -69,12 +70,18 @@ class Flow:
 
     # ------------------------------------------------------------------------------------------ blocks
 
+    def _has_waits(self) -> bool:
+        items = [
+            item for item in self.function.body or () if isinstance(item, Instruction) and item.parts[0] not in ENDS
+        ]
+        return any(row_of(self.source, item).waits and item.operands != (Number(0),) for item in items)
+
     def _split(self) -> Node:
         # A branch to the first label goes to the node after the entry, which nothing branches to.
         entry = current = Node(0)
         labels: dict[str, Node] = {}
         jumps: list[tuple[Node, Sequence[str], Instruction]] = []
-        open_end = True
+        open_end, waits = True, self._has_waits()
         for item in self.function.body or ():
             if isinstance(item, Label):
                 if item.name in labels:
@@ -89,12 +96,15 @@ class Flow:
             stem = item.parts[0]
             if stem not in ENDS:
                 row = row_of(self.source, item)
-                if item.guard is None or row.is_pure:
+                is_wait = waits and row.waits
+                if not is_wait and (item.guard is None or row.is_pure):
                     current.instructions.append(item)
                     continue
                 inside, after = Node(0, [item]), Node(0)
                 inside.kind, inside.ways = "branch", [after]
-                current.kind, current.guard, current.ways, current.end = "choose", item.guard, [inside, after], item
+                current.kind, current.ways, current.end = "branch", [inside], item
+                if item.guard is not None:
+                    current.kind, current.guard, current.ways = "choose", item.guard, [inside, after]
                 current = after
                 continue
             target = Node(0)

@@ -252,7 +252,7 @@ def update_neighbours(
     "prefetchu",
     "applypriority",
     "discard",
-    modifiers=f"L1 L2 {HINTS} {SPACES_OF_NAMES}",
+    modifiers=f"L1 L2 tensormap {HINTS} {SPACES_OF_NAMES}",
     results=0,
     pure=False,
 )

@@ -203,11 +203,12 @@ class Parser(Declarations):
     def block(self, body: list[Instruction | Label]) -> None:
         """`{ ... }`, nested ones too."""
         cursor = self.cursor
-        opened = list[Token]()
+        opened, starts = list[Token](), list[int]()
         while True:
             token = cursor.token
             if token.text == "{":
                 opened.append(cursor.advance())
+                starts.append(len(body))
                 if len(opened) > cursor.max_nesting:
                     raise cursor.too_deep()
                 self.scopes.append(Scope())
@@ -217,6 +218,7 @@ class Parser(Declarations):
                 self.scopes.pop()
                 if not opened:
                     return
+                self.name_labels(body, starts.pop())
             elif token.kind is TokenKind.END:
                 line, _ = cursor.source.line_and_column(opened[-1].start)
                 raise cursor.unexpected(f"'}}' for the '{{' of line {line}")
@@ -224,6 +226,17 @@ class Parser(Declarations):
                 self.local_directive()
             else:
                 self.statement(body)
+
+    def name_labels(self, body: list[Instruction | Label], start: int) -> None:
+        """Labels of a block that ends here are its own: those after it may have their names."""
+        names = {item.name: f"{item.name}.{start}" for item in body[start:] if isinstance(item, Label)}
+        for number, item in enumerate(body[start:], start=start) if names else ():
+            if isinstance(item, Label):
+                body[number] = replace(item, name=names[item.name])
+            elif item.parts[0] == "bra":
+                target = item.operands[0] if item.operands else None
+                if isinstance(target, Symbol) and target.name in names:
+                    body[number] = replace(item, operands=(Symbol(names[target.name]),))
 
     def local_directive(self) -> None:
         cursor, function = self.cursor, self.function

@@ -10,6 +10,7 @@ that it uses become globals.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -74,6 +75,8 @@ def raise_kernel(
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
     shared_bytes: int = 0,
+    more_pointers: int = 0,
+    cluster: tuple[int, int, int] = (1, 1, 1),
 ) -> ModuleOp:
     """The IR of one kernel.
 
@@ -81,17 +84,20 @@ def raise_kernel(
     arguments   attributes of each argument, in place of those that the text says
     attributes  attributes of the function, such as its launch
     shared_bytes  of dynamic shared memory; 0: as many as the launch gives
+    more_pointers  arguments after the parameters: arrays that tensor maps refer to
+    cluster     blocks of a cluster along each dimension
     raises      ParseError for names and types that do not fit, Unsupported for instructions without a row, each with its place
     """
-    if max(entry.bounds.get("reqnctapercluster", (1,))) > 1:
+    if prod(entry.bounds.get("reqnctapercluster", cluster)) != prod(cluster):
         place = module.source.place(entry.start, entry.end)
-        raise Unsupported("a cluster of several blocks is not supported", stage=STAGE, place=place)
+        raise Unsupported("a cluster of several blocks beside kernels without", stage=STAGE, place=place)
     functions, variables = list[llvm.FuncOp](), dict[str, None]()
     pending, seen = [entry], {entry.name}
     while pending:
         function = pending.pop()
-        raised = Raised(module, function, numbers if function is entry else ())
-        if function is entry:
+        is_entry = function is entry
+        raised = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0, cluster)
+        if is_entry:
             raised.finish(arguments, attributes or {})
         functions.append(raised.op)
         variables |= raised.emitter.globals
@@ -124,7 +130,14 @@ def parameter_type(variable: Variable, is_entry: bool, is_number: bool) -> Attri
 class Raised:
     """One function as IR."""
 
-    def __init__(self, module: PtxModule, function: Function, numbers: Collection[int]) -> None:
+    def __init__(
+        self,
+        module: PtxModule,
+        function: Function,
+        numbers: Collection[int],
+        more_pointers: int,
+        cluster: tuple[int, int, int],
+    ) -> None:
         self.module, self.function = module, function
         pointers = [POINTER for variable in function.results if variable.count is not None]
         scalars = [variable for variable in function.results if variable.count is None]
@@ -134,10 +147,11 @@ class Raised:
             parameter_type(variable, function.is_entry, number in numbers)
             for number, variable in enumerate(function.parameters)
         ]
-        entry = Block(arg_types=[*pointers, *types])
-        self.emitter = e = Emitter(module, function, entry)
+        entry = Block(arg_types=[*pointers, *types, *[POINTER] * more_pointers])
+        self.emitter = e = Emitter(module, function, entry, cluster)
         by_array = [variable for variable in function.results if variable.count is not None]
-        for variable, value in zip((*by_array, *function.parameters), entry.args, strict=True):
+        named = (*by_array, *function.parameters)
+        for variable, value in zip(named, entry.args[: len(named)], strict=True):
             value.name_hint = "".join(char for char in variable.name if char.isalnum() or char == "_")
             e.parameters[variable.name] = variable, value
         for variable in function.variables:
@@ -179,6 +193,8 @@ class Raised:
                 (written if is_result else read).extend(registers_in(operand))
                 if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in slots:
                     (written if row.name == "st" else read).append(slots[operand.base.name])
+        if row.updates:
+            read += written
         if instruction.guard is not None and row.is_pure:
             read += [instruction.guard[0], *written]
         if "cc" in instruction.parts:

@@ -53,6 +53,8 @@ class PtxRow:
     needs     modifiers of which it must have one
     is_pure   whether it may be computed where its guard does not hold
     carries   whether it reads the carry flag
+    updates   whether it reads its results too
+    waits     whether it waits for other threads: a basic block of its own
     """
 
     name: str
@@ -64,6 +66,8 @@ class PtxRow:
     carries: bool
     form: str
     needs: tuple[str, ...]
+    updates: bool
+    waits: bool
 
 
 ROWS: dict[str, PtxRow] = {}
@@ -78,6 +82,8 @@ def row(
     carries: bool = False,
     form: str = "",
     needs: Collection[str] = (),
+    updates: bool = False,
+    waits: bool = False,
 ) -> Callable[[Emit], Emit]:
     """Registers the function as the meaning of the mnemonics `names`."""
 
@@ -85,7 +91,9 @@ def row(
         for name in names:
             assert name not in ROWS, name
             words = frozenset(modifiers.split())
-            ROWS[name] = PtxRow(name, emit, frozenset(types), words, results, pure, carries, form, tuple(needs))
+            ROWS[name] = PtxRow(
+                name, emit, frozenset(types), words, results, pure, carries, form, tuple(needs), updates, waits
+            )
         return emit
 
     return register

@@ -5,12 +5,14 @@ Source: PTX ISA 8.8, 9.7.12 to 9.7.14, 9.7.19 and chapter 10.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, f32, i1, i32, i64
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.ptx_text.arithmetic import one_type, operands
 from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
@@ -39,7 +41,7 @@ def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> l
     return [e.read(operand, i32) for operand in given]
 
 
-@row(*(f"{name}.sync" for name in _NAMES), modifiers="aligned", results=0, pure=False)
+@row(*(f"{name}.sync" for name in _NAMES), modifiers="aligned", results=0, pure=False, waits=True)
 def barrier(e: Emitter, i: Instruction) -> None:
     given = i.operands
     if not 1 <= len(given) <= 2:
@@ -57,7 +59,9 @@ def barrier_arrive(e: Emitter, i: Instruction) -> None:
     e.do(llvm.CallIntrinsicOp("llvm.nvvm.barrier.cta.arrive", values, []))
 
 
-@row(*(f"{name}.red" for name in _NAMES), types={"u32", "pred"}, modifiers="popc and or aligned", pure=False)
+@row(
+    *(f"{name}.red" for name in _NAMES), types={"u32", "pred"}, modifiers="popc and or aligned", pure=False, waits=True
+)
 def barrier_reduction(e: Emitter, i: Instruction) -> None:
     if not 3 <= len(i.operands) <= 4:
         raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
@@ -73,22 +77,33 @@ def barrier_reduction(e: Emitter, i: Instruction) -> None:
     e.write(target, found if kind == "popc" else e.add(llvm.ICmpOp(found, e.constant(i32, 0), "ne")))
 
 
-@row("barrier.cluster.wait", modifiers="acquire aligned", results=0, pure=False)
-def cluster_wait(e: Emitter, i: Instruction) -> None:
-    """A block is its own cluster."""
-    e.do(nvvm.Barrier0Op.create())
+@row("barrier.cluster.arrive", modifiers="release relaxed aligned", results=0, pure=False)
+@row("barrier.cluster.wait", modifiers="acquire aligned", results=0, pure=False, waits=True)
+def cluster_barrier(e: Emitter, i: Instruction) -> None:
+    operands(e, i, 0)
+    e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.barrier.cluster.{i.parts[2]}", [], []))
 
 
 @row("mapa", types={"u32", "u64"}, modifiers="shared::cluster", pure=False)
 def mapa(e: Emitter, i: Instruction) -> None:
-    """The address in the block of that rank, which is 0."""
-    target, address, _ = operands(e, i, 3)
-    e.write(target, e.read(address, TYPES[one_type(e, i)]))
+    """The address in the block of that rank: in bits that an offset does not need."""
+    target, address, rank = operands(e, i, 3)
+    value = e.read(address, TYPES[one_type(e, i)])
+    if prod(e.cluster) > 1:
+        number = e.resize(e.add(llvm.AddOp(word(e, i, rank), e.constant(i32, 1))), bits_of(value.type))
+        own = e.add(llvm.AndOp(value, e.constant(value.type, ~(RANK_MASK << RANK_SHIFT))))
+        value = e.add(llvm.OrOp(own, e.add(llvm.ShlOp(number, e.constant(value.type, RANK_SHIFT)))))
+    e.write(target, value)
 
 
 @row("getctarank", types={"u32", "u64"}, modifiers="shared::cluster")
 def getctarank(e: Emitter, i: Instruction) -> None:
-    e.write(operands(e, i, 2)[0], Number(0))
+    target, address = operands(e, i, 2)
+    value = e.resize(e.read(address, TYPES[one_type(e, i)]), 32)
+    rank = e.add(llvm.AndOp(e.add(llvm.LShrOp(value, e.constant(i32, RANK_SHIFT))), e.constant(i32, RANK_MASK)))
+    other = e.add(llvm.SubOp(rank, e.constant(i32, 1)))
+    is_own = e.add(llvm.ICmpOp(rank, e.constant(i32, 0), "eq"))
+    e.write(target, e.add(llvm.SelectOp(is_own, e.special("cluster_ctarank"), other)))
 
 
 @row("bar.warp.sync", results=0, pure=False)
@@ -101,7 +116,7 @@ _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async g
 
 @row("membar", "fence", modifiers=f"{_SCOPES} async::generic sync_restrict::shared::cta", results=0, pure=False)
 def fence(e: Emitter, i: Instruction) -> None:
-    operands(e, i, 0)
+    operands(e, i, 2 if "tensormap::generic" in i.parts and "acquire" in i.parts else 0)
     e.do(llvm.FenceOp("seq_cst"))
 
 
@@ -116,7 +131,6 @@ def nanosleep(e: Emitter, i: Instruction) -> None:
     e.do(NanosleepOp.create(operands=[word(e, i, operands(e, i, 1)[0])]))
 
 
-@row("barrier.cluster.arrive", modifiers="release relaxed aligned", results=0, pure=False)
 @row("setmaxnreg", types={"u32"}, modifiers="inc dec sync aligned", results=0, pure=False)
 @row("pmevent", modifiers="mask", results=0, pure=False)
 def nothing(e: Emitter, i: Instruction) -> None:

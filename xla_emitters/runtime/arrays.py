@@ -10,7 +10,7 @@ Source: docs/reference/contracts "Arrays" and "Arrays on disk".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
@@ -142,13 +142,13 @@ def load_named(path: str | Path | StandardInput, keys: Sequence[str], specs: Seq
         ]
 
 
-def load_given(path: str | Path | StandardInput, prefix: str, count: int) -> list[Array]:
-    """Reads `count` arrays of any types and shapes, as `save_arrays` writes them.
+def load_given(path: str | Path | StandardInput, prefix: str, numbers: Iterable[int]) -> list[Array]:
+    """Reads the arrays of those numbers, of any types and shapes, as `save_arrays` writes them.
 
     raises as `load_arrays`, except for types and shapes
     """
     with opened(path) as archive:
-        return [_given(archive, f"{prefix}{number}") for number in range(count)]
+        return [_given(archive, f"{prefix}{number}") for number in numbers]
 
 
 def _given(archive: Archive, key: str) -> Array:

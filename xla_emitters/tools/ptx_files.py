@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.tools.input_output import arrays_source, read_source
@@ -33,7 +33,14 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launch",
         metavar="GRIDxBLOCK",
-        help="of a file of PTX: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128",
+        help="of a file of PTX: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128; /2: clusters",
+    )
+    parser.add_argument(
+        "--tensor-map",
+        metavar="MAP",
+        action="append",
+        default=[],
+        help="of a file of PTX: parameter M is a tensor map, pM[=pN][:TYPE[DIMS]],box=AxB[,swizzle=128]...; docs/ptx.md",
     )
 
 
@@ -42,9 +49,13 @@ def is_ptx(name: str) -> bool:
     return Path(name).suffix == ".ptx"
 
 
-def _read(options: argparse.Namespace, name: str, inputs: str | None) -> tuple[PtxKernel, Sequence[Array], Launch, int]:
-    """The kernel, its arguments, its launch, and the bytes of its dynamic shared memory."""
-    from xla_emitters.explore.any_ptx import HELP, PtxKernel, launch_of
+def _read(
+    options: argparse.Namespace, name: str, inputs: str | None
+) -> tuple[PtxKernel, Sequence[Array], Launch, dict[str, Any]]:
+    """The kernel, its arguments, its launch, and what else `PtxKernel.run` needs to know about that."""
+    import numpy as np
+
+    from xla_emitters.explore.any_ptx import HELP, PtxKernel, launch_of, tensor_map_of
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.runtime.arrays import load_given
 
@@ -54,14 +65,20 @@ def _read(options: argparse.Namespace, name: str, inputs: str | None) -> tuple[P
         print(f"note: {remark}", file=sys.stderr)
     if options.launch is None:
         raise UsageError(f"{name} is PTX, which does not say how it is launched", stage=options.verb, help=HELP)
-    launch, shared = launch_of(options.launch)
+    launch, shared, cluster = launch_of(options.launch)
+    maps = dict(tensor_map_of(text) for text in options.tensor_map)
     if inputs is None and kernel.parameters:
         names = ", ".join(f"p{number}: .{p.type} {p.name}" for number, p in enumerate(kernel.parameters))
         raise DataError(
             f"{name} needs --inputs: PTX does not say how large its arrays are", stage=options.verb, details=(names,)
         )
-    arrays = load_given(arrays_source(inputs), "p", len(kernel.parameters)) if inputs is not None else []  # pyright: ignore
-    return kernel, arrays, launch, shared
+    # A map of another parameter's array has none of its own.
+    without = [number for number, tensor_map in maps.items() if tensor_map.argument is not None]
+    numbers = [number for number in range(len(kernel.parameters)) if number not in without]
+    arrays = load_given(arrays_source(inputs), "p", numbers) if inputs is not None else []  # pyright: ignore
+    for number in sorted(without):
+        arrays.insert(number, np.zeros(128, np.uint8))
+    return kernel, arrays, launch, {"shared_bytes": shared, "cluster": cluster, "tensor_maps": maps}
 
 
 def run_ptx(options: argparse.Namespace) -> int:
@@ -76,13 +93,13 @@ def run_ptx(options: argparse.Namespace) -> int:
     outputs: list[str] = options.outputs or []
     if len(inputs) > 1 or len(outputs) > 1:
         raise UsageError("PTX takes one pair of --inputs and --outputs", stage="run")
-    kernel, arrays, launch, shared = _read(options, options.file, inputs[0] if inputs else None)
+    kernel, arrays, launch, how = _read(options, options.file, inputs[0] if inputs else None)
     counter = AccessCounter() if options.access_report else None
     watchers = [*([Sanitizer()] if options.sanitize else []), *([counter] if counter else [])]
     start = time.perf_counter()
     with progress(f"running {options.file}"):
         limit = max_iterations(options, "run")
-        after = kernel.run(arrays, launch, shared_bytes=shared, watchers=watchers, most_iterations=limit)
+        after = kernel.run(arrays, launch, watchers=watchers, most_iterations=limit, **how)
     seconds = time.perf_counter() - start
     specs = [
         ArraySpec(element_name(array.dtype), array.shape, tuple(reversed(range(array.ndim))))
@@ -106,11 +123,11 @@ def run_ptx(options: argparse.Namespace) -> int:
 
 def check_ptx(options: argparse.Namespace, name: str) -> Verdict:
     """The verdict on a kernel's faults."""
-    kernel, arrays, launch, shared = _read(options, name, options.inputs)
+    kernel, arrays, launch, how = _read(options, name, options.inputs)
     return kernel.check(
         arrays,
         launch,
-        shared_bytes=shared,
+        **how,
         blocks=options.blocks,
         sanitize=not options.no_sanitize,
         most_iterations=max_iterations(options, "check"),

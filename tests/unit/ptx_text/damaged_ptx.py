@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
@@ -165,12 +166,15 @@ class Ending:
     seconds: float
 
 
-def how_it_ends(text: str, arrays: Sequence[Array], launch: Launch, most_iterations: int = 100) -> Ending:
-    """Reads and runs a text's kernel, one block of it. Any other exception than a message goes through: it is a bug."""
+def how_it_ends(text: str, arrays: Sequence[Array], launch: Launch, most_iterations: int = 100, **more: Any) -> Ending:
+    """Reads and runs a text's kernel, one block or cluster of it. Any other exception than a message goes through: it is a bug.
+
+    more   for `PtxKernel.run`
+    """
     start = time.process_time()
     outcome, message, is_located = "ran", "", True
     try:
-        PtxKernel.read(text, "hostile.ptx").run(arrays, launch, blocks=[0], most_iterations=most_iterations)
+        PtxKernel.read(text, "hostile.ptx").run(arrays, launch, blocks=[0], most_iterations=most_iterations, **more)
     except XlaEmittersError as error:
         outcome, message = type(error).__name__, error.message
         # Arguments that do not fit, and a text without a kernel, have no place in the text.

@@ -6,12 +6,16 @@ import random
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from unit.ptx_text.damaged_ptx import Ending, damaged, how_it_ends
 from unit.ptx_text.one_instruction import HEAD
+from unit.ptx_text.test_warpgroups import KERNEL, SHARED
+from unit.tools.test_ptx_files import MAPPED
 
+from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Launch
@@ -23,6 +27,30 @@ FILES = (
     "loop/act_silu_bfloat16.14f74e0d.hlo",
     "scatter/scatter_add_bfloat16.a7bab153.hlo",
 )
+ZEROS = np.zeros((16, 16), np.float32)
+WARPGROUP = KERNEL.format(
+    **{
+        "shared": SHARED,
+        "bytes": 16,
+        "name": "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16",
+        "scale_d": 1,
+        "guard": "",
+    },
+    **{"a": "%rd4", "registers": "%d0, %d1, %d2, %d3", "end": ", 1, 1, 0, 1", "loads": "", "stores": ""},
+)
+HOPPER: dict[str, tuple[str, list[Array], Launch, dict[str, Any]]] = {
+    "tensor maps": (
+        *(MAPPED, [ZEROS, np.zeros(128, np.uint8), ZEROS], Launch((2, 1, 1), (32, 1, 1))),
+        {"tensor_maps": {0: TensorMap((8, 16), 64), 1: TensorMap((8, 16), 64, argument=2)}},
+    ),
+    "warpgroups": (
+        *(
+            HEAD + WARPGROUP,
+            [np.zeros(SHARED, np.uint8), *[np.zeros((128, 4), np.uint32)] * 2, *[np.array(1 << 62)] * 2],
+        ),
+        *(Launch((1, 1, 1), (128, 1, 1)), {"shared_bytes": SHARED}),
+    ),
+}
 SECONDS = 20.0
 """A text is read and run in less, on a machine that is busy."""
 
@@ -35,9 +63,9 @@ def source(file: str) -> tuple[str, tuple[Array, ...], Launch]:
     return kernel.ptx, arrays, kernel.launch
 
 
-def survives(text: str, arrays: Sequence[Array], launch: Launch) -> Ending:
+def survives(text: str, arrays: Sequence[Array], launch: Launch, **more: Any) -> Ending:
     """How a text ends; its message has a place."""
-    found = how_it_ends(text, arrays, launch)
+    found = how_it_ends(text, arrays, launch, **more)
     assert found.is_located, found
     assert found.seconds < SECONDS, found
     return found
@@ -50,6 +78,14 @@ def test_damaged_texts(file: str) -> None:
     for seed in range(90):
         dice = random.Random(f"{file} {seed}")
         survives(damaged(dice, text)[1], arrays, launch)
+
+
+@pytest.mark.parametrize("name", HOPPER)
+def test_damaged_texts_for_hopper(name: str) -> None:
+    text, arrays, launch, more = HOPPER[name]
+    assert survives(text, arrays, launch, **more).outcome == "ran"
+    for seed in range(40):
+        survives(damaged(random.Random(f"{name} {seed}"), text)[1], arrays, launch, **more)
 
 
 @pytest.mark.parametrize(

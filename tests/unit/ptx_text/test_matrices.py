@@ -176,7 +176,7 @@ def test_a_product_of_matrices_in_shared_memory() -> None:
           bar.sync 0;
           // lanes 0 to 15 name the rows' first halves, 16 to 31 their second halves
           and.b32 %r10, %r1, 15; shr.u32 %r11, %r1, 4; mad.lo.u32 %r12, %r10, 32, %r6; mad.lo.u32 %r12, %r11, 16, %r12;
-          ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%r20, %r21, %r22, %r23}}, [%r12];
+          ldmatrix.sync.aligned.x4.m8n8.shared.b16 {{%r20, %r21, %r22, %r23}}, [%r12];
           mad.lo.u32 %r13, %r10, 16, %r8;
           ldmatrix.sync.aligned.m8n8.x2{".trans" if transposed else ""}.shared.b16 {{%r24, %r25}}, [%r13];
           mov.b32 %r30, 0;

@@ -19,7 +19,7 @@ def lanes(body: str) -> np.ndarray:
 
 
 def run(text: str, launch: str, *arrays: np.ndarray) -> dict[int, np.ndarray]:
-    shape, shared = launch_of(launch)
+    shape, shared, _ = launch_of(launch)
     return PtxKernel.read(HEAD + text, "k.ptx").run(arrays, shape, shared_bytes=shared)
 
 
@@ -247,7 +247,7 @@ def test_faults_are_named_at_their_line() -> None:
       st.global.u32 [%rd1], %r1; ret; }
     """
     kernel = PtxKernel.read(HEAD + text, "k.ptx")
-    launch, _ = launch_of("1x2")
+    launch, *_ = launch_of("1x2")
     verdict = kernel.check([np.zeros(1, I32)], launch)
     assert not verdict.ok
     assert "a race" in verdict.summary

@@ -48,8 +48,8 @@ AT_MOST: Mapping[tuple[str, ...], int] = {
     ("cache", "info"): 26,
     ("explain", GELU): 262,
     ("compile", GELU, "--stage", "llvm-dialect"): 257,
-    ("run", "examples/modules/loop.hlo", "--no-reference", "--platform", "cpu"): 308,
-    ("run", SOFTMAX, "--sizes", "b=2,s=3", "--no-reference"): 375,
+    ("run", "examples/modules/loop.hlo", "--no-reference", "--platform", "cpu"): 310,
+    ("run", SOFTMAX, "--sizes", "b=2,s=3", "--no-reference"): 376,
     ("cost", "--help"): 19,
 }
 

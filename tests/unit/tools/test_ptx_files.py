@@ -80,3 +80,43 @@ def test_a_kernel_is_checked_for_faults(capsys: pytest.CaptureFixture[str]) -> N
 def test_what_is_missing_is_said(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "scale.ptx", *words]) == code
     assert said in capsys.readouterr().err
+
+
+MAPPED = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry turn(.param .align 64 .b8 from[128], .param .u64 map, .param .u64 to)
+.reqnctapercluster 2
+{
+  .reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %rd<4>; .shared .align 128 .b8 box[512]; .shared .align 8 .b64 bar;
+  mov.b64 %rd1, from; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [map]; mov.u32 %r1, %cluster_ctarank; shl.b32 %r2, %r1, 3;
+  mov.u32 %r3, 0; mov.u32 %r4, %tid.x; setp.eq.u32 %p1, %r4, 0; @!%p1 bra END;
+  mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
+  cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [box], [%rd1, {%r3, %r2}], [bar];
+W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra W;
+  xor.b32 %r2, %r2, 8; cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r3, %r2}], [box];
+END: ret;
+}
+"""
+
+
+def test_tensor_maps_and_clusters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One map has its array for itself, the other one names the array of another parameter."""
+    monkeypatch.chdir(tmp_path)
+    Path("turn.ptx").write_text(MAPPED)
+    array = np.arange(256, dtype=np.float32).reshape(16, 16)
+    np.savez("in.npz", p0=array, p2=np.zeros((16, 16), np.float32))
+    words = ["turn.ptx", "--launch", "2x32/2", "--inputs", "in.npz", "--tensor-map", "p0,box=8x16,swizzle=64"]
+    words += ["--tensor-map", "p1=p2:f32[16,16],box=8x16,swizzle=64"]
+    assert main(["check", *words]) == 0
+    assert main(["run", *words, "--outputs", "out.npz"]) == 0
+    with np.load("out.npz") as found:
+        assert sorted(found.files) == ["r0", "r2"]
+        np.testing.assert_array_equal(found["r2"], np.concatenate([array[8:], array[:8]]))
+    assert main(["run", *words, "--tensor-map", "p0,box"]) == 2
+    assert main(["run", *words[:-1], "p1=p2,box=8x17"]) == 1
+    said = capsys.readouterr().err
+    assert "is no tensor map" in said
+    assert "are no multiple of 16" in said

@@ -1,8 +1,9 @@
-"""The shapes and types of `mma.sync`, by its mnemonic.
+"""The shapes and types of `mma.sync`, `mma.sp`, `wmma` and `wgmma.mma_async`, by their mnemonics.
 
     Mma.of("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32").registers            (4, 2, 4)
+    Wgmma.of("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16").registers        64
 
-Source: PTX ISA 8.8, 9.7.14.5 "mma".
+Source: PTX ISA 8.8, 9.7.14.5 "mma", 9.7.15.2 "Matrix shape", 9.7.15.5 "wgmma.mma_async".
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ SHAPES = {
     **dict.fromkeys(("e4m3", "e5m2"), ((16, 16), (16, 32))),
 }
 """Type of A -> (rows of A, columns of A); B has 8 columns."""
+SPARSE = {
+    **{"f16": (16, 32), "bf16": (16, 32), "tf32": (8, 16), "s8": (32, 64), "u8": (32, 64)},
+    **{"e4m3": (64,), "e5m2": (64,)},
+}
+"""Type of A, half of whose elements are zero -> columns of A."""
 _NAME = re.compile(
-    r"mma\.sync\.aligned\.m(\d+)n8k(\d+)\.row\.col(\.satfinite)?\.(f16|f32|f64|s32)\.(\w+)\.(\w+)\.(f16|f32|f64|s32)"
+    r"mma(\.sp(?:::ordered_metadata)?)?\.sync\.aligned\.m(\d+)n8k(\d+)\.row\.col(\.satfinite)?\.(f16|f32|f64|s32)\.(\w+)\.(\w+)\.(f16|f32|f64|s32)"
 )
 
 
 @dataclass(frozen=True)
 class Mma:
-    """The shape and types of one `mma`; A, B: bits of an element's type. to: of C and D."""
+    """The shape and types of one `mma`; A, B: bits of an element's type. to: of C and D. is_sparse: A is given without its zeros."""
 
     rows: int
     depth: int
@@ -37,6 +43,7 @@ class Mma:
     b: str
     to: str
     saturates: bool
+    is_sparse: bool = False
 
     @classmethod
     def of(cls, name: str) -> Mma | None:
@@ -44,8 +51,8 @@ class Mma:
         match = _NAME.fullmatch(name)
         if match is None:
             return None
-        rows, depth, saturates, to, a, b, of = match.groups()
-        found = cls(int(rows), int(depth), a, b, to, saturates is not None)
+        sparse, rows, depth, saturates, to, a, b, of = match.groups()
+        found = cls(int(rows), int(depth), a, b, to, saturates is not None, sparse is not None)
         is_integer, family = (
             a[0] in "su",
             {a, b} <= {"s8", "u8"} or {a, b} <= {"s4", "u4"} or {a, b} <= {"e4m3", "e5m2"},
@@ -59,7 +66,10 @@ class Mma:
             if a in ("tf32", "bf16")
             else ("f16", "f32")
         )
-        fits = (found.rows, found.depth) in SHAPES.get(a, ()) and (a == b or family) and of == to and to in results
+        exists = (found.rows, found.depth) in SHAPES.get(a, ())
+        if sparse:
+            exists = found.rows == 16 and found.depth in SPARSE.get(a, ())
+        fits = exists and (a == b or family) and of == to and to in results
         return found if (fits and saturates is None) or (fits and is_integer) else None
 
     @property
@@ -68,7 +78,123 @@ class Mma:
         each = max(32, BITS[self.a])
         of_c = self.rows * 8 // WARP_SIZE // (2 if self.to == "f16" else 1)
         return (
-            self.rows * self.depth * BITS[self.a] // WARP_SIZE // each,
+            self.rows * self.depth * BITS[self.a] // WARP_SIZE // each // (2 if self.is_sparse else 1),
             self.depth * 8 * BITS[self.b] // WARP_SIZE // each,
             of_c,
         )
+
+
+_WGMMA = re.compile(
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(f16|f32|s32)\.(\w+)\.(\w+)(\.satfinite)?"
+)
+_ACCUMULATORS = {
+    **{"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32")},
+    **{"s8": ("s32",), "u8": ("s32",)},
+}
+"""Type of A -> of D."""
+OF_INTEGERS = (8, 16, 24, *range(32, 257, 16))
+"""Columns that B of integers may have; others have any multiple of 8 up to 256."""
+
+
+@dataclass(frozen=True)
+class Wgmma:
+    """The shape and types of one `wgmma`. A has 64 rows; `depth` columns are 32 bytes. to: of D."""
+
+    columns: int
+    depth: int
+    a: str
+    b: str
+    to: str
+    saturates: bool
+
+    @classmethod
+    def of(cls, name: str) -> Wgmma | None:
+        """The instruction of that mnemonic; None for another one."""
+        match = _WGMMA.fullmatch(name)
+        if match is None:
+            return None
+        columns, depth, before, to, a, b, after = match.groups()
+        found = cls(int(columns), int(depth), a, b, to, bool(before or after))
+        pairs = {a, b} <= {"s8", "u8"} or {a, b} <= {"e4m3", "e5m2"} or a == b
+        fits = found.columns in (OF_INTEGERS if to == "s32" else range(8, 257, 8)) and to in _ACCUMULATORS.get(a, ())
+        return (
+            found if fits and pairs and found.depth * BITS[a] == 256 and (to == "s32" or not found.saturates) else None
+        )
+
+    @property
+    def registers(self) -> int:
+        """How many registers of each thread hold D."""
+        return self.columns // (4 if self.to == "f16" else 2)
+
+
+_WMMA = re.compile(
+    r"wmma\.(?:(load)\.([abc])|(store)\.(d)|(mma))\.sync\.aligned\.(row|col)(?:\.(row|col))?\.m(\d+)n(\d+)k(\d+)((?:\.\w+)+)"
+)
+_WMMA_SHAPES = {
+    **dict.fromkeys(("f16", "bf16", "s8", "u8"), ((16, 16, 16), (32, 8, 16), (8, 32, 16))),
+    **{"tf32": ((16, 16, 8),), "f64": ((8, 8, 4),)},
+}
+_RESULTS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",), "f64": ("f64",)}
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A matrix that a warp holds: each thread `count` neighbouring elements, row by row, again from the first one behind the last.
+
+    The ISA leaves open which thread holds what.
+    """
+
+    rows: int
+    columns: int
+    element: str
+    count: int
+
+    @property
+    def registers(self) -> int:
+        """Of each thread: of 32 bits, or of 64 for f64."""
+        bits = {"f32": 32, "s32": 32}.get(self.element) or BITS[self.element]
+        return self.count * bits // max(32, bits)
+
+
+@dataclass(frozen=True)
+class Wmma:
+    """One `wmma` instruction. kind: `load`, `store`, `mma`; is_row: of the matrix that is loaded or stored; fragments: A, B, C, D or one"""
+
+    kind: str
+    is_row: bool
+    fragments: tuple[Fragment, ...]
+    saturates: bool = False
+
+    @classmethod
+    def of(cls, name: str) -> Wmma | None:
+        """The instruction of that mnemonic without state space; None for another one."""
+        match = _WMMA.fullmatch(name)
+        if match is None:
+            return None
+        m, n, k = (int(number) for number in match.groups()[7:10])
+        words = match[11][1:].split(".")
+        saturates = "satfinite" in words
+        words = [word for word in words if word != "satfinite"]
+        shapes = {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}
+
+        def fragment(which: str, element: str) -> Fragment:
+            rows, columns = shapes[which]
+            # f16 has every element of A and B more than once.
+            return Fragment(
+                rows, columns, element, 16 if which in "ab" and element == "f16" else rows * columns // WARP_SIZE
+            )
+
+        kind, which = match[1] or match[3] or match[5], match[2] or match[4]
+        if kind != "mma":
+            if len(words) != 1 or match[7] or saturates:
+                return None
+            element = words[0]
+            sources = [element] if which in "ab" else [a for a, results in _RESULTS.items() if element in results]
+            fits = any((m, n, k) in _WMMA_SHAPES.get(a, ()) for a in sources)
+            return cls(kind, match[6] == "row", (fragment(which, element),)) if fits else None
+        to, a, b, c = (words[0], "f16", "f16", words[1]) if len(words) == 2 else (*words, "", "", "", "")[:4]
+        fits = (m, n, k) in _WMMA_SHAPES.get(a, ()) and a == b and {to, c} <= {*_RESULTS[a]} and match[7]
+        if not fits or (saturates and to != "s32") or len(words) not in (2, 4):
+            return None
+        parts = (("a", a), ("b", b), ("c", c), ("d", to))
+        return cls(kind, True, tuple(fragment(which, element) for which, element in parts), saturates)

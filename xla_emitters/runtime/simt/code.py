@@ -17,7 +17,8 @@ keyed by op name, so that classes of one op in different packages share a rule.
 A branch may send lanes to different blocks. The next block to run is the earliest one with waiting lanes, in an order in which each block
 is before its successors and a loop before the code that follows it. So lanes on a longer path reach a shared block before the lanes that
 wait for it run it, and paths join at the first block that they share. A value that other blocks use is merged under the mask of the lanes
-that computed it.
+that computed it. Lanes that wait for others, which may be in other branches, stay behind at their block; it runs again for them when memory
+has changed, so that warps may produce what others consume.
 """
 
 from __future__ import annotations
@@ -33,16 +34,19 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 
-from xla_emitters.dialects.mlir import func, llvm
+from xla_emitters.dialects.mlir import func, llvm, nvvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
 from xla_emitters.kernels.id_functions import declared_by
+from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.block_order import loops_together, reachable
 from xla_emitters.runtime.simt.deep_calls import EVERY, MOST_CALLS, continued
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
 from xla_emitters.runtime.simt.rounds import Rounds
 from xla_emitters.runtime.simt.scalars import Form, form_of
 from xla_emitters.runtime.simt.shared_calls import FunctionOp, SharedFunctions
+from xla_emitters.runtime.simt.stalls import Stalls
 
 Step: TypeAlias = Callable[[Machine, Frame], None]
 Kernel: TypeAlias = Callable[..., Any]
@@ -226,11 +230,18 @@ class Branch:
 
 @dataclass
 class Node:
-    """A block of a `Graph`. `shared`: slots of its results that other blocks use."""
+    """A block of a `Graph`.
+
+    shared   slots of its results that other blocks use
+    wait     the op that may wait for other threads; all others of the block are pure
+    polls    whether that op may also say that it waited in vain
+    """
 
     body: Body
     branch: Branch
     shared: tuple[int, ...]
+    wait: Operation | None = None
+    polls: bool = False
 
 
 @dataclass
@@ -248,19 +259,36 @@ class Graph:
         waiting: list[Array | None] = [all_lanes, *[None] * (len(self.nodes) - 1)]
         write(frame, self.nodes[0].body.arguments, arguments)
         returned: list[Value] | None = None
+        memory, stalls = machine.memory, Stalls([node.polls for node in self.nodes])
         try:
-            while (number := next((n for n, lanes in enumerate(waiting) if lanes is not None), None)) is not None:
+            while True:
+                number, machine.gives_up = stalls.next(waiting, memory.changes)
+                if number is None:
+                    break
                 node, lanes = self.nodes[number], waiting[number]
                 assert lanes is not None
                 waiting[number] = None
+                machine.may_stall, machine.retried = node.wait is not None, stalls.take(number)
+                if machine.gives_up and node.wait is not None:
+                    rounds.op = node.wait
                 machine.active = entered if lanes is all_lanes else lanes
                 if number <= latest:
-                    rounds.begin([number, *[frame[slot] for slot in node.body.arguments], *frame], waiting)
+                    given = [frame[slot] for slot in node.body.arguments]
+                    turns = [machine.gives_up, *stalls.tried] if stalls.known or machine.gives_up else []
+                    rounds.begin([number, len(turns), *turns, *given, *frame], waiting)
                 latest = number
                 # While lanes run different blocks, one stamp per buffer cannot record which value each lane has seen.
                 machine.checks_stamps = checks_stamps and lanes is all_lanes
                 before = [frame[slot] for slot in node.shared]
                 node.body.run_steps(machine, frame)
+                machine.may_stall = machine.gives_up = False
+                if (left := machine.stalled) is not None:
+                    machine.stalled, lanes = None, lanes & ~left
+                    waiting[number] = left
+                    stalls.leave(number, left, memory.changes)
+                    if not lanes.any():
+                        continue
+                    machine.active = lanes
                 if lanes is not all_lanes:
                     for slot, old in zip(node.shared, before, strict=True):
                         frame[slot] = merge(lanes, frame[slot], old)
@@ -270,12 +298,16 @@ class Graph:
                     going = lanes if part is None else part
                     if target is None:
                         returned = merged(going, values, returned)
+                        if machine.calls == 1:
+                            memory.exited = going if memory.exited is None else memory.exited | going
+                            memory.changes += 1
                         continue
                     slots = self.nodes[target].body.arguments
                     if going is not all_lanes:
                         values = merged(going, values, [frame[slot] for slot in slots])
                     write(frame, slots, values)
                     waiting[target] = _together(going, waiting[target], all_lanes)
+                    stalls.come(target)
         finally:
             machine.active, machine.checks_stamps = entered, checks_stamps
         if returned is None:
@@ -502,6 +534,10 @@ class Scope:
         """The code of a region with branches. raises Unsupported for a terminator without a branch rule."""
         blocks = loops_together(reachable(region))
         numbers = {block: number for number, block in enumerate(blocks)}
+        waits = {block: _wait_of(block) for block in blocks}
+        if all(wait is None or isinstance(wait, nvvm.Barrier0Op) for wait in waits.values()):
+            # Where all threads meet at once, one that does not come is found at once.
+            waits = dict.fromkeys(blocks)
         nodes: list[Node] = []
         for block in blocks:
             shared = [
@@ -509,10 +545,13 @@ class Scope:
                 for value in (*block.args, *(result for op in block.ops for result in op.results))
                 if any(_user_in(block, use.operation) is None for use in value.uses)
             ]
-            body = self.body(block, frozenset(shared))
+            wait = waits[block]
+            # Lanes that are left behind need the block's arguments again.
+            body = self.body(block, frozenset([*shared, *block.args] if wait else shared))
             results = tuple(value for value in shared if value not in block.args)
             branch = self._branch(block, numbers)
-            nodes.append(Node(body, branch, self.slots(results)))
+            polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "mbarrier" in wait.intrin.data
+            nodes.append(Node(body, branch, self.slots(results), wait, polls))
         return Graph(nodes)
 
     def _branch(self, block: Block, numbers: dict[Block, int]) -> Branch:
@@ -532,90 +571,23 @@ class Scope:
         return Branch(op, ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
 
 
+_WAITS = ("llvm.nvvm.mbarrier.test_wait", "llvm.nvvm.mbarrier.try_wait", "llvm.nvvm.barrier.cluster.wait")
+
+
+def _wait_of(block: Block) -> Operation | None:
+    """The op of a block that may wait for other threads, if all others are pure."""
+    others = [op for op in block.ops if not is_pure(op) and not op.has_trait(IsTerminator)]
+    if len(others) != 1:
+        return None
+    (op,) = others
+    is_wait = isinstance(op, nvvm.Barrier0Op | nvvm.BarrierOp)
+    is_wait |= isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith(_WAITS)
+    return op if is_wait else None
+
+
 def _user_in(block: Block, user: Operation) -> Operation | None:
     """The op directly in `block` that is `user` or holds it; None when `user` is elsewhere."""
     holder: Operation | None = user
     while holder is not None and holder.parent is not block:
         holder = holder.parent_op()
     return holder
-
-
-def loops_together(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks in an order in which each is before its successors, except along back edges, and a loop's blocks are contiguous.
-
-    blocks   the blocks to order, the entry first; branches to others are ignored
-    returns  after a loop's head its other blocks, ordered likewise, and only then what follows the loop. So lanes that leave
-             a loop early wait until the last one has left. (Reverse post-order alone may put the exit before the body.)
-
-    Source: Bourdoncle, "Efficient chaotic iteration strategies with widenings" (1993), weak topological order.
-    """
-    inside = set(blocks)
-    order: list[Block] = []
-    for component in reversed(_components(blocks, inside)):
-        head, *rest = component
-        order.append(head)
-        if rest:
-            # Without the head, inner loops are components of their own; search from the head's successors.
-            left = set(rest)
-            starts = [block for block in _successors(head) if block in left]
-            order += loops_together(list(dict.fromkeys(starts + rest)))
-    return order
-
-
-def _components(blocks: Sequence[Block], inside: set[Block]) -> list[list[Block]]:
-    """Strongly connected components (Tarjan 1972) of the blocks in `inside`, last first.
-
-    The first block of each is the one that was reached first.
-    """
-    index: dict[Block, int] = {}
-    low: dict[Block, int] = {}
-    open_blocks: list[Block] = []
-    is_open: set[Block] = set()
-    components: list[list[Block]] = []
-    # An explicit stack: a function may have more blocks than Python allows frames.
-    path: list[tuple[Block, list[Block]]] = []
-
-    def enter(block: Block) -> None:
-        index[block] = low[block] = len(index)
-        open_blocks.append(block)
-        is_open.add(block)
-        path.append((block, [successor for successor in _successors(block) if successor in inside]))
-
-    for start in blocks:
-        if start not in index:
-            enter(start)
-        while path:
-            block, successors = path[-1]
-            if successors:
-                successor = successors.pop()
-                if successor not in index:
-                    enter(successor)
-                elif successor in is_open:
-                    low[block] = min(low[block], index[successor])
-                continue
-            path.pop()
-            if path:
-                low[path[-1][0]] = min(low[path[-1][0]], low[block])
-            if low[block] == index[block]:
-                start_of_component = open_blocks.index(block)
-                component = open_blocks[start_of_component:]
-                del open_blocks[start_of_component:]
-                is_open.difference_update(component)
-                components.append(component)
-    return components
-
-
-def _successors(block: Block) -> Sequence[Block]:
-    return block.last_op.successors if block.last_op else ()
-
-
-def reachable(region: Region) -> list[Block]:
-    """The blocks that can be reached from the first one, which comes first."""
-    found = [region.blocks[0]]
-    seen = set(found)
-    for block in found:
-        for successor in _successors(block):
-            if successor not in seen:
-                seen.add(successor)
-                found.append(successor)
-    return found

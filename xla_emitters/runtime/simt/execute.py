@@ -253,12 +253,13 @@ class Entry:
         watchers: Sequence[Watcher] = (),
         max_rounds: int | None = None,
         shared_bytes: int = 0,
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> list[Array]:
-        """As the function `execute`. shared_bytes: dynamic shared memory of a block"""
+        """As the function `execute`. shared_bytes: dynamic shared memory of a block; cluster: blocks of a cluster"""
         bound = self.bind(arrays)
         with np.errstate(all="ignore"):
-            for chunk in chunks(self.launch, blocks, chunk_blocks):
-                memory = Memory(self.launch, chunk, watchers, launch_shared_bytes=shared_bytes)
+            for chunk in chunks(self.launch, blocks, chunk_blocks, cluster):
+                memory = Memory(self.launch, chunk, watchers, launch_shared_bytes=shared_bytes, cluster=prod(cluster))
                 self.run(memory, bound, max_rounds)
         for argument in bound:
             argument.unpack()
@@ -352,12 +353,31 @@ def _number(attribute: Attribute | None) -> int:
 
 
 def chunks(
-    launch: Launch, blocks: Sequence[int] | range | None = None, chunk_blocks: int | None = None
+    launch: Launch,
+    blocks: Sequence[int] | range | None = None,
+    chunk_blocks: int | None = None,
+    cluster: tuple[int, int, int] = (1, 1, 1),
 ) -> Iterator[Array]:
-    """Linear block numbers of each chunk. raises DataError for a block that the grid does not have."""
+    """Linear block numbers of each chunk, whole clusters by rank. raises DataError for a block that the grid does not have."""
     chosen = np.asarray(range(launch.blocks) if blocks is None else blocks, dtype=np.int64)
     if chosen.size and (chosen.min() < 0 or chosen.max() >= launch.blocks):
         raise DataError(f"the grid has blocks 0 to {launch.blocks - 1}, not all of {blocks}", stage="simt")
     size = chunk_blocks or max(1, LANES // launch.threads)
+    if (each := prod(cluster)) > 1:
+        clusters, ranks = clusters_of(launch, np.arange(launch.blocks), cluster)
+        order = np.lexsort([ranks, clusters])
+        chosen = order[np.isin(clusters[order], clusters[chosen])]
+        size = max(each, size // each * each)
     for start in range(0, chosen.size, size):
         yield chosen[start : start + size]
+
+
+def clusters_of(launch: Launch, blocks: Array, cluster: tuple[int, int, int]) -> tuple[Array, Array]:
+    """For each block the number of its cluster, and its rank there."""
+    clusters, ranks = np.zeros_like(blocks), np.zeros_like(blocks)
+    rest, scale, step = blocks, 1, 1
+    for extent, size in zip(launch.grid, cluster, strict=True):
+        at, rest = rest % extent, rest // extent
+        clusters, ranks = clusters + at // size * scale, ranks + at % size * step
+        scale, step = scale * (extent // size), step * size
+    return clusters, ranks

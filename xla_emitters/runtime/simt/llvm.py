@@ -55,7 +55,7 @@ from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Par
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.math import kernel_of
-from xla_emitters.runtime.simt.memory import Buffer, Space, long_address, short_address
+from xla_emitters.runtime.simt.memory import SHARED_START, Buffer, Space, long_address, short_address
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
 from xla_emitters.runtime.simt.vector import (
     Elements,
@@ -526,7 +526,9 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
     if op.alignment:
         alignment = op.alignment.value.data
     if op.addr_space.value.data == _SHARED_ADDRESS_SPACE:
-        size = size or machine.memory.launch_shared_bytes
+        if not size:
+            # Hardware begins it where descriptors of matrices with any swizzle may.
+            size, alignment = machine.memory.launch_shared_bytes, max(alignment, SHARED_START)
         return machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
     value = op.value
     if isinstance(value, llvm.ZeroAttr):

@@ -62,6 +62,10 @@ class Machine:
     checks_stamps  whether using a tensor that was overwritten is an error
     known          results of calls, so that equal ones are computed once
     calls          how many calls run, one in another
+    may_stall      whether the op that runs may leave lanes behind: it waits, at the start of a block
+    retried        lanes that it left behind before
+    stalled        lanes that it leaves behind: they run it again when memory has changed
+    gives_up       whether it must not leave any behind: nothing else can run
     """
 
     launch: Launch
@@ -73,6 +77,10 @@ class Machine:
     last_stamp: int = 0
     known: KnownResults = field(default_factory=KnownResults)
     calls: int = 0
+    may_stall: bool = False
+    retried: Array | None = None
+    stalled: Array | None = None
+    gives_up: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,7 +9,8 @@
     private   one instance per thread          its own
 
 A buffer has exactly the alignment that it promises (argument attribute `llvm.align`), never a greater one, so that an access that
-assumes more is caught. Every access names its op; one outside its buffer raises ExecutionError with the op, the thread, the index
+assumes more is caught. Shared buffers lie one behind the other in the lower bits of their addresses, as in hardware: descriptors of
+matrices hold 18 bits. Every access names its op; one outside its buffer raises ExecutionError with the op, the thread, the index
 and the size. The indices of inactive lanes are garbage and are never used.
 
 All reads and writes use `gather`, `scatter` and `accumulate`. Watchers are called at each access, barrier and exchange: enough to find
@@ -19,13 +20,14 @@ races (`sanitizer`), to count bank conflicts (`access_counts`), and to record wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.program import Launch
@@ -37,8 +39,16 @@ HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 MOST_BYTES = 1 << 32
 """Limit of the shared or private memory of one chunk for one variable."""
 
+SHARED_START = 1024
+"""Where shared memory begins for a kernel: hardware keeps the bytes before."""
+
 _SCATTER_UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """Row size in bytes -> NumPy type that moves such a row at once; complex128 is only a box of 16 bytes."""
+
+
+def address_of(number: int, alignment: int) -> int:
+    """Where buffer `number` begins, unless it is shared memory."""
+    return (number + 1 << WINDOW_BITS) + alignment
 
 
 class Space(Enum):
@@ -84,6 +94,8 @@ class Access:
     size      bytes that each lane moves
     active    lanes that take part; None is all
     values    what a store writes, if that is known: (blocks or 1, threads or 1[, elements])
+    origin    where each lane's instance starts in the buffer's data, where it is not the lane's own; None: as the buffer says
+    pieces    of a copy that one lane issues: further offsets, each of `size` bytes, in place of one; multiples of `unit`
     """
 
     op: Operation
@@ -93,6 +105,9 @@ class Access:
     size: int
     active: Array | None
     values: Array | None = None
+    origin: Array | None = None
+    pieces: Array | None = None
+    unit: int = 0
 
 
 class Watcher:
@@ -104,8 +119,18 @@ class Watcher:
     def access(self, memory: Memory, access: Access) -> None:
         """Active lanes are about to read or write."""
 
+    def copy(self, memory: Memory, access: Access) -> None:
+        """One lane is about to read or write `pieces`; by default, accesses of one after the other."""
+        assert access.pieces is not None
+        for piece in access.pieces.tolist():
+            self.access(memory, replace(access, offsets=access.offsets + piece, pieces=None))
+
     def barrier(self, memory: Memory, active: Array | None) -> None:
         """Whole blocks have reached a barrier."""
+
+    def cluster_barrier(self, memory: Memory, active: Array) -> None:
+        """Whole clusters have reached a barrier."""
+        self.barrier(memory, active)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         """The active threads of each warp have met."""
@@ -123,8 +148,11 @@ class Memory:
     watchers   called at each access
     changes    number of writes and barriers so far: while it is the same, memory is the same
     changeable_reads   number of reads so far of buffers that can be written
-    arrived    number of a barrier -> how many threads of each block have arrived at it, int64 (blocks,)
+    barriers   number of a barrier of blocks -> its state
     launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements
+    shared_end   the lower bits of the first address behind all shared buffers
+    cluster      blocks of a cluster; those of one are neighbours in `blocks`
+    exited       lanes that have ended
     """
 
     launch: Launch
@@ -134,8 +162,11 @@ class Memory:
     of_op: dict[Operation, Buffer] = field(default_factory=dict[Operation, Buffer])
     changes: int = 0
     changeable_reads: int = 0
-    arrived: dict[int, Array] = field(default_factory=dict[int, Array])
+    barriers: dict[int, Any] = field(default_factory=dict[int, Any])
     launch_shared_bytes: int = 0
+    shared_end: int = SHARED_START
+    cluster: int = 1
+    exited: Array | None = None
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""
@@ -163,7 +194,12 @@ class Memory:
     def _add(
         self, name: str, space: Space, data: Array, size: int, alignment: int, origin: Array | None, writable: bool
     ) -> Buffer:
-        base = (len(self.buffers) + 1 << WINDOW_BITS) + alignment
+        place = alignment
+        if space is Space.SHARED:
+            # The first odd multiple of the alignment that is free.
+            place = (-(-self.shared_end // alignment) | 1) * alignment
+            self.shared_end = place + size
+        base = address_of(len(self.buffers), place)
         buffer = Buffer(len(self.buffers), name, space, data, size, base, origin, writable)
         self.buffers.append(buffer)
         return buffer
@@ -273,14 +309,73 @@ class Memory:
     ) -> Array:
         """`index` into the whole of `rows`, in bounds for every lane. raises ExecutionError if an active lane's is outside its instance."""
         row = rows.itemsize * (rows.shape[1] if rows.ndim == 2 else 1)
-        limit = buffer.size // row
+        limit, origin = buffer.size // row, buffer.origin
         if active is not None:
             index = np.where(active, index, 0)
+        if self.cluster > 1 and buffer.space is Space.SHARED:
+            blocks, offset = self.placed(index * row)
+            index, origin = offset // row, blocks * buffer.size
         if not all_below(index, limit) and (active is None or active.any()):
             self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
         for watcher in self.watchers:
-            watcher.access(self, Access(op, buffer, is_store, index * row, row, active, values))
-        return index if buffer.origin is None else index + buffer.origin // row
+            watcher.access(self, Access(op, buffer, is_store, index * row, row, active, values, origin))
+        return index if origin is None else index + origin // row
+
+    def placed(self, addresses: Array) -> tuple[Array, Array]:
+        """In whose block's shared memory addresses or offsets are, as a row of this chunk, and without the bits that say so."""
+        own = np.broadcast_to(np.arange(len(self.blocks))[:, None], (len(self.blocks), addresses.shape[1]))
+        if self.cluster == 1:
+            return own, addresses
+        rank = addresses >> RANK_SHIFT & RANK_MASK
+        is_there = (rank > 0) & (rank <= self.cluster)
+        rows = np.where(is_there, own // self.cluster * self.cluster + rank - 1, own)
+        return rows, np.where(is_there, addresses - (rank << RANK_SHIFT), addresses)
+
+    def piece(
+        self,
+        op: Operation,
+        lane: tuple[int, int],
+        address: int,
+        size: int,
+        is_store: bool,
+        pieces: Array | None = None,
+        each: int = 0,
+        unit: int = 16,
+    ) -> Array:
+        """The bytes at an address of one lane, which it copies: uint8 (size,), no copy.
+
+        pieces  offsets of those that it accesses, `each` bytes, multiples of `unit`; None: all
+        raises  ExecutionError where they are not inside one buffer
+        """
+        window = (address + HALF_WINDOW) >> WINDOW_BITS
+        if not 1 <= window <= len(self.buffers):
+            self.fail(op, lane, f"uses address {address:#x}, which belongs to no buffer")
+        buffer = self.buffers[window - 1]
+        offset, row = address - buffer.base, lane[0]
+        if self.cluster > 1 and buffer.space is Space.SHARED:
+            rows, offsets = self.placed(np.full((len(self.blocks), 1), offset))
+            row, offset = int(rows[row, 0]), int(offsets[row, 0])
+        verb = "writes" if is_store else "reads"
+        if not 0 <= offset <= buffer.size - size:
+            self.fail(
+                op, lane, f"{verb} bytes {offset} to {offset + size - 1} of {buffer.name}, which has {buffer.size}"
+            )
+        if is_store:
+            _check_writable(op, buffer)
+        self.changes += is_store
+        self.changeable_reads += buffer.writable
+        start = 0
+        if buffer.origin is not None:
+            start = int(np.broadcast_to(buffer.origin, (len(self.blocks), self.launch.threads))[row, lane[1]])
+        if self.watchers:
+            active = np.zeros((len(self.blocks), self.launch.threads), np.bool_)
+            active[lane] = True
+            origin = None if buffer.origin is None else np.full((1, 1), start)
+            parts = np.zeros(1, np.int64) if pieces is None else pieces
+            where = np.full((1, 1), offset)
+            for watcher in self.watchers:
+                watcher.copy(self, Access(op, buffer, is_store, where, each or size, active, None, origin, parts, unit))
+        return buffer.data[start + offset : start + offset + size]
 
     # ------------------------------------------------------------------------------------------ failures
 

@@ -38,7 +38,6 @@ from xla_emitters.runtime.simt.gpu import (
     check_warps,
     exchanged,
     lane_numbers,
-    meet,
     thread_numbers,
     warp_numbers,
 )
@@ -99,11 +98,6 @@ for _order, _op in nvvm.LANE_MASKS.items():
 
 
 # ---------------------------------------------------------------------------------------------- waiting
-
-
-@RULES.op(nvvm.Barrier0Op)
-def barrier0(op: Operation) -> Callable[[Machine], None]:
-    return lambda machine: meet(machine, op)
 
 
 @RULES.op(

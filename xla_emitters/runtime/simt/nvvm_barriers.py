@@ -3,8 +3,8 @@
     nvvm.barrier id = %one number_of_threads = %sixty_four        complete when 64 threads are there; threads of whole warps are counted
     llvm.nvvm.mbarrier.arrive(%b, %count) ...                     a word of 64 bits: phase, pending and expected arrivals, bytes to come
 
-Lanes run in lockstep: a barrier whose other threads are in another branch cannot wait for them, and is refused. A copy is complete when
-it is issued. The race detector takes each of these barriers as one of the whole block.
+Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy is complete when it is issued. The race detector
+takes each of these barriers as one of the whole block, or cluster.
 Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronous copy".
 """
 
@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import IntegerType, VectorType, i64
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import nvvm
+from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -36,70 +37,170 @@ def active_lanes(machine: Machine) -> Array:
     return np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
 
 
-def elsewhere(op: Operation, what: str) -> Unsupported:
-    """The error for a barrier whose other threads are in another branch."""
-    place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
-    return Unsupported(f"{op.name} that waits for {what}, which are in another branch", stage="simt", details=place)
+def left_behind(machine: Machine, op: Operation, lanes: Array, what: str) -> None:
+    """Lanes that wait stay behind. raises ExecutionError (`what`) where nothing else can run, Unsupported where the op cannot leave them"""
+    if not lanes.any():
+        return
+    if machine.gives_up and machine.calls == 1:
+        machine.refuse(op, lanes, what)
+    if machine.gives_up or not machine.may_stall:
+        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
+        raise Unsupported(f"{op.name} in a function, or among other ops, that waits", stage="simt", details=place)
+    machine.stalled = lanes
 
 
 # ---------------------------------------------------------------------------------------------- barriers of a block
 
 
-def _arrive(machine: Machine, op: Operation, number: Array | None, count: Array | None) -> Array:
-    """Counts the active threads at a barrier. returns for how many more each block that is here waits; 0: complete"""
-    chosen = 0 if number is None else machine.uniform(number)
-    wanted = machine.launch.threads if count is None else machine.uniform(count)
-    if chosen is None or wanted is None:
-        raise Unsupported(f"{op.name} of several barriers at once", stage="simt", details=(str(op).splitlines()[0],))
-    if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
-        message = f"names barrier {chosen} of {wanted} threads: there are barriers 0 to 15, of multiples of {WARP_SIZE}"
-        machine.refuse(op, np.ones((1, 1), np.bool_), message)
-    lanes = active_lanes(machine)
-    warps = np.logical_or.reduceat(lanes, np.arange(0, machine.launch.threads, WARP_SIZE), axis=1).sum(axis=1)
-    here = lanes.any(axis=1)
-    arrived = machine.memory.arrived.setdefault(chosen, np.zeros(len(machine.blocks), np.int64))
-    arrived += np.where(here, warps * WARP_SIZE, 0)
-    # The last warp of a block may have fewer threads.
-    missing = np.where(here, -(-wanted // WARP_SIZE) * WARP_SIZE - arrived, 0)
-    if (missing < 0).any():
-        machine.refuse(
-            op, np.broadcast_to((missing < 0)[:, None], machine.shape), f"is reached by more than {wanted} threads"
+class BlockBarrier:
+    """One barrier of each block.
+
+    arrived  threads that have arrived in this phase, by whole warps, int64 (blocks,); there, holds: which, and for which of them a
+             predicate holds, bool (blocks, threads)
+    phase    of each block; `ticket`: in which phase each thread arrived last
+    found    of the last phase: for how many threads the predicate held, and how many there were, int64 (blocks,)
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        blocks, _ = machine.shape
+        self.arrived, self.phase = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+        self.there, self.holds = np.zeros(machine.shape, np.bool_), np.zeros(machine.shape, np.bool_)
+        self.ticket = np.zeros(machine.shape, np.int64)
+        self.found = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+
+    def arrive(self, lanes: Array, holds: Array, wanted: int) -> tuple[Array, Array]:
+        """Counts lanes. returns for how many more threads each block that is here waits, and which blocks are complete"""
+        here, starts = lanes.any(axis=1), np.arange(0, int(lanes.shape[1]), WARP_SIZE)
+        warps = np.logical_or.reduceat(lanes, starts, axis=1).sum(axis=1)
+        self.arrived += warps * WARP_SIZE
+        self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
+        self.there |= lanes
+        self.holds |= lanes & holds
+        # The last warp of a block may have fewer threads.
+        missing = np.where(here, -(-wanted // WARP_SIZE) * WARP_SIZE - self.arrived, 0)
+        complete = here & (missing == 0)
+        held, counted = self.found
+        self.found = (
+            np.where(complete, self.holds.sum(axis=1), held),
+            np.where(complete, self.there.sum(axis=1), counted),
         )
-    arrived[here & (missing == 0)] = 0
-    machine.memory.changes += 1
-    return missing
+        self.phase += complete
+        self.arrived[complete] = 0
+        self.there[complete] = self.holds[complete] = False
+        return missing, complete
 
 
-@RULES.op(nvvm.BarrierOp)
-def barrier(op: nvvm.BarrierOp) -> Kernel:
-    """raises Unsupported where the other threads of a barrier of some threads are in another branch"""
-    has_number, has_count = op.barrier_id is not None, op.number_of_threads is not None
-    reduction = None if op.reductionOp is None else op.reductionOp.word.data
+def _arrive(
+    machine: Machine, op: Operation, number: Array | None, count: Array | None, holds: Array | None = None
+) -> list[tuple[Array, BlockBarrier]]:
+    """The active threads arrive at barriers, but those that were left behind there have. returns the threads of each barrier"""
+    active, found = active_lanes(machine), list[tuple[Array, BlockBarrier]]()
+    numbers = np.broadcast_to(0 if number is None else number, machine.shape)
+    counts = np.broadcast_to(machine.launch.threads if count is None else count, machine.shape)
+    barriers = machine.memory.barriers
+    for chosen, wanted in np.unique(np.stack([numbers[active], counts[active]]), axis=1).T.tolist():
+        named = active & (numbers == chosen) & (counts == wanted)
+        if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
+            message = (
+                f"names barrier {chosen} of {wanted} threads: there are barriers 0 to 15, of multiples of {WARP_SIZE}"
+            )
+            machine.refuse(op, named, message)
+        state = barriers[chosen] = barriers.get(chosen) or BlockBarrier(machine)
+        found.append((named, state))
+        lanes = named if machine.retried is None else named & ~machine.retried
+        if not lanes.any():
+            continue
+        missing, complete = state.arrive(lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted)
+        many = np.broadcast_to((missing < 0)[:, None], machine.shape)
+        machine.refuse(op, many, f"is reached by more than {wanted} threads")
+        machine.memory.changes += 1
+        if complete.any():
+            for watcher in machine.memory.watchers:
+                watcher.barrier(machine.memory, np.broadcast_to(complete[:, None], machine.shape))
+    return found
+
+
+@RULES.op(nvvm.Barrier0Op, nvvm.BarrierOp)
+def barrier(op: Operation) -> Kernel:
+    """Threads wait at a barrier. raises ExecutionError where the others never come"""
+    has_number = isinstance(op, nvvm.BarrierOp) and op.barrier_id is not None
+    has_count = isinstance(op, nvvm.BarrierOp) and op.number_of_threads is not None
+    why = "waits for threads that never come" if has_count else "is not reached with the other threads of the block"
+    reduction = op.reductionOp.word.data if isinstance(op, nvvm.BarrierOp) and op.reductionOp is not None else None
 
     def run(machine: Machine, *operands: Array) -> Array | None:
         given = list(operands)
         number = given.pop(0) if has_number else None
         count = given.pop(0) if has_count else None
-        if count is None and not machine.memory.arrived:
+        if not machine.may_stall and count is None and not machine.memory.barriers:
             meet(machine, op)
+            holds = active_lanes(machine) & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
+            held, counted = holds.sum(axis=1, keepdims=True), np.full((1, 1), machine.launch.threads)
         else:
-            missing = _arrive(machine, op, number, count)
-            if missing.any():
-                raise elsewhere(op, f"{int(missing.max())} threads")
-            for watcher in machine.memory.watchers:
-                watcher.barrier(machine.memory, machine.active)
-        if not given:
-            return None
-        lanes = active_lanes(machine)
-        holds = np.broadcast_to(given[0] != 0, machine.shape) & lanes
-        counted = holds.sum(axis=1, keepdims=True)
+            held, counted, waits = (np.zeros(machine.shape, kind) for kind in (np.int64, np.int64, np.bool_))
+            for lanes, state in _arrive(machine, op, number, count, given[0] != 0 if given else None):
+                held, counted = (
+                    np.where(lanes, of_phase[:, None], others)
+                    for of_phase, others in zip(state.found, (held, counted), strict=True)
+                )
+                waits |= lanes & (state.ticket >= state.phase[:, None])
+            left_behind(machine, op, waits, why)
         match reduction:
+            case None:
+                return None
             case "popc":
-                return counted.astype(np.int32)
+                return held.astype(np.int32)
             case "and":
-                return (counted == lanes.sum(axis=1, keepdims=True)).astype(np.int32)
+                return (held == counted).astype(np.int32)
             case _:
-                return (counted > 0).astype(np.int32)
+                return (held > 0).astype(np.int32)
+
+    return run
+
+
+class ClusterBarrier:
+    """The barrier of each cluster.
+
+    arrived  threads that have arrived in this phase, bool (blocks, threads); phase: of each block's cluster, int64 (blocks,)
+    ticket   in which phase each thread arrived last
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.arrived = np.zeros(machine.shape, np.bool_)
+        self.phase, self.ticket = np.zeros(machine.shape[0], np.int64), np.full(machine.shape, -1)
+
+    def arrive(self, machine: Machine, lanes: Array) -> None:
+        """Counts lanes; those that have ended count too."""
+        self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
+        self.arrived |= lanes
+        memory = machine.memory
+        there = self.arrived if memory.exited is None else self.arrived | memory.exited
+        of_clusters = there.reshape(-1, memory.cluster * machine.shape[1]).all(axis=1)
+        complete = of_clusters.repeat(memory.cluster) & self.arrived.any(axis=1)
+        if complete.any():
+            self.phase += complete
+            self.arrived[complete] = False
+            for watcher in memory.watchers:
+                watcher.cluster_barrier(memory, np.broadcast_to(complete[:, None], machine.shape))
+
+
+_OF_CLUSTER = -1
+"""The number of the cluster's barrier among `Memory.barriers`."""
+
+
+def _cluster_barrier(op: Operation, *, waits: bool) -> Kernel:
+    def run(machine: Machine) -> None:
+        barriers = machine.memory.barriers
+        state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
+        lanes = active_lanes(machine)
+        if waits:
+            machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
+            state.arrive(machine, np.zeros((1, 1), np.bool_))
+            why = "waits for threads of its cluster that never arrive"
+            left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
+        else:
+            state.arrive(machine, lanes)
+            machine.memory.changes += 1
 
     return run
 
@@ -144,8 +245,10 @@ class Barriers:
         lanes = active_lanes(machine) if active is None else active
         check_alignment(machine, op, address, 8)
         address = np.broadcast_to(address, machine.shape)
-        block = np.broadcast_to(np.arange(machine.shape[0])[:, None], machine.shape)[lanes]
-        _, chosen, which = np.unique(np.stack([block, address[lanes]]), axis=1, return_index=True, return_inverse=True)
+        # Threads of several blocks of a cluster may name one barrier.
+        block, place = machine.memory.placed(address)
+        named = np.stack([block[lanes], place[lanes]])
+        _, chosen, which = np.unique(named, axis=1, return_index=True, return_inverse=True)
         first = np.zeros(machine.shape, np.bool_)
         places = np.flatnonzero(lanes)[chosen]
         first.reshape(-1)[places] = True
@@ -234,8 +337,8 @@ def _mbarrier_bytes(op: Operation, sign: int) -> Kernel:
     return run
 
 
-def _mbarrier_wait(op: Operation, *, by_parity: bool, may_wait: bool) -> Kernel:
-    """Whether the phase is complete. raises Unsupported where it never can be, because the other threads are in another branch"""
+def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
+    """Whether the phase is complete. Lanes for which it is not stay behind; only where nothing else can run they get the answer no."""
 
     def run(machine: Machine, address: Array, phase: Array) -> Array:
         found = Barriers.of(machine, op, address)
@@ -243,12 +346,11 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool, may_wait: bool) -> Kernel:
         done = found.spread(found.phase) != asked.astype(np.int64)
         lanes = active_lanes(machine)
         done &= lanes
-        here = lanes.any(axis=1, keepdims=True)
-        if may_wait and (lanes & ~done).any() and (here & ~lanes).any():
-            raise elsewhere(op, "threads")
+        if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
+            left_behind(machine, op, lanes & ~done, "")
         if done.any():
             for watcher in machine.memory.watchers:
-                watcher.barrier(machine.memory, done)
+                (watcher.cluster_barrier if machine.memory.cluster > 1 else watcher.barrier)(machine.memory, done)
         return done
 
     return run
@@ -293,37 +395,39 @@ def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Arr
     return np.where(lanes, found, zero)
 
 
-def _bulk(op: Operation) -> Kernel:
-    """Copies multiples of 16 bytes, each lane its own number of them."""
-    ir_type = VectorType(IntegerType(32), [4])
+def multicast(run: Kernel) -> Kernel:
+    """The op once for each block in a mask, its last operand; its first one is an address in that block."""
 
-    def run(machine: Machine, to: Array, of: Array, size: Array) -> None:
-        machine.refuse(op, (size & 15 != 0) | (size < 0), "copies bytes that are no multiple of 16")
-        for address in (to, of):
-            check_alignment(machine, op, address, 16)
-        lanes = active_lanes(machine)
-        sizes = np.broadcast_to(size, machine.shape)
-        for start in range(0, int(sizes[lanes].max()), 16):
-            with machine.only(lanes & (sizes > start)):
-                values: Any = load_value(op, ir_type, 16, machine, of + start)
-                store_value(op, ir_type, 16, machine, values, to + start)
+    def in_each(machine: Machine, address: Array, *operands: Array) -> Any:
+        *others, mask = operands
+        cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
+        for rank in range(cluster):
+            wanted = (mask >> rank & 1 != 0) & (True if machine.active is None else machine.active)
+            if wanted.any():
+                there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
+                with machine.only(np.broadcast_to(wanted, machine.shape)):
+                    found = run(machine, there, *others)
+                total = total if found is None else np.maximum(total, found)
+        return total
 
-    return run
+    return in_each
 
 
 OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "barrier.cta.arrive": arrive,
+    "barrier.cluster.arrive": lambda op: _cluster_barrier(op, waits=False),
+    "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
     "mbarrier.init": _mbarrier_init,
     "mbarrier.arrive": _mbarrier_arrive,
     "mbarrier.arrive.drop": lambda op: _mbarrier_arrive(op, drops=True),
     "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
     "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
     "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),
-    "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False, may_wait=False),
-    "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True, may_wait=False),
-    "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False, may_wait=True),
-    "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True, may_wait=True),
+    "mbarrier.complete_tx.multicast": lambda op: multicast(_mbarrier_bytes(op, -1)),
+    "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False),
+    "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
+    "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False),
+    "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
     "mbarrier.pending_count": _pending,
-    "cp.async.bulk": _bulk,
 }
 """Intrinsics of this file, without `llvm.nvvm.`."""

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.mma_shapes import Wgmma
 from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of
@@ -26,8 +27,10 @@ from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space
 from xla_emitters.runtime.simt.nvvm import active_lanes
 from xla_emitters.runtime.simt.nvvm_barriers import OF_OP
+from xla_emitters.runtime.simt.nvvm_bulk_copies import copy_intrinsic
 from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
 from xla_emitters.runtime.simt.nvvm_values import value_of
+from xla_emitters.runtime.simt.nvvm_warpgroups import wgmma
 from xla_emitters.runtime.simt.vector import Elements
 
 RULES = Rules()
@@ -103,7 +106,9 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
     if (with_machine := OF_MACHINE.get(name)) is not None:
         return with_machine
     stem = name.removeprefix("llvm.nvvm.")
-    if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem)) is not None:
+    if (warpgroups := Wgmma.of(stem)) is not None:
+        return wgmma(op, warpgroups)
+    if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem) or copy_intrinsic(stem)) is not None:
         return of_op(op)
     if (function := INTRINSICS.get(name)) is None:
         value = value_of(stem) if name.startswith("llvm.nvvm.") else None

@@ -1,4 +1,4 @@
-"""Instructions in which a warp holds matrices: `mma`, `ldmatrix`, `stmatrix`, `movmatrix`, as intrinsics of their mnemonics.
+"""Instructions in which a warp holds matrices: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`, as intrinsics of their mnemonics.
 
     "llvm.nvvm.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"(%a0 ... %a3, %b0, %b1, %c0 ... %c3) : (i32 ...) -> struct of 4 f32
 
@@ -22,10 +22,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, f64
+from xdsl.dialects.builtin import IntegerType, f32, f64, i8, i16, i32
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.mlir.mma_shapes import BITS, Mma
+from xla_emitters.dialects.mlir.mma_shapes import BITS, Fragment, Mma, Wmma
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel
@@ -44,6 +44,8 @@ def matrix_intrinsic(name: str) -> Callable[[Operation], Kernel] | None:
     """The rule of an intrinsic without its `llvm.nvvm.`; None if it is none of these."""
     if (mma := Mma.of(name)) is not None:
         return lambda op: _mma(op, mma)
+    if (wmma := Wmma.of(name)) is not None:
+        return lambda op: {"load": _wmma_load, "store": _wmma_store, "mma": _wmma}[wmma.kind](op, wmma)
     match = re.fullmatch(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.b16", name)
     if match is not None:
         make = _ldmatrix if match[1] == "ld" else _stmatrix
@@ -115,6 +117,10 @@ def _mma(op: Operation, mma: Mma) -> Kernel:
         whole_warps(machine, op)
         a = matrix(machine, mma.a, operands[:of_a], mma.rows)
         b = matrix(machine, mma.b, operands[of_a : of_a + of_b], 8)
+        if mma.is_sparse:
+            metadata, selector = operands[-2:]
+            operands = operands[:-2]
+            a = with_zeros(machine, op, mma, a[..., : mma.depth // 2], _by_warps(machine, [metadata])[..., 0], selector)
         numbers = mma.rows * 8 // WARP_SIZE
         number = np.arange(numbers)
         row, column = GROUP[:, None] + 8 * (number // 2), WITHIN[:, None] * 2 + number % 2
@@ -129,6 +135,38 @@ def _mma(op: Operation, mma: Mma) -> Kernel:
     return run
 
 
+def with_zeros(machine: Machine, op: Operation, mma: Mma, a: Array, metadata: Array, selector: Array) -> Array:
+    """A with its zeros: (blocks, warps, 16, depth) from (blocks, warps, 16, depth / 2).
+
+    Four bits say where two of four neighbours are (tf32: one of two). Of each four threads some give theirs: 16 bits of rows group and
+    group + 8, for 16-bit types and tf32; for others 32 bits of row group (even threads) or group + 8. Source: 9.7.14.6.1; whose bits are
+    where, as `reorder_meta` of CUTLASS's tools/util/include/cutlass/util/host_reorder.h arranges them for `ldmatrix`.
+    """
+    width = 2 if mma.a == "tf32" else 4
+    row, chunk = np.arange(16)[:, None], np.arange(mma.depth // width)[None, :]
+    has_halves, threads = BITS[mma.a] > 8, mma.depth // width // 4
+    first = machine.uniform(selector)
+    if first is None or not 0 <= first < 4 // threads:
+        machine.refuse(op, np.ones((1, 1), np.bool_), f"takes metadata of threads {first}, of {4 // threads} choices")
+    start = 4 * (row % 8) + (first or 0) * threads
+    if has_halves:
+        lane, shift = start + chunk // 4, 16 * (row // 8) + 4 * (chunk % 4)
+    else:
+        lane, shift = start + row // 8 + 2 * (chunk // 8), 4 * (chunk % 8)
+    bits = metadata.view(np.uint32)[:, :, lane] >> shift.astype(np.uint32) & np.uint32(15)
+    places = np.stack([bits & 3, bits >> 2], axis=-1).astype(np.int64)
+    wrong = places[..., 0] >= places[..., 1]
+    if mma.a == "tf32":
+        wrong = (bits != 0b0100) & (bits != 0b1110)
+        places = places[..., :1] // 2
+    bad = wrong.any(axis=(-1, -2)).repeat(WARP_SIZE, axis=1)
+    machine.refuse(op, bad, "has metadata that names no neighbours in order")
+    found = np.zeros((*a.shape[:-1], mma.depth))
+    where = (places + width * chunk[..., None]).reshape(*places.shape[:-2], -1)
+    np.put_along_axis(found, where, a, axis=-1)
+    return found
+
+
 def _product(mma: Mma, a: Array, b: Array, row: Array, column: Array, c: Array) -> Array:
     """The numbers of D that each lane holds: (blocks, warps, 32, numbers)."""
     if mma.to == "f64":
@@ -138,11 +176,98 @@ def _product(mma: Mma, a: Array, b: Array, row: Array, column: Array, c: Array) 
         return total
     with np.errstate(all="ignore"):
         sums = (a @ b.swapaxes(-1, -2))[:, :, row, column] + c.astype(F64)
-        if mma.to != "s32":
-            return sums.astype(np.float16 if mma.to == "f16" else F32)
-    if mma.saturates:
+        return rounded(mma.to, mma.saturates, sums)
+
+
+def rounded(to: str, saturates: bool, sums: Array) -> Array:
+    """Sums as numbers of the result's type."""
+    if to != "s32":
+        return sums.astype(np.float16 if to == "f16" else F32)
+    if saturates:
         sums = np.clip(sums, -(2.0**31), 2.0**31 - 1)
     return sums.astype(np.int64).astype(np.int32)
+
+
+# ---------------------------------------------------------------------------------------------- wmma
+
+_IN_MEMORY = {"f16": i16, "bf16": i16, "tf32": i32, "f32": f32, "s32": i32, "f64": f64, "s8": i8, "u8": i8}
+
+
+def _elements(machine: Machine, fragment: Fragment) -> list[tuple[Array, Array]]:
+    """Row and column of each element that a thread holds, for all threads of a block."""
+    numbers = (_lanes(machine, LANE) * fragment.count + n for n in range(fragment.count))
+    return [np.divmod(number % (fragment.rows * fragment.columns), fragment.columns) for number in numbers]
+
+
+def _places(machine: Machine, wmma: Wmma, address: Array, stride: Array) -> list[Array]:
+    """The addresses of a thread's elements."""
+    (fragment,) = wmma.fragments
+    size = form_of(_IN_MEMORY[fragment.element]).size
+    at = [(row, column) if wmma.is_row else (column, row) for row, column in _elements(machine, fragment)]
+    return [address + (outer * stride.astype(np.int64) + inner) * size for outer, inner in at]
+
+
+def _wmma_load(op: Operation, wmma: Wmma) -> Kernel:
+    (fragment,) = wmma.fragments
+    ir_type = _IN_MEMORY[fragment.element]
+    size = form_of(ir_type).size
+
+    def run(machine: Machine, address: Array, stride: Array) -> Value:
+        whole_warps(machine, op)
+        loaded: list[Any] = [
+            load_value(op, ir_type, size, machine, place) for place in _places(machine, wmma, address, stride)
+        ]
+        if size >= 4:
+            return loaded[0] if len(loaded) == 1 else tuple(loaded)
+        values = np.stack([np.broadcast_to(value, machine.shape) for value in loaded], axis=-1)
+        words = np.ascontiguousarray(values).view(np.int32)
+        return words[..., 0] if words.shape[-1] == 1 else tuple(words[..., n] for n in range(words.shape[-1]))
+
+    return run
+
+
+def _wmma_store(op: Operation, wmma: Wmma) -> Kernel:
+    (fragment,) = wmma.fragments
+    ir_type = _IN_MEMORY[fragment.element]
+    form = form_of(ir_type)
+
+    def run(machine: Machine, address: Array, stride: Array, *registers: Array) -> None:
+        whole_warps(machine, op)
+        values = np.stack([np.broadcast_to(register, machine.shape) for register in registers], axis=-1)
+        if form.size < 4:
+            values = np.ascontiguousarray(values).view(form.storage)
+        for number, place in enumerate(_places(machine, wmma, address, stride)):
+            store_value(op, ir_type, form.size, machine, values[..., number], place)
+
+    return run
+
+
+def _wmma(op: Operation, wmma: Wmma) -> Kernel:
+    def run(machine: Machine, *operands: Any) -> Value:
+        whole_warps(machine, op)
+        left, matrices = list(operands), list[Array]()
+        for fragment in wmma.fragments[:3]:
+            values = _by_warps(machine, [left.pop(0) for _ in range(fragment.registers)])
+            if fragment.element not in ("f32", "s32"):
+                values = elements_of(fragment.element, values)
+            flat = values.astype(F64).reshape(*values.shape[:2], -1)[..., : fragment.rows * fragment.columns]
+            matrices.append(flat.reshape(*values.shape[:2], fragment.rows, fragment.columns))
+        result = wmma.fragments[3]
+        with np.errstate(all="ignore"):
+            found = _wmma_product(result.element, wmma.saturates, *matrices)
+        found = np.ascontiguousarray(found.reshape(*found.shape[:2], WARP_SIZE, -1))
+        words = found.view(np.int32) if result.element == "f16" else found
+        return tuple(words[..., n].reshape(machine.shape) for n in range(result.registers))
+
+    return run
+
+
+def _wmma_product(to: str, saturates: bool, a: Array, b: Array, c: Array) -> Array:
+    if to == "f64":
+        for k in range(a.shape[-1]):
+            c = scalars.fused_multiply_add(form_of(f64), a[..., k, None], b[..., None, k, :], c)
+        return c
+    return rounded(to, saturates, a @ b + c)
 
 
 # ---------------------------------------------------------------------------------------------- ldmatrix, stmatrix, movmatrix

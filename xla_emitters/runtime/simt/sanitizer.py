@@ -24,6 +24,8 @@ Lanes that conflict within one access are found by writing all stamps and readin
 
 A barrier of a warp begins an epoch too, which orders the accesses of that warp alone; several readers of one warp are `OF_WARP`.
 
+The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`.
+
 Not modelled: fences order nothing here; a barrier of some threads orders the whole block; a copy is complete when it is issued.
 Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
@@ -121,6 +123,8 @@ class Lanes:
     of_warp    the same for stamps of the lane's warp, where there was a barrier of a warp; else None
     is_shared  whether the memory belongs to a block. Stamps of earlier blocks, which have lower numbers, then belong to blocks that
                used the same memory before, and do not conflict
+    cluster    blocks of a cluster, which have neighbouring numbers
+    since      the epoch of the last barrier of the lane's cluster: stamps of its other blocks are ordered before that; (lanes, 1)
     """
 
     units: Array
@@ -128,6 +132,8 @@ class Lanes:
     ordered: Array
     of_warp: Array | None
     is_shared: bool
+    cluster: int = 1
+    since: Array | None = None
 
     def find(self, stamps: Array) -> Array:
         """The entries of a shadow for the units."""
@@ -140,10 +146,13 @@ class Lanes:
         other = (found ^ self.stamps) >> OP_BITS != 0
         if not other.any():
             return None
-        if self.is_shared:
-            other &= found >= self.ordered
-        else:
-            other &= ((found < self.first_of_block) & (found != 0)) | (found >= self.ordered)
+        late = found >= self.ordered
+        if not self.is_shared:
+            late |= (found < self.first_of_block) & (found != 0)
+        if self.since is not None:
+            epochs = found >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
+            late = np.where(self.of_neighbours(found), epochs >= self.since, late)
+        other &= late
         if self.of_warp is not None:
             other &= (warps_of(found) != warps_of(self.stamps)) | (found >= self.of_warp)
         return other if other.any() else None
@@ -152,6 +161,19 @@ class Lanes:
     def first_of_block(self) -> Array:
         """A lower bound of the stamps of each lane's block."""
         return self.stamps >> BLOCK_SHIFT << BLOCK_SHIFT
+
+    @property
+    def first_of_cluster(self) -> Array:
+        return self._clusters(self.stamps) * self.cluster + 1 << BLOCK_SHIFT
+
+    def _clusters(self, stamps: Array) -> Array:
+        return ((stamps >> BLOCK_SHIFT) - 1) // self.cluster
+
+    def of_neighbours(self, found: Array) -> Array:
+        """Mask of the stamps that other blocks of the lane's cluster left."""
+        return (self._clusters(found) == self._clusters(self.stamps)) & (
+            found >> BLOCK_SHIFT != self.stamps >> BLOCK_SHIFT
+        )
 
 
 def warps_of(stamps: Array) -> Array:
@@ -181,6 +203,7 @@ class Sanitizer(Watcher):
         # Epochs of the last barrier of each block, and of each thread's warp.
         self._barriers: Array = np.zeros(0, np.int64)
         self._of_warps: Array | None = None
+        self._of_clusters: Array | None = None
         self._stamps: Array = np.zeros((0, 0), np.int64)
 
     def begin(self, memory: Memory) -> None:
@@ -190,6 +213,7 @@ class Sanitizer(Watcher):
             raise Unsupported(f"race detection over more than {1 << BLOCK_BITS} blocks", stage="simt")
         self._epochs = np.zeros(len(memory.blocks), np.int64)
         self._barriers, self._of_warps = self._epochs, None
+        self._of_clusters = self._epochs if memory.cluster > 1 else None
         # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
         self._shadows = {}
         for buffer in memory.buffers:
@@ -204,6 +228,18 @@ class Sanitizer(Watcher):
         here = np.logical_or.reduce(lanes, axis=1)
         self._next_epoch(memory, here)
         self._barriers = np.where(here, self._epochs, self._barriers)
+
+    def cluster_barrier(self, memory: Memory, active: Array) -> None:
+        here = np.logical_or.reduce(
+            np.broadcast_to(active, self._stamps.shape).reshape(-1, memory.cluster, active.shape[1]), axis=(1, 2)
+        )
+        latest = self._epochs.reshape(-1, memory.cluster).max(axis=1).repeat(memory.cluster)
+        here = here.repeat(memory.cluster)
+        self._epochs = np.where(here, latest, self._epochs)
+        self._next_epoch(memory, here)
+        self._barriers = np.where(here, self._epochs, self._barriers)
+        if self._of_clusters is not None:
+            self._of_clusters = np.where(here, self._epochs, self._of_clusters)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
@@ -230,8 +266,8 @@ class Sanitizer(Watcher):
             self._touches[key] = _touch(*key)
         if (touch := self._touches[key]) is None:
             return
-        shadow.refine(access.size)
-        lanes = self._lanes(shadow, access)
+        shadow.refine(access.unit or access.size)
+        lanes = self._lanes(memory, shadow, access)
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
                 found = lanes.find(shadow.stamps[earlier])
@@ -250,6 +286,9 @@ class Sanitizer(Watcher):
                 stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
         else:
             _join(shadow.of(touch), lanes)
+
+    def copy(self, memory: Memory, access: Access) -> None:
+        self.access(memory, access)
 
     def _same_in_warp(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
         """Mask of the units to which the lane of the stamp in `found`, of the same warp, writes the same bytes in the same instruction."""
@@ -290,11 +329,10 @@ class Sanitizer(Watcher):
             self._shadows[buffer] = shadow
         return self._shadows[buffer]
 
-    def _lanes(self, shadow: Shadow, access: Access) -> Lanes:
-        units = access.offsets
-        if access.buffer.origin is not None:
-            units = units + access.buffer.origin
-        unit = shadow.unit
+    def _lanes(self, memory: Memory, shadow: Shadow, access: Access) -> Lanes:
+        units, unit = access.offsets, shadow.unit
+        if (origin := access.buffer.origin if access.origin is None else access.origin) is not None:
+            units = units + origin
         # A division takes ten times as long as a shift, and most units are powers of two.
         units = units // unit if unit & (unit - 1) else units >> (unit.bit_length() - 1)
         units = np.broadcast_to(units, self._stamps.shape)
@@ -311,9 +349,15 @@ class Sanitizer(Watcher):
             first = ordered - (column(np.broadcast_to(self._epochs[:, None], self._stamps.shape)) << EPOCH_SHIFT)
             ordered = first + (column(np.broadcast_to(self._barriers[:, None], self._stamps.shape)) << EPOCH_SHIFT)
             of_warp = first + (column(self._of_warps) << EPOCH_SHIFT)
-        if access.size > shadow.unit:
-            units = units + np.arange(access.size // shadow.unit)
-        return Lanes(units, stamps, ordered, of_warp, access.buffer.space is Space.SHARED)
+        if access.size > unit:
+            units = units + np.arange(access.size // unit)
+        if access.pieces is not None:
+            units = (units[:, None, :] + (access.pieces // unit)[:, None]).reshape(len(units), -1)
+        since, cluster = None, 1
+        if self._of_clusters is not None:
+            cluster = memory.cluster
+            since = column(np.broadcast_to(self._of_clusters[:, None], self._stamps.shape))
+        return Lanes(units, stamps, ordered, of_warp, access.buffer.space is Space.SHARED, cluster, since)
 
     # ------------------------------------------------------------------------------------------ faults
 
@@ -321,7 +365,7 @@ class Sanitizer(Watcher):
         nobody = np.ones(lanes.units.shape, np.bool_)
         for touch in (Touch.WRITE, Touch.UPDATE):
             if touch in shadow.stamps:
-                nobody &= lanes.find(shadow.stamps[touch]) < lanes.first_of_block
+                nobody &= lanes.find(shadow.stamps[touch]) < lanes.first_of_cluster
         if nobody.any():
             lane, place = _first(self._stamps.shape, access, shadow.unit, nobody)
             memory.fail(access.op, lane, f"reads {place} of {access.buffer.name}, which no thread wrote")
@@ -375,6 +419,9 @@ def _join(stamps: Array, lanes: Lanes) -> None:
         return
     block = lanes.stamps >> BLOCK_SHIFT
     across = ((before != 0) & (before >> BLOCK_SHIFT != block)) | (winners >> BLOCK_SHIFT != block)
+    if lanes.since is not None:
+        # One of several readers in a cluster stands for all: a race with another one of them is not found.
+        across &= ~lanes.of_neighbours(before) & ~lanes.of_neighbours(winners)
     stamps[lanes.units[across]] = SEVERAL_BLOCKS
 
 
@@ -392,6 +439,8 @@ def _is_atomic(op: Operation) -> bool:
 
 def _touch(op: Operation, is_store: bool) -> Touch | None:
     """Kind of an access; None for the load before a compare-and-swap at its address, which checks the loaded value."""
+    if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
+        return Touch.UPDATE if is_store else Touch.READ
     if _is_atomic(op):
         return Touch.UPDATE
     if isinstance(op, llvm.LoadOp) and any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
@@ -410,7 +459,12 @@ def _first(shape: tuple[int, ...], access: Access, unit: int, bad: Array) -> tup
     if access.active is not None:
         row = int(np.flatnonzero(np.broadcast_to(access.active, shape))[row])
     block, thread = divmod(row, shape[1])
-    start = int(np.broadcast_to(access.offsets, shape)[block, thread]) + column * unit
+    start = int(np.broadcast_to(access.offsets, shape)[block, thread])
+    if access.pieces is None:
+        start += column * unit
+    else:
+        piece, rest = divmod(column, max(1, access.size // unit))
+        start += int(access.pieces[piece]) + rest * unit
     return (block, thread), f"byte {start}" if unit == 1 else f"bytes {start} to {start + unit - 1}"
 
 
@@ -437,8 +491,14 @@ class SanitizerOfLaunches(Watcher):
     def access(self, memory: Memory, access: Access) -> None:
         self.sanitizer.access(memory, access)
 
+    def copy(self, memory: Memory, access: Access) -> None:
+        self.sanitizer.access(memory, access)
+
     def barrier(self, memory: Memory, active: Array | None) -> None:
         self.sanitizer.barrier(memory, active)
+
+    def cluster_barrier(self, memory: Memory, active: Array) -> None:
+        self.sanitizer.cluster_barrier(memory, active)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         self.sanitizer.warp_barrier(memory, active)

@@ -11,7 +11,8 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir.cf import BranchOp
 from xla_emitters.dialects.mlir.func import FuncOp, ReturnOp
 from xla_emitters.program import Launch
-from xla_emitters.runtime.simt.code import Compiler, loops_together, reachable
+from xla_emitters.runtime.simt.block_order import loops_together, reachable
+from xla_emitters.runtime.simt.code import Compiler
 from xla_emitters.runtime.simt.execute import RULES
 from xla_emitters.runtime.simt.machine import Machine
 from xla_emitters.runtime.simt.memory import Memory

@@ -1,0 +1,130 @@
+"""Triton's kernels for Hopper as the real XLA makes them: `wgmma`, tensor maps, softmax; executed from their PTX, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from long_lists import but_long
+from runtime.corpus import CORPUS
+
+from xla_emitters.dialects.mlir.tensor_maps import TensorMap
+from xla_emitters.explore.any_ptx import PtxKernel
+from xla_emitters.explore.compare import XlaKernel, kernels_of_xla
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.program import Launch
+
+PRODUCT = """
+product_{name} {{
+  p0 = {word}[256,192]{{1,0}} parameter(0)
+  p1 = {word}[192,256]{{1,0}} parameter(1)
+  dot = {sums}[256,256]{{1,0}} dot(p0, p1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, backend_config={{"sizes":["{depth}"]}}
+  ROOT result = {to}[256,256]{{1,0}} convert(dot)
+}}
+"""
+FUSION = """  x_{name} = {word}[256,192]{{1,0}} parameter({first})
+  w_{name} = {word}[192,256]{{1,0}} parameter({second})
+  {name} = {to}[256,256]{{1,0}} fusion(x_{name}, w_{name}), kind=kCustom, calls=product_{name}, backend_config={{"fusion_backend_config":{{
+    "kind":"__triton_nested_gemm_fusion","block_level_fusion_config":{{"num_warps":"{warps}","output_tiles":[{{"sizes":["{rows}","{columns}"]}}],
+    "num_ctas":1,"num_stages":{stages},"is_tma_allowed":{tma}}}}}}}
+"""
+OPTIONS = CompileOptions(target="h100")
+NUMPY: dict[str, Any] = {
+    **{
+        "f16": np.float16,
+        "bf16": ml_dtypes.bfloat16,
+        "f8e4m3fn": ml_dtypes.float8_e4m3fn,
+        "f8e5m2": ml_dtypes.float8_e5m2,
+    },
+    **{"s8": np.int8, "s32": np.int32, "f32": np.float32},
+}
+CASES: dict[str, tuple[str, str, str, tuple[int, int], int, int, int, bool]] = {
+    # factors, sums, result, tile, depth of a step, warps, stages, by tensor maps
+    "of_f16": ("f16", "f32", "f16", (64, 64), 64, 4, 3, False),
+    "of_bf16": ("bf16", "f32", "f32", (128, 64), 32, 4, 3, False),
+    "of_e4m3": ("f8e4m3fn", "f32", "bf16", (64, 64), 64, 4, 2, False),
+    "of_e5m2": ("f8e5m2", "f32", "f32", (64, 128), 64, 4, 1, False),
+    "of_s8": ("s8", "s32", "s32", (64, 64), 64, 4, 2, False),
+    "of_tf32": ("f32", "f32", "f32", (64, 64), 32, 4, 2, False),
+    "of_f16_boxes": ("f16", "f32", "bf16", (64, 64), 64, 4, 3, True),
+    "of_bf16_boxes": ("bf16", "f32", "bf16", (128, 128), 64, 8, 3, True),
+}
+
+
+LONG = ("of_bf16", "of_e4m3", "of_e5m2", "of_tf32", "of_f16_boxes")
+
+
+def module(names: Collection[str]) -> str:
+    """Several products in one module: XLA is started once."""
+    cases = {name: CASES[name] for name in names}
+    products, fusions, results = list[str](), list[str](), list[str]()
+    for number, (name, (word, sums, to, (rows, columns), depth, warps, stages, tma)) in enumerate(cases.items()):
+        words = {"name": name, "word": word, "sums": sums, "to": to, "first": 2 * number, "second": 2 * number + 1}
+        numbers = {"rows": rows, "columns": columns, "depth": depth, "warps": warps, "stages": stages}
+        products.append(PRODUCT.format(**words, **numbers))
+        fusions.append(FUSION.format(**words, **numbers, tma=str(tma).lower()))
+        results.append(f"{to}[256,256]{{1,0}}")
+    root = f"  ROOT all = ({', '.join(results)}) tuple({', '.join(cases)})\n"
+    return (
+        "HloModule products, is_scheduled=true\n"
+        + "".join(products)
+        + "\nENTRY main {\n"
+        + "".join(fusions)
+        + root
+        + "}\n"
+    )
+
+
+@cache
+def products(is_long: bool) -> dict[str, XlaKernel]:
+    """XLA's kernels of the products in LONG, or of the others."""
+    names = [name for name in CASES if (name in LONG) is is_long]
+    return {kernel.name: kernel for kernel in kernels_of_xla(module(names), "products", OPTIONS)}
+
+
+@pytest.fixture(autouse=True)
+def xla() -> None:
+    pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
+
+
+def read(found: XlaKernel) -> tuple[PtxKernel, dict[str, Any]]:
+    x, y, z, *block = (*found.grid, *found.block)
+    launch = Launch((x, y, z), (block[0], block[1], block[2]))
+    how = {"launch": launch, "shared_bytes": found.shared_bytes}
+    return PtxKernel.read(found.ptx, f"{found.name}.ptx", found.name), how
+
+
+@pytest.mark.parametrize("name", but_long(CASES, LONG))
+def test_products(name: str) -> None:
+    word, _, to, (rows, _), depth, _, _, tma = CASES[name]
+    made = products(name in LONG)[name]
+    assert "wgmma.mma_async" in made.ptx
+    assert ("cp.async.bulk.tensor" in made.ptx) is tma
+    kernel, how = read(made)
+    dice = np.random.default_rng(rows)
+    x, w = (dice.integers(-4, 5, size).astype(NUMPY[word]) for size in ((256, 192), (192, 256)))
+    if tma:
+        # Rows of a box are as long as the swizzle.
+        boxes = ((rows, depth), (depth, 64), (rows, 64))
+        how["tensor_maps"] = {number: TensorMap(box=box, swizzle=128) for number, box in enumerate(boxes)}
+    arrays = [x, w, np.zeros((256, 256), NUMPY[to])]
+    verdict = kernel.check(arrays, **how)
+    assert verdict.ok, verdict.details
+    want = (x.astype(np.float64) @ w.astype(np.float64)).astype(NUMPY[to])
+    np.testing.assert_array_equal(kernel.run(arrays, **how)[2], want)
+
+
+def test_softmax() -> None:
+    """Sums of 128 numbers in f32."""
+    (made,) = kernels_of_xla((CORPUS / "triton/softmax_small.hlo").read_text(), "softmax", OPTIONS)
+    kernel, how = read(made)
+    x = np.random.default_rng(0).normal(size=(8, 128)).astype(np.float32)
+    assert kernel.check([x, np.zeros_like(x)], **how).ok
+    got = kernel.run([x, np.zeros_like(x)], **how)[1].astype(np.float64)
+    powers = np.exp(x.astype(np.float64) - x.astype(np.float64).max(axis=1, keepdims=True))
+    want = powers / powers.sum(axis=1, keepdims=True)
+    assert (np.abs(got - want) <= 128 * 2.0**-24 * want).all()

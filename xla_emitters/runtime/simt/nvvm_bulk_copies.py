@@ -1,0 +1,227 @@
+"""Bulk copies, which one thread issues: plain ones, boxes of tensor maps, and those that add to what is there.
+
+    "llvm.nvvm.cp.async.bulk.tensor.load"(%to, %map, %c0, %c1) : ... -> i32          the bytes that it completes
+    "llvm.nvvm.cp.reduce.async.bulk.add.f32"(%to, %of, %size)
+
+A copy is complete when it is issued, and its accesses are those of the thread that issued it. In shared memory a box is row-major, under
+the map's swizzle. Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.27.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.ir import Operation
+
+from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, size_of
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.simt.code import Kernel
+from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.machine import Machine
+from xla_emitters.runtime.simt.nvvm_barriers import multicast
+from xla_emitters.runtime.simt.nvvm_warpgroups import swizzled
+
+Lane = tuple[int, int]
+_LINE = 128
+"""Bytes to which a box in shared memory is aligned."""
+
+
+def lanes_of(machine: Machine) -> Iterator[Lane]:
+    """Row and column of each active lane."""
+    active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+    yield from ((int(row), int(column)) for row, column in np.argwhere(active))
+
+
+def _at(machine: Machine, value: Array, lane: Lane) -> int:
+    return int(np.broadcast_to(value, machine.shape)[lane])
+
+
+# ---------------------------------------------------------------------------------------------- updates
+
+_NUMPY: dict[str, Any] = {
+    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "tf32": np.float32},
+    **{"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64},
+    **{"b32": np.uint32, "b64": np.uint64},
+}
+
+
+def _increased(old: Array, limit: Array) -> Array:
+    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
+
+
+def _decreased(old: Array, limit: Array) -> Array:
+    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
+
+
+_FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
+UPDATES: dict[str, Callable[[Any, Any], Any]] = {
+    **{"add": np.add, "min": np.fmin, "max": np.fmax},
+    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
+    **{"inc": _increased, "dec": _decreased},
+}
+
+
+def _write(target: Array, source: Array, update: str, element: str) -> None:
+    """Writes bytes, or updates numbers of a type."""
+    if not update:
+        target[...] = source
+        return
+    kind = np.dtype(_NUMPY[element.removesuffix(".ftz")])
+    old, new = np.ascontiguousarray(target).view(kind), np.ascontiguousarray(source).view(kind)
+    with np.errstate(all="ignore"):
+        target[...] = UPDATES[update](old, new).astype(kind).view(np.uint8)
+
+
+def bulk(op: Operation, update: str = "", element: str = "") -> Kernel:
+    """Copies multiples of 16 bytes, each lane its own number of them."""
+
+    def run(machine: Machine, to: Array, of: Array, size: Array) -> None:
+        machine.refuse(op, (size & 15 != 0) | (size < 0), "copies bytes that are no multiple of 16")
+        for address in (to, of):
+            machine.refuse(op, address & 15 != 0, "uses an address that is not aligned to 16 bytes")
+        for lane in lanes_of(machine):
+            if count := _at(machine, size, lane):
+                source = machine.memory.piece(op, lane, _at(machine, of, lane), count, False)
+                _write(machine.memory.piece(op, lane, _at(machine, to, lane), count, True), source, update, element)
+
+    return run
+
+
+def by_first_lane(op: Operation) -> Kernel:
+    """A copy by the first active thread of each warp."""
+    run = bulk(op)
+
+    def of_warps(machine: Machine, *operands: Array) -> None:
+        active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+        starts = np.arange(0, machine.launch.threads, WARP_SIZE)
+        counts = np.cumsum(active, axis=1)
+        before = (counts - active)[:, starts].repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
+        with machine.only(active & (counts - before == 1)):
+            run(machine, *operands)
+
+    return of_warps
+
+
+# ---------------------------------------------------------------------------------------------- boxes
+
+
+class Box:
+    """The part of an array that one copy moves, and its bytes in shared memory.
+
+    size      bytes of an element
+    counts    elements along each dimension, innermost first, also those outside the array; first, last: which of them are inside
+    """
+
+    def __init__(self, machine: Machine, op: Operation, address: int, coordinates: list[int], lane: Lane) -> None:
+        memory = machine.memory
+        self.found: Any = memory.piece(op, lane, address, MAP.itemsize, False).view(MAP)[0]
+        if self.found["magic"] != MAGIC:
+            memory.fail(op, lane, "takes something else than a tensor map: give one by --tensor-map")
+        rank = int(self.found["rank"]) + 1
+        if rank != len(coordinates):
+            memory.fail(op, lane, f"has {len(coordinates)} coordinates, but the tensor map has {rank}")
+        if self.found["interleave_layout"]:
+            memory.fail(op, lane, "takes an interleaved tensor map, which is not supported")
+        codes = ((len(ELEMENTS), "elemtype"), (len(SWIZZLES), "swizzle_mode"), (2, "fill_mode"))
+        if any(int(self.found[name]) >= count for count, name in codes):
+            memory.fail(op, lane, "takes a tensor map with a code that there is not")
+        self.element = ELEMENTS[int(self.found["elemtype"])]
+        self.size, self.swizzle = size_of(self.element), SWIZZLES[int(self.found["swizzle_mode"])]
+        extents, boxes, steps = (
+            [int(number) for number in self.found[name][:rank]] for name in ("global_dim", "box_dim", "element_stride")
+        )
+        strides = [self.size, *(int(number) for number in self.found["global_stride"][: rank - 1])]
+        if not all(1 <= box <= 256 and 1 <= step <= 8 for box, step in zip(boxes, steps, strict=True)):
+            memory.fail(op, lane, f"takes a tensor map with boxes of {boxes} and steps of {steps}")
+        self.counts = [-(-box // step) for box, step in zip(boxes, steps, strict=True)]
+        at = list(zip(coordinates, steps, extents, self.counts, strict=True))
+        first = [min(count, max(0, -(start // step))) for start, step, _, count in at]
+        last = [max(0, min(count, -((start - extent) // step))) for start, step, extent, count in at]
+        self.inside = tuple(slice(low, high) for low, high in zip(reversed(first), reversed(last), strict=True))
+        self.is_empty = any(low >= high for low, high in zip(first, last, strict=True))
+        self.strides = [step * stride for step, stride in zip(steps, strides, strict=True)]
+        if self.bytes > MOST_SHARED or self.bytes % 16:
+            memory.fail(op, lane, f"copies a box of {self.bytes} bytes")
+        starts = [start + low * step for low, (start, step, _, _) in zip(first, at, strict=True)]
+        self.start = int(self.found["global_address"]) + sum(a * b for a, b in zip(starts, strides, strict=True))
+        self.shape = [high - low for low, high in zip(first, last, strict=True)]
+
+    @property
+    def bytes(self) -> int:
+        return int(np.prod(self.counts)) * self.size
+
+    def array(self, machine: Machine, op: Operation, lane: Lane, is_store: bool) -> Array:
+        """The part inside the array, uint8, outermost dimension first, then the bytes of an element: no copy."""
+        span = sum((count - 1) * stride for count, stride in zip(self.shape, self.strides, strict=True)) + self.size
+        is_whole = self.strides[0] == self.size
+        pieces = np.zeros(1, np.int64)
+        for count, stride in list(zip(self.shape, self.strides, strict=True))[is_whole:]:
+            pieces = (np.arange(count)[:, None] * stride + pieces).reshape(-1)
+        each = self.size * self.shape[0] if is_whole else self.size
+        view = machine.memory.piece(op, lane, self.start, span, is_store, pieces, each, self.size)
+        shape, strides = (*reversed(self.shape), self.size), (*reversed(self.strides), 1)
+        return np.lib.stride_tricks.as_strided(view, shape, strides)
+
+    def shared(self, machine: Machine, op: Operation, lane: Lane, address: int, is_store: bool) -> tuple[Array, Array]:
+        """The box in shared memory, and where each 16 bytes of it lie."""
+        if address % _LINE:
+            machine.memory.fail(op, lane, f"uses an address of shared memory that is not aligned to {_LINE} bytes")
+        view = machine.memory.piece(op, lane, address, self.bytes, is_store)
+        places = address + np.arange(0, self.bytes, 16)
+        return view, (swizzled(places, self.swizzle or 16) - address) // 16
+
+
+def tensor_load(op: Operation) -> Kernel:
+    """Returns how many bytes it completes."""
+
+    def run(machine: Machine, to: Array, of: Array, *coordinates: Array) -> Array:
+        total = np.zeros(machine.shape, np.int32)
+        for lane in lanes_of(machine):
+            box = Box(machine, op, _at(machine, of, lane), [_at(machine, c, lane) for c in coordinates], lane)
+            values = np.zeros((*reversed(box.counts), box.size), np.uint8)
+            if box.found["fill_mode"] and (kind := box.element.removesuffix(".ftz")) in _FLOATS:
+                values[...] = np.array([np.nan], _NUMPY[kind]).view(np.uint8)
+            if not box.is_empty:
+                values[box.inside] = box.array(machine, op, lane, False)
+            view, places = box.shared(machine, op, lane, _at(machine, to, lane), True)
+            view.reshape(-1, 16)[places] = values.reshape(-1, 16)
+            total[lane] = box.bytes
+        return total
+
+    return run
+
+
+def tensor_store(op: Operation, update: str = "") -> Kernel:
+    def run(machine: Machine, to: Array, of: Array, *coordinates: Array) -> None:
+        for lane in lanes_of(machine):
+            box = Box(machine, op, _at(machine, to, lane), [_at(machine, c, lane) for c in coordinates], lane)
+            view, places = box.shared(machine, op, lane, _at(machine, of, lane), False)
+            values = view.reshape(-1, 16)[places].reshape(*reversed(box.counts), box.size)
+            if not box.is_empty:
+                _write(box.array(machine, op, lane, True), values[box.inside], update, box.element)
+
+    return run
+
+
+def copy_intrinsic(name: str) -> Callable[[Operation], Kernel] | None:
+    """The rule of an intrinsic without its `llvm.nvvm.`; None if it is none of these."""
+    stem, is_multicast = name.removesuffix(".multicast"), name.endswith(".multicast")
+    parts = stem.split(".")
+    if stem == "cp.async.bulk":
+        make: Callable[[Operation], Kernel] = bulk
+    elif stem == "cp.async.bulk.warp":
+        return by_first_lane
+    elif stem == "cp.async.bulk.tensor.load":
+        make = tensor_load
+    elif stem == "cp.async.bulk.tensor.store":
+        make = tensor_store
+    elif stem.startswith("cp.reduce.async.bulk.tensor."):
+        return lambda op: tensor_store(op, parts[-1])
+    elif stem.startswith("cp.reduce.async.bulk."):
+        return lambda op: bulk(op, parts[-2], parts[-1])
+    else:
+        return None
+    return (lambda op: multicast(make(op))) if is_multicast else make
