@@ -288,9 +288,7 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
         size = bits_of(element) // 8
         data = b"".join(_bytes_of(module, variable, each, size) for each in values if isinstance(each, Number))
         data += bytes(variable.size - len(data))
-        value = DenseIntOrFPElementsAttr.from_list(
-            VectorType(i8, [len(data)]), [byte - 256 * (byte > 127) for byte in data]
-        )
+        value = bytes_attribute(data)
         array = llvm.LLVMArrayType(len(data), i8)
     return llvm.GlobalOp(
         array,
@@ -301,6 +299,11 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
         value=value,
         alignment=variable.alignment,
     )
+
+
+def bytes_attribute(data: bytes) -> Attribute:
+    """Bytes as the value of a global."""
+    return DenseIntOrFPElementsAttr.from_list(VectorType(i8, [len(data)]), [byte - 256 * (byte > 127) for byte in data])
 
 
 def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:
