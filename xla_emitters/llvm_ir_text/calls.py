@@ -10,7 +10,7 @@ Source: LLVM language reference, "Intrinsic Functions"; IntrinsicsNVVM.td of LLV
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, IntegerType, f32, i1, i32, i64
@@ -29,7 +29,18 @@ _HINTS = (
     *("llvm.prefetch", "llvm.donothing", "llvm.sideeffect", "llvm.pseudoprobe"),
 )
 """Beginnings of intrinsics that mean nothing for the numbers."""
-_TRAILING = ("nounwind", "readnone", "readonly", "willreturn", "convergent", "noreturn", "memory", "nofree", "nosync", "cold")
+_TRAILING = (
+    "nounwind",
+    "readnone",
+    "readonly",
+    "willreturn",
+    "convergent",
+    "noreturn",
+    "memory",
+    "nofree",
+    "nosync",
+    "cold",
+)
 
 
 @instruction("call")
@@ -97,7 +108,9 @@ def _assembly(r: FunctionReader, result: Attribute) -> SSAValue | None:
     inputs, _ = _arguments(r)
     outputs = list(result.types) if isinstance(result, llvm.LLVMStructType) else [] if result == VOID else [result]
     written = [part.startswith("=") for part in constraints]
-    if written != [True] * len(outputs) + [False] * len(inputs) or any(part[-1:] not in "rlfdhbnc" for part in constraints):
+    if written != [True] * len(outputs) + [False] * len(inputs) or any(
+        part[-1:] not in "rlfdhbnc" for part in constraints
+    ):
         raise r.unsupported(f"inline PTX with the constraints {token}", token)
     found = ptx(r, start, text, inputs, outputs)
     if not isinstance(result, llvm.LLVMStructType):
@@ -133,7 +146,12 @@ def stem_of(name: str) -> str:
 
 
 def _intrinsic(
-    r: FunctionReader, name: str, token: Token, arguments: Sequence[SSAValue], alignments: Sequence[int], result: Attribute
+    r: FunctionReader,
+    name: str,
+    token: Token,
+    arguments: Sequence[SSAValue],
+    alignments: Sequence[int],
+    result: Attribute,
 ) -> SSAValue | None:
     stem = stem_of(name)
     if not stem:
@@ -160,11 +178,23 @@ def _intrinsic(
 
 _REGISTERS = {op.name.removeprefix("nvvm."): op for op in nvvm.NVVM.operations if op.name.startswith("nvvm.read.")}
 _SHUFFLES = {"i32": i32, "f32": f32}
-_AS_THEY_ARE = ("activemask", "isspacep.", "ff.to.", "f16x2.to.", "e4m3x2.to.", "e5m2x2.to.", "e2m3x2.to.", "e3m2x2.to.", "e2m1x2.to.")
+_AS_THEY_ARE = (
+    "activemask",
+    "isspacep.",
+    "ff.to.",
+    "f16x2.to.",
+    "e4m3x2.to.",
+    "e5m2x2.to.",
+    "e2m3x2.to.",
+    "e3m2x2.to.",
+    "e2m1x2.to.",
+)
 """Beginnings of intrinsics that the executor knows by their own names."""
 
 
-def _of_gpu(r: FunctionReader, whole: str, token: Token, given: Sequence[SSAValue], result: Attribute) -> SSAValue | None:
+def _of_gpu(
+    r: FunctionReader, whole: str, token: Token, given: Sequence[SSAValue], result: Attribute
+) -> SSAValue | None:
     name = whole.removeprefix("llvm.nvvm.")
     op = _op_of(r, name, given)
     if op is None and name.startswith(_AS_THEY_ARE):

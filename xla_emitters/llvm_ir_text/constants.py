@@ -119,7 +119,9 @@ class ConstantReader(TypeReader):
                     raise self.error(f"{ir_type} is no vector", token)
                 return self._vector(ir_type, self._elements([ir_type.element_type] * ir_type.element_count(), ">"))
             case "{" | "[":
-                return self._whole(ir_type, self._elements(self._fields(ir_type, token), "}" if token.text == "{" else "]"))
+                return self._whole(
+                    ir_type, self._elements(self._fields(ir_type, token), "}" if token.text == "{" else "]")
+                )
             case "getelementptr":
                 self.flags()
                 cursor.expect("(", "after 'getelementptr'")
@@ -284,7 +286,9 @@ class ConstantReader(TypeReader):
                 end = start + layout(wanted)[0]
             cursor.expect({"[": "]", "{": "}", "<": ">"}[token.text], "after the values")
             return b"".join(pieces) + bytes(size - end)
-        if isinstance(ir_type, llvm.LLVMPointerType) or token.kind is TokenKind.WORD and token.text not in ("true", "false"):
+        if isinstance(ir_type, llvm.LLVMPointerType) or (
+            token.kind is TokenKind.WORD and token.text not in ("true", "false")
+        ):
             raise self.unsupported(f"the initial value {token}", token)
         return self.bits(ir_type).to_bytes(size, "little")
 
@@ -304,7 +308,11 @@ def _float_bits(ir_type: Attribute, text: str) -> int | None:
     """
     letter = text[2:3].upper() if text[:2] == "0x" else ""
     if letter in ("H", "R"):
-        return int(text[3:], 16) if (letter == "H") == (ir_type == f16) and ir_type in (f16, bf16) and len(text) < 8 else None
+        return (
+            int(text[3:], 16)
+            if (letter == "H") == (ir_type == f16) and ir_type in (f16, bf16) and len(text) < 8
+            else None
+        )
     if letter in ("K", "L", "M"):
         return None
     wide = int(text, 16) if letter else struct.unpack("<Q", struct.pack("<d", float(text)))[0]

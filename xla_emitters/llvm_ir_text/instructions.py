@@ -459,7 +459,11 @@ def getelementptr(r: FunctionReader) -> SSAValue:
 @instruction("alloca")
 def alloca(r: FunctionReader) -> SSAValue:
     of, count = r.value_type(), None
-    if r.cursor.at(",") and r.cursor.peek().text not in ("align", "addrspace") and r.cursor.peek().kind is TokenKind.WORD:
+    if (
+        r.cursor.at(",")
+        and r.cursor.peek().text not in ("align", "addrspace")
+        and r.cursor.peek().kind is TokenKind.WORD
+    ):
         r.cursor.advance()
         count = r.typed()
     promises = r.tail()
@@ -485,7 +489,9 @@ def _order(r: FunctionReader) -> tuple[str | None, list[str]]:
 _NUMBER_OF = {word: number for number, word in ORDERINGS.items()}
 
 
-def _access(r: FunctionReader, make: Callable[..., Operation], of: Attribute, *operands: SSAValue, **more: bool) -> Operation:
+def _access(
+    r: FunctionReader, make: Callable[..., Operation], of: Attribute, *operands: SSAValue, **more: bool
+) -> Operation:
     """A load or a store with what follows its operands."""
     if not isinstance(operands[-1].type, llvm.LLVMPointerType):
         raise r.error(f"accesses {operands[-1].type}, which is no pointer")

@@ -89,7 +89,9 @@ class LlvmModule:
         """`reqntid` and `maxntid` of a kernel."""
         texts = (self.groups.get(group, "") for group in function.groups)
         found = (match for text in texts for match in _PAIR.finditer(text))
-        return {match[1].removeprefix("nvvm."): tuple(int(part) for part in match[2].split(",") if part) for match in found}
+        return {
+            match[1].removeprefix("nvvm."): tuple(int(part) for part in match[2].split(",") if part) for match in found
+        }
 
     def location(self, text: str) -> LocationAttr:
         """The place that a `!DILocation` or its number names."""
@@ -154,7 +156,9 @@ class _ModuleReader(ConstantReader):
                 cursor.expect("=", f"after '{token.text}'")
                 cursor.expect_kind(TokenKind.STRING, "the value")
             elif token.text == "module" or token.kind is TokenKind.LOCAL:
-                raise self.unsupported("assembly of a module" if token.text == "module" else f"the named type {token}", token)
+                raise self.unsupported(
+                    "assembly of a module" if token.text == "module" else f"the named type {token}", token
+                )
             else:
                 details = (f"got {token}",)
                 raise cursor.error("expected 'define', a global, or another part of a module", token, details=details)

@@ -27,7 +27,17 @@ from xla_emitters.ptx_text.raising import Raised
 
 _PLACE = re.compile(r"\$(\$|\d+|\{)")
 _MODULE = ".version 8.8 .target sm_100a .address_size 64\n"
-_TYPES = {"f": "f32", "d": "f64", "i": "s32", "ui": "u32", "ll": "s64", "ull": "u64", "s": "s16", "us": "u16", "h": "f16"}
+_TYPES = {
+    "f": "f32",
+    "d": "f64",
+    "i": "s32",
+    "ui": "u32",
+    "ll": "s64",
+    "ull": "u64",
+    "s": "s16",
+    "us": "u16",
+    "h": "f16",
+}
 _OF_WHOLE = {"floor": "rmi", "ceil": "rpi", "trunc": "rzi", "round": "rni"}
 _BITS = "i|ui|ll|ull|s|us"
 _FORMS: tuple[tuple[str, str], ...] = (
@@ -89,11 +99,19 @@ def _body(text: str, words: tuple[str, ...], results: int, wanted: int) -> llvm.
     parameters = ", ".join(f".param .{words[number]} p{number}" for number in inputs)
     registers = "".join(f".reg .{word} %operand{number}; " for number, word in enumerate(words))
     loads = "".join(f"ld.param.{words[number]} %operand{number}, [p{number}]; " for number in inputs)
-    result, last = (f"(.param .{words[wanted]} result) ", f"st.param.{words[wanted]} [result], %operand{wanted}; ") if results else ("", "")
+    result, last = (
+        (f"(.param .{words[wanted]} result) ", f"st.param.{words[wanted]} [result], %operand{wanted}; ")
+        if results
+        else ("", "")
+    )
     if "pred" in words:
         # There are no parameters of predicates: they are numbers that are compared with 0.
         parameters = parameters.replace(".pred", ".u32")
-        loads = re.sub(r"ld\.param\.pred (%operand)(\d+), \[p\d+\]; ", r".reg .u32 %n\2; ld.param.u32 %n\2, [p\2]; setp.ne.u32 \1\2, %n\2, 0; ", loads)
+        loads = re.sub(
+            r"ld\.param\.pred (%operand)(\d+), \[p\d+\]; ",
+            r".reg .u32 %n\2; ld.param.u32 %n\2, [p\2]; setp.ne.u32 \1\2, %n\2, 0; ",
+            loads,
+        )
         if results and words[wanted] == "pred":
             result = "(.param .u32 result) "
             last = f".reg .u32 %n; selp.u32 %n, 1, 0, %operand{wanted}; st.param.u32 [result], %n; "
@@ -103,10 +121,14 @@ def _body(text: str, words: tuple[str, ...], results: int, wanted: int) -> llvm.
     return Raised(module, module.functions["f"], ()).op
 
 
-def ptx(r: FunctionReader, token: Token, text: str, inputs: Sequence[SSAValue], outputs: Sequence[Attribute]) -> list[SSAValue]:
+def ptx(
+    r: FunctionReader, token: Token, text: str, inputs: Sequence[SSAValue], outputs: Sequence[Attribute]
+) -> list[SSAValue]:
     """The values of a text of PTX, in which `$0` is the first output and the inputs follow the outputs. raises Unsupported"""
     words = (*map(_word, outputs), *(_word(value.type) for value in inputs))
-    if "" in words or any(match[1] == "{" or match[1].isdigit() and int(match[1]) >= len(words) for match in _PLACE.finditer(text)):
+    if "" in words or any(
+        match[1] == "{" or (match[1].isdigit() and int(match[1]) >= len(words)) for match in _PLACE.finditer(text)
+    ):
         raise r.unsupported("PTX with such operands", token)
     found = list[SSAValue]()
     for number in range(max(1, len(outputs))):
@@ -114,7 +136,9 @@ def ptx(r: FunctionReader, token: Token, text: str, inputs: Sequence[SSAValue], 
             function = _body(text, words, len(outputs), number)
         except (ParseError, Unsupported) as error:
             raise r.unsupported(f"the PTX '{text.strip().splitlines()[0]}' ({error.message})", token) from None
-        if len(function.body.blocks) > 1 or any(isinstance(op, llvm.CallOp | llvm.AddressOfOp) for op in function.walk()):
+        if len(function.body.blocks) > 1 or any(
+            isinstance(op, llvm.CallOp | llvm.AddressOfOp) for op in function.walk()
+        ):
             raise r.unsupported("PTX with branches, calls or variables", token)
         (block,) = function.body.blocks
         given = [as_type(r, value, argument.type) for value, argument in zip(inputs, block.args, strict=True)]

@@ -10,6 +10,7 @@ that it uses become globals.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -45,6 +46,7 @@ from xla_emitters.ptx_text.syntax import (
     Symbol,
     Variable,
 )
+from xla_emitters.texts.source import Source
 
 TABLES = (arithmetic, asynchronous, bits, conversions, matrices, memory, threads)
 """The modules that fill the table of rows when they are imported."""
@@ -52,7 +54,25 @@ MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
 
 
-def entry_named(module: PtxModule, name: str | None) -> Function:
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+E = TypeVar("E", bound=_Named, covariant=True)
+
+
+class Entries(Protocol[E]):
+    """A module's kernels."""
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def entries(self) -> Sequence[E]: ...
+
+
+def entry_named(module: Entries[E], name: str | None) -> E:
     """The kernel of that name, or the only one. raises DataError where there is no such one"""
     if name is None and len(module.entries) == 1:
         return module.entries[0]
