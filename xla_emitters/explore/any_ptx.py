@@ -1,4 +1,4 @@
-"""Anybody's PTX on a CPU: one kernel, given arrays and a launch.
+"""Anybody's PTX on a CPU: one kernel, given arrays and a launch; `GivenKernel` is what holds for LLVM IR too.
 
     kernel = PtxKernel.read(text, "scale.ptx")
     after = kernel.run([x, y, np.int32(4096)], Launch((32, 1, 1), (128, 1, 1)))        what each pointer's array holds afterwards
@@ -11,8 +11,8 @@ of unwritten shared memory, barriers that not all threads reach) are named at th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
@@ -25,13 +25,14 @@ from xla_emitters.explore.verdict import Verdict
 from xla_emitters.program import Launch
 from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
 from xla_emitters.ptx_text.emitter import TYPES, bits_of
-from xla_emitters.ptx_text.syntax import Function, PtxModule, Variable
+from xla_emitters.ptx_text.syntax import Function, PtxModule
 from xla_emitters.runtime.ptx_kernels import launch_attributes
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
+from xla_emitters.texts.source import Source
 
 STAGE = "ptx"
 HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128 or 16,8x32,4+4096"
@@ -57,58 +58,56 @@ def launch_of(text: str) -> tuple[Launch, int]:
     return launch, shared
 
 
-@dataclass(frozen=True)
-class PtxKernel:
-    """One kernel of a PTX text."""
+class GivenKernel(ABC):
+    """One kernel of a text that somebody gave, with what the text says of it.
 
-    module: PtxModule
-    entry: Function
+    name, start, end  of the kernel in its source
+    parameters        the name of each, and its type as the text spells it
+    bounds            `reqntid` and `maxntid`, as far as they are there
+    """
 
-    @staticmethod
-    def read(text: str, file: str, entry: str = "") -> PtxKernel:
-        """The kernel of that name, or the only one. raises ParseError, DataError"""
-        module = read_ptx(text, file)
-        return PtxKernel(module, entry_named(module, entry or None))
+    source: Source
+    name: str
+    start: int
+    end: int
+    parameters: Sequence[tuple[str, str]]
+    bounds: Mapping[str, tuple[int, ...]]
+    remarks: Sequence[str] = ()
 
-    @property
-    def parameters(self) -> tuple[Variable, ...]:
-        return self.entry.parameters
-
+    @abstractmethod
     def is_pointer(self, number: int, array: Array) -> bool:
-        """Whether a parameter is a pointer: of 64 bits, and the array has dimensions. raises DataError where the array does not fit"""
-        parameter, what = self.parameters[number], f"argument {number} (p{number}), '{self.parameters[number].name}'"
-        if parameter.count is not None:
-            if array.nbytes != parameter.size:
-                raise DataError(f"{what} is {parameter.size} bytes, but the array has {array.nbytes}", stage=STAGE)
-            return False
-        size = bits_of(TYPES[parameter.type]) // 8
-        if array.ndim and size == 8 and not parameter.type.startswith("f"):
-            return True
-        if array.ndim or array.itemsize != size or parameter.is_pointer:
-            wanted = "a pointer: give an array with dimensions" if parameter.is_pointer else f"a number of {size} bytes"
-            got = f"{array.dtype}{list(array.shape)}"
-            raise DataError(f"{what} is {wanted}, but the array is {got}", stage=STAGE)
-        return False
+        """Whether a parameter is a pointer that is given this array. raises DataError where the array does not fit"""
+
+    @abstractmethod
+    def raised(
+        self, numbers: Sequence[int], arguments: Sequence[Mapping[str, Attribute]], attributes: Mapping[str, Attribute]
+    ) -> ModuleOp:
+        """The kernel's IR. numbers: the parameters that are none; the other arguments as those of `raise_kernel`"""
+
+    def refused(self, number: int, wanted: str, array: Array) -> DataError:
+        """The error that an array is not what a parameter takes."""
+        name, got = self.parameters[number][0], f"{array.dtype}{list(array.shape)}"
+        return DataError(
+            f"argument {number} (p{number}), '{name}' is {wanted}, but the array is {got}", stage="arguments"
+        )
 
     def lowered(self, arrays: Sequence[Array], launch: Launch) -> ModuleOp:
         """The kernel's IR for these arguments. raises DataError for arrays and launches that do not fit, and what `raise_kernel` raises"""
         if len(arrays) != len(self.parameters):
-            names = ", ".join(f".{p.type} {p.name}" for p in self.parameters)
+            names = ", ".join(f"{of} {name}" for name, of in self.parameters)
             raise DataError(
-                f"{self.entry.name} takes {len(self.parameters)} arguments ({names}), not {len(arrays)}", stage=STAGE
+                f"{self.name} takes {len(self.parameters)} arguments ({names}), not {len(arrays)}", stage="arguments"
             )
         numbers = [number for number, array in enumerate(arrays) if not self.is_pointer(number, array)]
         for word, message in (("reqntid", "must have"), ("maxntid", "has at most")):
-            if (bound := self.entry.bounds.get(word)) is not None:
+            if (bound := self.bounds.get(word)) is not None:
                 wanted = (*bound, 1, 1)[:3]
                 fits = launch.block == wanted if word == "reqntid" else launch.threads <= np.prod(wanted)
                 if not fits:
                     block = "x".join(map(str, wanted))
-                    raise DataError(f"a block of {self.entry.name} {message} {block} threads (.{word})", stage=STAGE)
+                    raise DataError(f"a block of {self.name} {message} {block} threads ({word})", stage="arguments")
         attributes: list[dict[str, Attribute]] = [{"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)} for _ in arrays]
-        return raise_kernel(
-            self.module, self.entry, numbers=numbers, arguments=attributes, attributes=launch_attributes(launch)
-        )
+        return self.raised(numbers, attributes, launch_attributes(launch))
 
     def run(
         self,
@@ -139,7 +138,7 @@ class PtxKernel:
 
     def _place(self, error: ExecutionError | Unsupported) -> None:
         """Gives an error the place in the text that its details name, else that of the kernel."""
-        source = self.module.source
+        source = self.source
         for detail in error.details:
             match = re.search(rf"{re.escape(source.file)}:(\d+):(\d+)", detail)
             if match is not None and error.place is None:
@@ -147,7 +146,7 @@ class PtxKernel:
                 shown = source.place_at(line, column, 1)
                 word = re.match(r"\S*", shown.text[column - 1 :])
                 error.place = source.place_at(line, column, len(word[0]) if word else 1)
-        error.place = error.place or source.place(self.entry.start, self.entry.end)
+        error.place = error.place or source.place(self.start, self.end)
 
     def check(
         self,
@@ -184,3 +183,39 @@ class PtxKernel:
         return Verdict(
             True, f"ok  {ran} blocks of {launch.threads} threads without a fault; there is no reference for numbers"
         )
+
+
+class PtxKernel(GivenKernel):
+    """One kernel of a PTX text."""
+
+    def __init__(self, module: PtxModule, entry: Function) -> None:
+        self.module, self.entry, self.source, self.remarks = module, entry, module.source, module.remarks
+        self.name, self.start, self.end, self.bounds = entry.name, entry.start, entry.end, entry.bounds
+        self.parameters = [(parameter.name, f".{parameter.type}") for parameter in entry.parameters]
+
+    @staticmethod
+    def read(text: str, file: str, entry: str = "") -> PtxKernel:
+        """The kernel of that name, or the only one. raises ParseError, DataError"""
+        module = read_ptx(text, file)
+        return PtxKernel(module, entry_named(module, entry or None))
+
+    def is_pointer(self, number: int, array: Array) -> bool:
+        """A pointer is of 64 bits, and its array has dimensions."""
+        parameter = self.entry.parameters[number]
+        if parameter.count is not None:
+            if array.nbytes != parameter.size:
+                raise self.refused(number, f"{parameter.size} bytes", array)
+            return False
+        size = bits_of(TYPES[parameter.type]) // 8
+        if array.ndim and size == 8 and not parameter.type.startswith("f"):
+            return True
+        if array.ndim or array.itemsize != size or parameter.is_pointer:
+            is_pointer = parameter.is_pointer
+            wanted = "a pointer: give an array with dimensions" if is_pointer else f"a number of {size} bytes"
+            raise self.refused(number, wanted, array)
+        return False
+
+    def raised(
+        self, numbers: Sequence[int], arguments: Sequence[Mapping[str, Attribute]], attributes: Mapping[str, Attribute]
+    ) -> ModuleOp:
+        return raise_kernel(self.module, self.entry, numbers=numbers, arguments=arguments, attributes=attributes)

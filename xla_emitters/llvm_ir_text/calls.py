@@ -212,8 +212,8 @@ def _of_gpu(
 def _op_of(r: FunctionReader, name: str, given: Sequence[SSAValue]) -> Operation | None:
     """The op of an intrinsic that concerns other threads, or reads a register; None if it has none."""
     if (register := _REGISTERS.get(name)) is not None:
-        clock = {"result_types": [IntegerType(64 if name.endswith(("64", "timer")) else 32)]}
-        return register.create(**(clock if "clock" in name or "timer" in name else {"result_types": [i32]}))
+        is_long = name.endswith(("clock64", "globaltimer"))
+        return register.create(result_types=[IntegerType(64 if is_long else 32)])
     first, *rest = name.split(".")
     match first, rest:
         case "barrier0", []:

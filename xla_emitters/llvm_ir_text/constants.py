@@ -10,6 +10,7 @@ Source: LLVM language reference, "Constants", "Constant Expressions".
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from math import isnan
 
 import numpy as np
@@ -35,13 +36,13 @@ from xla_emitters.llvm_ir_text.types import TypeReader, layout
 from xla_emitters.ptx_text.emitter import float_of
 from xla_emitters.texts.source import Source
 
-BINARY = {
+BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     **{"add": llvm.AddOp, "sub": llvm.SubOp, "mul": llvm.MulOp, "shl": llvm.ShlOp, "lshr": llvm.LShrOp},
     **{"udiv": llvm.UDivOp, "sdiv": llvm.SDivOp, "urem": llvm.URemOp, "srem": llvm.SRemOp, "ashr": llvm.AShrOp},
     **{"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp},
     **{"fadd": llvm.FAddOp, "fsub": llvm.FSubOp, "fmul": llvm.FMulOp, "fdiv": llvm.FDivOp, "frem": llvm.FRemOp},
 }
-CASTS = {
+CASTS: dict[str, Callable[[SSAValue, Attribute], Operation]] = {
     **{"trunc": llvm.TruncOp, "zext": llvm.ZExtOp, "sext": llvm.SExtOp, "fptrunc": llvm.FPTruncOp},
     **{"fpext": llvm.FPExtOp, "fptosi": llvm.FPToSIOp, "fptoui": llvm.FPToUIOp, "sitofp": llvm.SIToFPOp},
     **{"uitofp": llvm.UIToFPOp, "bitcast": llvm.BitcastOp, "addrspacecast": llvm.AddrSpaceCastOp},
@@ -86,7 +87,7 @@ class ConstantReader(TypeReader):
             self.cursor.advance()
             if token.text == "null" and not isinstance(ir_type, llvm.LLVMPointerType):
                 raise self.error("null is a pointer")
-            return self._at_start(kind(ir_type))
+            return self._at_start(kind.create(result_types=[ir_type]))
         if token.kind is TokenKind.GLOBAL:
             self.cursor.advance()
             if not isinstance(ir_type, llvm.LLVMPointerType):
@@ -97,11 +98,11 @@ class ConstantReader(TypeReader):
 
     def number(self, ir_type: Attribute, bits: int) -> SSAValue:
         """The number with these bits."""
-        if isinstance(ir_type, IntegerType):
+        if isa(ir_type, IntegerType):
             return self._at_start(llvm.ConstantOp(IntegerAttr(_signed(ir_type, bits), ir_type), ir_type))
+        assert isinstance(ir_type, AnyFloat)
         if not isnan(value := float_of(ir_type, bits)):
             return self._at_start(llvm.ConstantOp(FloatAttr(value, ir_type), ir_type))
-        assert isinstance(ir_type, AnyFloat)
         return self._at_start(llvm.BitcastOp(self.number(IntegerType(ir_type.bitwidth), bits), ir_type))
 
     def _composed(self, ir_type: Attribute) -> SSAValue:
@@ -184,7 +185,7 @@ class ConstantReader(TypeReader):
         while cursor.at(",") and cursor.peek().kind is not TokenKind.METADATA:
             cursor.advance()
             ir_type, token = self.value_type(), cursor.token
-            if not isinstance(ir_type, IntegerType):
+            if not isa(ir_type, IntegerType):
                 raise self.unsupported(f"a getelementptr with indices of {ir_type}")
             number = self.signed(ir_type) if token.kind is TokenKind.NUMBER else None
             if number is None or not llvm.DYNAMIC_INDEX < number < 1 << 31:
@@ -240,7 +241,7 @@ class ConstantReader(TypeReader):
         if ir_type == IntegerType(1) and text in ("true", "false"):
             return int(text == "true")
         if token.kind is TokenKind.NUMBER and len(text) < 400:
-            if isinstance(ir_type, IntegerType) and text.lstrip("-").isdigit():
+            if isa(ir_type, IntegerType) and text.lstrip("-").isdigit():
                 number, bits = int(text), ir_type.bitwidth
                 if -(1 << bits - 1) <= number < 1 << bits:
                     return number & ((1 << bits) - 1)
@@ -323,7 +324,7 @@ def _float_bits(ir_type: Attribute, text: str) -> int | None:
     value = struct.unpack("<d", struct.pack("<Q", wide))[0]
     if isnan(value):
         # The payload's upper bits.
-        exponent, digits = {f16: (5, 10), bf16: (8, 7), f32: (8, 23)}[ir_type]
+        exponent, digits = (5, 10) if ir_type == f16 else (8, 7) if ir_type == bf16 else (8, 23)
         sign, payload = wide >> 63, wide & ((1 << 52) - 1)
         return (sign << exponent | (1 << exponent) - 1) << digits | payload >> 52 - digits
     with np.errstate(over="ignore"):

@@ -330,7 +330,7 @@ def _binary(word: str) -> Read:
     return read
 
 
-INSTRUCTIONS |= {word: _binary(word) for word in BINARY}
+INSTRUCTIONS.update({word: _binary(word) for word in BINARY})
 
 
 @instruction("fneg")
@@ -352,7 +352,7 @@ def _cast(word: str) -> Read:
     return read
 
 
-INSTRUCTIONS |= {word: _cast(word) for word in CASTS}
+INSTRUCTIONS.update({word: _cast(word) for word in CASTS})
 
 
 @instruction("icmp", "fcmp")
@@ -489,19 +489,18 @@ def _order(r: FunctionReader) -> tuple[str | None, list[str]]:
 _NUMBER_OF = {word: number for number, word in ORDERINGS.items()}
 
 
-def _access(
-    r: FunctionReader, make: Callable[..., Operation], of: Attribute, *operands: SSAValue, **more: bool
-) -> Operation:
-    """A load or a store with what follows its operands."""
-    if not isinstance(operands[-1].type, llvm.LLVMPointerType):
-        raise r.error(f"accesses {operands[-1].type}, which is no pointer")
+def _access(r: FunctionReader, of: Attribute, pointer: SSAValue) -> tuple[int, int, str | None]:
+    """What follows the operands of a load or a store: alignment, ordering, scope."""
+    if not isinstance(pointer.type, llvm.LLVMPointerType):
+        raise r.error(f"accesses {pointer.type}, which is no pointer")
     scope, orderings = _order(r)
-    alignment = r.tail().get("align", layout(of)[1])
     ordering = _NUMBER_OF[orderings[0]] if orderings else 0
-    op = make(*operands, alignment=alignment, ordering=ordering, **more)
-    if scope is not None and ordering:
+    return r.tail().get("align", layout(of)[1]), ordering, scope if ordering else None
+
+
+def _with_scope(op: Operation, scope: str | None) -> Operation:
+    if scope is not None:
         op.properties["syncscope"] = StringAttr(scope)
-    r.do(op)
     return op
 
 
@@ -512,11 +511,9 @@ def load(r: FunctionReader) -> SSAValue:
     of = r.value_type()
     r.comma()
     pointer = r.typed()
-
-    def make(given: SSAValue, **more: int) -> Operation:
-        return llvm.LoadOp(given, of, invariant="invariant.load" in r.metadata, volatile=volatile, **more)
-
-    return _access(r, make, of, pointer).results[0]
+    alignment, ordering, scope = _access(r, of, pointer)
+    invariant = "invariant.load" in r.metadata
+    return r.add(_with_scope(llvm.LoadOp(pointer, of, alignment, ordering, invariant, volatile), scope))
 
 
 @instruction("store")
@@ -525,7 +522,9 @@ def store(r: FunctionReader) -> None:
     volatile = r.cursor.accept("volatile")
     value = r.typed()
     r.comma()
-    _access(r, llvm.StoreOp, value.type, value, r.typed(), volatile=volatile)
+    pointer = r.typed()
+    alignment, ordering, scope = _access(r, value.type, pointer)
+    r.do(_with_scope(llvm.StoreOp(value, pointer, alignment, ordering, volatile), scope))
 
 
 @instruction("atomicrmw")
@@ -609,7 +608,7 @@ def br(r: FunctionReader) -> None:
 @instruction("switch")
 def switch(r: FunctionReader) -> None:
     ir_type = r.value_type()
-    if not isinstance(ir_type, IntegerType):
+    if not isa(ir_type, IntegerType):
         raise r.error("a switch is of an integer")
     value = r.value(ir_type)
     r.comma()

@@ -236,7 +236,7 @@ class _ModuleReader(ConstantReader):
             if cursor.accept("metadata"):
                 continue
             ir_type = self.value_type()
-            said = self._parameter_attributes()
+            said = self.skip_attributes()
             name = name_of(cursor.advance()) if cursor.token.kind is TokenKind.LOCAL else str(unnamed)
             unnamed += name == str(unnamed)
             if "byval" in said and has_body:
@@ -262,15 +262,6 @@ class _ModuleReader(ConstantReader):
             self.found.functions[name] = Function(
                 name, is_entry, output, tuple(parameters), token.start, token.end, body, tuple(groups)
             )
-
-    def _parameter_attributes(self) -> dict[str, int]:
-        """Those between a parameter's type and its name: the name looks like a type."""
-        found: dict[str, int] = {}
-        while self.cursor.token.kind in (TokenKind.WORD, TokenKind.STRING):
-            found |= self.skip_attributes()
-            if self.cursor.token.kind not in (TokenKind.LOCAL, TokenKind.PUNCTUATION):
-                raise self.cursor.unexpected("an attribute or the parameter's name")
-        return found
 
     def _skip_body(self) -> None:
         """Consumes `{ ... }`."""

@@ -13,10 +13,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import VectorType, f32, f64, i1, i64
+from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.llvm_ir_text.instructions import FunctionReader
@@ -89,7 +88,7 @@ def _word(ir_type: Attribute) -> str:
     if ir_type in (f32, f64):
         return str(ir_type)
     bits = bits_of(ir_type)
-    return "pred" if ir_type == i1 else f"b{bits}" if bits in (16, 32, 64) else ""
+    return f"b{bits}" if bits in (16, 32, 64) else ""
 
 
 @lru_cache(256)
@@ -104,17 +103,6 @@ def _body(text: str, words: tuple[str, ...], results: int, wanted: int) -> llvm.
         if results
         else ("", "")
     )
-    if "pred" in words:
-        # There are no parameters of predicates: they are numbers that are compared with 0.
-        parameters = parameters.replace(".pred", ".u32")
-        loads = re.sub(
-            r"ld\.param\.pred (%operand)(\d+), \[p\d+\]; ",
-            r".reg .u32 %n\2; ld.param.u32 %n\2, [p\2]; setp.ne.u32 \1\2, %n\2, 0; ",
-            loads,
-        )
-        if results and words[wanted] == "pred":
-            result = "(.param .u32 result) "
-            last = f".reg .u32 %n; selp.u32 %n, 1, 0, %operand{wanted}; st.param.u32 [result], %n; "
     code = _PLACE.sub(lambda match: "$" if match[1] == "$" else f"%operand{match[1]}", text)
     whole = f"{_MODULE}.func {result}f({parameters}) {{ {registers}{loads}\n{code}\n{last}}}"
     module = read_ptx(whole, "inline PTX")
@@ -161,16 +149,11 @@ def instruction_text(name: str, inputs: Sequence[SSAValue], output: Attribute) -
 
 
 def as_type(r: FunctionReader, value: SSAValue, ir_type: Attribute) -> SSAValue:
-    """The same bits as another type of the same width; an i1 and its number."""
+    """The same bits as another type of the same width."""
     if value.type == ir_type:
         return value
-    if value.type == i1:
-        return r.add(llvm.ZExtOp(value, ir_type))
-    if ir_type == i1:
-        return r.add(llvm.TruncOp(value, i1))
     if isinstance(value.type, llvm.LLVMPointerType):
         return as_type(r, r.add(llvm.PtrToIntOp(value, i64)), ir_type)
     if isinstance(ir_type, llvm.LLVMPointerType):
         return r.add(llvm.IntToPtrOp.create(operands=[as_type(r, value, i64)], result_types=[ir_type]))
-    assert bits_of(value.type) == bits_of(ir_type) and not isa(ir_type, VectorType[llvm.LLVMPointerType])
     return r.add(llvm.BitcastOp(value, ir_type))

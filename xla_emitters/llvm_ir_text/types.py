@@ -26,6 +26,7 @@ MOST_BYTES = 1 << 30
 _MOST_LANES, _MOST_BITS = 4096, 64
 _FLOATS: dict[str, Attribute] = {"half": f16, "bfloat": bf16, "float": f32, "double": f64}
 _INTEGER = re.compile(r"i([1-9]\d{0,6})$")
+_SCALARS = (IntegerType, AnyFloat, llvm.LLVMPointerType)
 _OTHER = frozenset({"label", "token", "metadata", "fp128", "x86_fp80", "ppc_fp128", "x86_amx", "target", "opaque"})
 
 
@@ -107,9 +108,9 @@ class TypeReader:
         element = self.value_type()
         cursor.expect(">" if is_vector else "]", "after the type of the elements")
         if is_vector:
-            if not isinstance(element, IntegerType | AnyFloat | llvm.LLVMPointerType) or not 0 < count <= _MOST_LANES:
+            if not isinstance(element, _SCALARS) or not 0 < count <= _MOST_LANES:
                 raise self.error(f"a vector has 1 to {_MOST_LANES} numbers or pointers", opening)
-            return VectorType(element, [count])
+            return VectorType[Attribute](element, [count])
         found = llvm.LLVMArrayType(count, element)
         self._check_size(found, opening)
         return found

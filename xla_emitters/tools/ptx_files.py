@@ -1,4 +1,4 @@
-"""`run FILE.ptx` and `check FILE.ptx`: anybody's PTX, with arrays and a launch.
+"""`run FILE.ptx` and `check FILE.ptx`: anybody's PTX, or LLVM IR (`FILE.ll`), with arrays and a launch.
 
     xla-emitters run scale.ptx --launch 32x128 --inputs in.npz --outputs out.npz
     xla-emitters check scale.ptx --launch 32x128 --inputs in.npz
@@ -23,7 +23,7 @@ from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
-    from xla_emitters.explore.any_ptx import PtxKernel
+    from xla_emitters.explore.any_ptx import GivenKernel
     from xla_emitters.explore.verdict import Verdict
     from xla_emitters.program import Launch
 
@@ -33,32 +33,45 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launch",
         metavar="GRIDxBLOCK",
-        help="of a file of PTX: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128",
+        help="of a file of PTX or LLVM IR: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128",
     )
 
 
 def is_ptx(name: str) -> bool:
-    """Whether a file argument is PTX, by its ending."""
-    return Path(name).suffix == ".ptx"
+    """Whether a file argument is PTX or LLVM IR, by its ending."""
+    return Path(name).suffix in (".ptx", ".ll")
 
 
-def _read(options: argparse.Namespace, name: str, inputs: str | None) -> tuple[PtxKernel, Sequence[Array], Launch, int]:
+def _kernel(text: str, shown: str, entry: str) -> GivenKernel:
+    if Path(shown).suffix == ".ll":
+        from xla_emitters.explore.any_llvm_ir import LlvmIrKernel
+
+        return LlvmIrKernel.read(text, shown, entry)
+    from xla_emitters.explore.any_ptx import PtxKernel
+
+    return PtxKernel.read(text, shown, entry)
+
+
+def _read(
+    options: argparse.Namespace, name: str, inputs: str | None
+) -> tuple[GivenKernel, Sequence[Array], Launch, int]:
     """The kernel, its arguments, its launch, and the bytes of its dynamic shared memory."""
-    from xla_emitters.explore.any_ptx import HELP, PtxKernel, launch_of
+    from xla_emitters.explore.any_ptx import HELP, launch_of
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.runtime.arrays import load_given
 
     text, shown = read_text(read_source(name))
-    kernel = PtxKernel.read(text, shown, options.entry)
-    for remark in kernel.module.remarks:
+    kernel = _kernel(text, shown, options.entry)
+    for remark in kernel.remarks:
         print(f"note: {remark}", file=sys.stderr)
     if options.launch is None:
-        raise UsageError(f"{name} is PTX, which does not say how it is launched", stage=options.verb, help=HELP)
+        kind = "LLVM IR" if Path(name).suffix == ".ll" else "PTX"
+        raise UsageError(f"{name} is {kind}, which does not say how it is launched", stage=options.verb, help=HELP)
     launch, shared = launch_of(options.launch)
     if inputs is None and kernel.parameters:
-        names = ", ".join(f"p{number}: .{p.type} {p.name}" for number, p in enumerate(kernel.parameters))
+        names = ", ".join(f"p{number}: {of} {word}" for number, (word, of) in enumerate(kernel.parameters))
         raise DataError(
-            f"{name} needs --inputs: PTX does not say how large its arrays are", stage=options.verb, details=(names,)
+            f"{name} needs --inputs: it does not say how large its arrays are", stage=options.verb, details=(names,)
         )
     arrays = load_given(arrays_source(inputs), "p", len(kernel.parameters)) if inputs is not None else []  # pyright: ignore
     return kernel, arrays, launch, shared
@@ -75,7 +88,7 @@ def run_ptx(options: argparse.Namespace) -> int:
     inputs: list[str] = options.inputs or []
     outputs: list[str] = options.outputs or []
     if len(inputs) > 1 or len(outputs) > 1:
-        raise UsageError("PTX takes one pair of --inputs and --outputs", stage="run")
+        raise UsageError("a kernel takes one pair of --inputs and --outputs", stage="run")
     kernel, arrays, launch, shared = _read(options, options.file, inputs[0] if inputs else None)
     counter = AccessCounter() if options.access_report else None
     watchers = [*([Sanitizer()] if options.sanitize else []), *([counter] if counter else [])]

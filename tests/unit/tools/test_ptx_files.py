@@ -69,7 +69,7 @@ def test_a_kernel_is_checked_for_faults(capsys: pytest.CaptureFixture[str]) -> N
         (["--inputs", "in.npz"], 2, "does not say how it is launched"),
         (["--inputs", "in.npz", "--launch", "8"], 2, "'8' is no launch"),
         (["--inputs", "in.npz", "--launch", "8x2048"], 2, "beyond what a GPU launches"),
-        (["--launch", "8x128"], 1, "needs --inputs: PTX does not say how large its arrays are"),
+        (["--launch", "8x128"], 1, "needs --inputs: it does not say how large its arrays are"),
         (
             ["--inputs", "in.npz", "--launch", "8x128", "--entry", "other"],
             1,
