@@ -42,11 +42,17 @@ BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     **{"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp},
     **{"fadd": llvm.FAddOp, "fsub": llvm.FSubOp, "fmul": llvm.FMulOp, "fdiv": llvm.FDivOp, "frem": llvm.FRemOp},
 }
-CASTS: dict[str, Callable[[SSAValue, Attribute], Operation]] = {
+
+
+def _int_to_ptr(given: SSAValue, target: Attribute) -> Operation:
+    return llvm.IntToPtrOp.create(operands=[given], result_types=[target])
+
+
+CASTS: dict[str, Callable[..., Operation]] = {
     **{"trunc": llvm.TruncOp, "zext": llvm.ZExtOp, "sext": llvm.SExtOp, "fptrunc": llvm.FPTruncOp},
     **{"fpext": llvm.FPExtOp, "fptosi": llvm.FPToSIOp, "fptoui": llvm.FPToUIOp, "sitofp": llvm.SIToFPOp},
     **{"uitofp": llvm.UIToFPOp, "bitcast": llvm.BitcastOp, "addrspacecast": llvm.AddrSpaceCastOp},
-    **{"ptrtoint": llvm.PtrToIntOp, "inttoptr": llvm.IntToPtrOp},
+    **{"ptrtoint": llvm.PtrToIntOp, "inttoptr": _int_to_ptr},
 }
 FLAGS = (
     *("nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "inbounds", "nusw"),
@@ -168,10 +174,7 @@ class ConstantReader(TypeReader):
         """`i32 %x to i64`"""
         given = self.typed()
         self.cursor.expect("to", "before the type of the result")
-        target = self.value_type()
-        if word == "inttoptr":
-            return llvm.IntToPtrOp.create(operands=[given], result_types=[target])
-        return CASTS[word](given, target)
+        return CASTS[word](given, self.value_type())
 
     def address_op(self) -> llvm.GEPOp:
         """`float, ptr %p, i64 %i, i32 1`"""
@@ -246,7 +249,8 @@ class ConstantReader(TypeReader):
                 if -(1 << bits - 1) <= number < 1 << bits:
                     return number & ((1 << bits) - 1)
                 raise self.error(f"{text} does not fit into {bits} bits", token)
-            if isinstance(ir_type, AnyFloat) and (found := _float_bits(ir_type, text)) is not None:
+            is_float = "." in text or text.startswith("0x")
+            if is_float and isinstance(ir_type, AnyFloat) and (found := _float_bits(ir_type, text)) is not None:
                 return found
         raise self.cursor.error(f"expected a value of type {ir_type}", token, details=(f"got {token}",))
 
