@@ -14,7 +14,6 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.any_ptx import GivenKernel
 from xla_emitters.llvm_ir_text import raise_kernel, read_llvm_ir
@@ -43,7 +42,7 @@ class LlvmIrKernel(GivenKernel):
     def is_pointer(self, number: int, array: Array) -> bool:
         """A pointer's array has dimensions; a number's has none, and the number's size."""
         ir_type = self.entry.parameters[number].type
-        if isinstance(ir_type, llvm.LLVMPointerType):
+        if self.entry.parameters[number].is_pointer:
             if not array.ndim:
                 raise self.refused(number, "a pointer: give an array with dimensions", array)
             return True

@@ -196,7 +196,10 @@ def _of_gpu(
     r: FunctionReader, whole: str, token: Token, given: Sequence[SSAValue], result: Attribute
 ) -> SSAValue | None:
     name = whole.removeprefix("llvm.nvvm.")
-    op = _op_of(r, name, given)
+    try:
+        op = _op_of(r, name, given)
+    except ValueError:  # another number of arguments, or a kind that there is not
+        raise r.unsupported(f"the intrinsic '{whole}' with such arguments", token) from None
     if op is None and name.startswith(_AS_THEY_ARE):
         op = llvm.CallIntrinsicOp(whole, given, [] if result == VOID else [result])
     if op is not None:

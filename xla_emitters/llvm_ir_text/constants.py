@@ -54,6 +54,8 @@ CASTS: dict[str, Callable[..., Operation]] = {
     **{"uitofp": llvm.UIToFPOp, "bitcast": llvm.BitcastOp, "addrspacecast": llvm.AddrSpaceCastOp},
     **{"ptrtoint": llvm.PtrToIntOp, "inttoptr": _int_to_ptr},
 }
+_MOST_DATA = 1 << 24
+"""Limit of an initial value that is not zero as a whole, in bytes."""
 FLAGS = (
     *("nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "inbounds", "nusw"),
     *("fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"),
@@ -262,9 +264,11 @@ class ConstantReader(TypeReader):
         """The bytes of an initial value. raises Unsupported for addresses"""
         cursor = self.cursor
         size, _ = layout(ir_type)
+        token = cursor.token
+        if size > _MOST_DATA:
+            raise self.unsupported(f"an initial value of {size} bytes", token)
         if cursor.accept_any("zeroinitializer", "undef", "poison", "null"):
             return bytes(size)
-        token = cursor.token
         if token.text.startswith('c"'):
             cursor.advance()
             found = unescaped(token.text[2:-1])

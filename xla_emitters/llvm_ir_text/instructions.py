@@ -119,7 +119,7 @@ class FunctionReader(ConstantReader):
         if self.block not in self._ends:
             raise cursor.unexpected("the end of a block, such as 'ret'")
         for name, token in self._wanted.items():
-            if name not in self._blocks:
+            if self._blocks[name] not in self._phis:
                 raise self.error(f"'%{name}' is not defined{nearest(name, self._blocks)}", token)
         for name, (_, token) in self._forward.items():
             raise self.error(f"'%{name}' is not defined{nearest(name, self._values)}", token)

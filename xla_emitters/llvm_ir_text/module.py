@@ -19,12 +19,14 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FileLineColLoc,
     IntAttr,
+    IntegerAttr,
     LocationAttr,
     ModuleOp,
     StringAttr,
     UnitAttr,
     UnknownLoc,
     i8,
+    i64,
 )
 from xdsl.ir import Attribute, Block
 
@@ -55,6 +57,10 @@ class Parameter:
     name: str
     type: Attribute
     align: int
+
+    @property
+    def is_pointer(self) -> bool:
+        return isinstance(self.type, llvm.LLVMPointerType)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +197,8 @@ class _ModuleReader(ConstantReader):
         value: Attribute | None = None if space == 3 else llvm.ZeroAttr()
         array: Attribute = llvm.LLVMArrayType(size, i8)
         if not words & {"external", "extern_weak"}:
-            data = self.data(ir_type)
-            if any(data) and space != 3:
+            is_zero = cursor.accept_any("zeroinitializer", "undef", "poison", "null") != ""
+            if not is_zero and any(data := self.data(ir_type)) and space != 3:
                 value = bytes_attribute(data)
         elif space != 3:
             raise self.unsupported(f"the global {token}, which is defined elsewhere,", token)
@@ -278,12 +284,12 @@ def raise_kernel(
     module: LlvmModule,
     entry: Function,
     *,
-    arguments: Sequence[Mapping[str, Attribute]],
-    attributes: Mapping[str, Attribute],
+    arguments: Sequence[Mapping[str, Attribute]] | None = None,
+    attributes: Mapping[str, Attribute] | None = None,
 ) -> ModuleOp:
     """The IR of one kernel.
 
-    arguments   attributes of each argument
+    arguments   attributes of each argument, in place of the alignments that the text says
     attributes  attributes of the function, such as its launch
     raises      ParseError for names and types that do not fit, Unsupported for what is not read, each with its place
     """
@@ -311,9 +317,12 @@ def raise_kernel(
             raise ParseError(f"{token} is not defined{nearest(name, module.globals)}", stage=STAGE, place=place)
         used.append(found.clone())
     kernel = ops[0]
-    kernel.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(dict(each)) for each in arguments])
+    given = arguments or [
+        {"llvm.align": IntegerAttr(each.align, i64)} if each.align else {} for each in entry.parameters
+    ]
+    kernel.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(dict(each)) for each in given])
     kernel.attributes["nvvm.kernel"] = UnitAttr()
-    kernel.attributes |= attributes
+    kernel.attributes |= attributes or {}
     whole = ModuleOp([*used, *ops])
     verify_ir(whole)
     return whole
