@@ -19,7 +19,7 @@ from xdsl.irdl import IRDLOperation
 
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
-from xla_emitters.llvm_ir_text.instructions import FunctionReader, instruction
+from xla_emitters.llvm_ir_text.function_reader import FunctionReader, instruction
 from xla_emitters.llvm_ir_text.lexer import Token, TokenKind, name_of, unescaped
 from xla_emitters.llvm_ir_text.ptx_bodies import instruction_text, ptx
 from xla_emitters.llvm_ir_text.types import VOID

@@ -222,7 +222,7 @@ class ConstantReader(TypeReader):
         return found
 
     def _vector(self, ir_type: VectorType[Attribute], elements: list[SSAValue]) -> SSAValue:
-        attributes = [each.owner.value for each in elements if isinstance(each.owner, llvm.ConstantOp)]
+        attributes: list[Attribute] = [each.owner.value for each in elements if isinstance(each.owner, llvm.ConstantOp)]
         numbers = [each.value.data for each in attributes if isa(each, IntegerAttr) or isa(each, FloatAttr)]
         if len(numbers) == len(elements):
             return self._at_start(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(ir_type, numbers), ir_type))  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -33,16 +33,16 @@ from xdsl.ir import Attribute, Block
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.errors import ParseError, Unsupported
-from xla_emitters.llvm_ir_text import calls
+from xla_emitters.llvm_ir_text import calls, instructions
 from xla_emitters.llvm_ir_text.constants import ConstantReader
-from xla_emitters.llvm_ir_text.instructions import FunctionReader
+from xla_emitters.llvm_ir_text.function_reader import FunctionReader
 from xla_emitters.llvm_ir_text.lexer import STAGE, Token, TokenKind, name_of, unescaped
 from xla_emitters.llvm_ir_text.types import MOST_BYTES, layout
 from xla_emitters.ptx_text.raising import bytes_attribute
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
-TABLES = (calls,)
+TABLES = (calls, instructions)
 """The modules that fill the table of instructions when they are imported."""
 _BRACES = re.compile(r'"[^"\n]*"|;[^\n]*|[{}]')
 _SCOPE, _FILE = re.compile(r"scope: (!\d+)"), re.compile(r"file: (!\d+)")

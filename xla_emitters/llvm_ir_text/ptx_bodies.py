@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ParseError, Unsupported
-from xla_emitters.llvm_ir_text.instructions import FunctionReader
+from xla_emitters.llvm_ir_text.function_reader import FunctionReader
 from xla_emitters.llvm_ir_text.lexer import Token
 from xla_emitters.llvm_ir_text.types import bits_of
 from xla_emitters.ptx_text import read_ptx
