@@ -222,8 +222,7 @@ class ConstantReader(TypeReader):
         return found
 
     def _vector(self, ir_type: VectorType[Attribute], elements: list[SSAValue]) -> SSAValue:
-        attributes: list[Attribute] = [each.owner.value for each in elements if isinstance(each.owner, llvm.ConstantOp)]
-        numbers = [each.value.data for each in attributes if isa(each, IntegerAttr) or isa(each, FloatAttr)]
+        numbers = [number for each in elements if (number := _number_in(each)) is not None]
         if len(numbers) == len(elements):
             return self._at_start(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(ir_type, numbers), ir_type))  # pyright: ignore[reportArgumentType, reportCallIssue]
         vector = self._at_start(llvm.PoisonOp(ir_type))
@@ -303,6 +302,12 @@ class ConstantReader(TypeReader):
 
 
 _WHOLE = {"null": llvm.ZeroOp, "zeroinitializer": llvm.ZeroOp, "undef": llvm.UndefOp, "poison": llvm.PoisonOp}
+
+
+def _number_in(value: SSAValue) -> float | None:
+    """The number that a value is; None where it is no plain constant."""
+    attribute = value.owner.value if isinstance(value.owner, llvm.ConstantOp) else None
+    return attribute.value.data if isa(attribute, IntegerAttr) or isa(attribute, FloatAttr) else None
 
 
 def _signed(ir_type: IntegerType, bits: int) -> int:

@@ -137,6 +137,19 @@ def test_vectors(lane: int, wanted: list[int]) -> None:
     assert executed(body, np.array([0, 1], np.int32), result=np.int32).tolist() == wanted
 
 
+def test_truth_values_are_packed_with_the_first_in_the_lowest_bit() -> None:
+    """Lanes of 3, 5: 3 and 5 are at least 1, 2, 3 ... in the places 0 to 2, and 0 to 4. The other eight compare with 9 and more."""
+    numbers = ", ".join(f"i32 {number}" for number in (*range(1, 9), *(9,) * 7, 1))
+    body = f"""%v = insertelement <16 x i32> poison, i32 %a0, i64 0
+%w = shufflevector <16 x i32> %v, <16 x i32> poison, <16 x i32> zeroinitializer
+%c = icmp sge <16 x i32> %w, <{numbers}>
+%b = bitcast <16 x i1> %c to <2 x i8>
+%x = bitcast <2 x i8> %b to <4 x i4>
+%y = bitcast <4 x i4> %x to i16
+%d = zext i16 %y to i32"""
+    assert executed(body, np.array([3, 5], np.int32), result=np.int32).tolist() == [0x8007, 0x801F]
+
+
 def test_structs() -> None:
     body = """%s = insertvalue { i32, [2 x i32] } poison, i32 %a0, 0
 %t = insertvalue { i32, [2 x i32] } %s, i32 7, 1, 1
