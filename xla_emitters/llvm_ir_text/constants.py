@@ -224,7 +224,7 @@ class ConstantReader(TypeReader):
     def _vector(self, ir_type: VectorType[Attribute], elements: list[SSAValue]) -> SSAValue:
         numbers = [number for each in elements if (number := _number_in(each)) is not None]
         if len(numbers) == len(elements):
-            return self._at_start(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(ir_type, numbers), ir_type))  # pyright: ignore[reportArgumentType, reportCallIssue]
+            return self._at_start(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(ir_type, numbers), ir_type))  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownArgumentType]
         vector = self._at_start(llvm.PoisonOp(ir_type))
         for number, element in enumerate(elements):
             vector = self._at_start(llvm.InsertElementOp(vector, element, self.number(i64, number)))

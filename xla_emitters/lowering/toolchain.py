@@ -25,6 +25,7 @@ import re
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,10 +103,11 @@ def start_compile(architecture: str, toolchain: Toolchain, *, timeout_seconds: f
 
 @dataclass(frozen=True)
 class ToolTexts:
-    """What LLVM made of a module. llvm_ir: after O3, with libdevice; "" where it was not asked for."""
+    """What LLVM made of a module. llvm_ir: after O3, with libdevice, in `seconds`; "" where it was not asked for."""
 
     ptx: str
     llvm_ir: str = ""
+    seconds: float = 0.0
 
 
 class PtxCompiler:
@@ -135,29 +137,30 @@ class PtxCompiler:
     def finish_both(self, module: ModuleOp) -> ToolTexts:
         """As `finish`, with the LLVM IR that the PTX was made from; see `compile_to_llvm_ir`."""
         if isinstance(self._tool, RunningTool):
-            # mlir-opt does not print it.
+            start = time.perf_counter()  # mlir-opt does not print it
             llvm_ir = compile_to_llvm_ir(
                 module, self._architecture, self._toolchain, timeout_seconds=self._timeout_seconds
             )
-            return ToolTexts(self._finish(module, "ptx").ptx, llvm_ir)
+            seconds = time.perf_counter() - start
+            return ToolTexts(self._finish(module, "ptx").ptx, llvm_ir, seconds)
         return self._finish(module, "both")
 
     def _finish(self, module: ModuleOp, wanted: str) -> ToolTexts:
-        llvm_ir = ""
+        answer: dict[str, Any] = {}
         match self._tool:
             case None:
                 return _texts_by_steps(module, self._architecture, self._toolchain, None, self._timeout_seconds)
             case ResidentTool() as tool:
                 job = _job(module, self._architecture, self._toolchain, wanted)
                 answer, said = _answer(tool, job, self._timeout_seconds)
-                ptx, llvm_ir = answer["result"], answer.get("llvm", "")
+                ptx = answer["result"]
             case RunningTool() as tool:
                 with _linked(module, self._toolchain) as libraries:
                     text = _gpu_module(module, libraries, self._architecture)
-                    answer = tool.finish(text.encode(), self._timeout_seconds)
-                ptx, said = _assembly_of(answer.text), answer.said
+                    binary = tool.finish(text.encode(), self._timeout_seconds)
+                ptx, said = _assembly_of(binary.text), binary.said
         _check_ptx(ptx, module, self._architecture, tool, said)
-        return ToolTexts(ptx, llvm_ir)
+        return ToolTexts(ptx, answer.get("llvm", ""), answer.get("seconds", 0.0))
 
     def __enter__(self) -> Self:
         return self
@@ -232,7 +235,7 @@ def _job(
     }
 
 
-def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> tuple[dict[str, str], str]:
+def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> tuple[dict[str, Any], str]:
     """The answer to a job, and LLVM's messages. raises ToolError with LLVM's message if it refuses."""
     answer, said = tool.ask(job, timeout_seconds)
     if (refused := answer.get("error")) is None:
@@ -278,6 +281,7 @@ def _texts_by_steps(
     module: ModuleOp, architecture: str, toolchain: Toolchain, directory: str | Path | None, timeout_seconds: float
 ) -> ToolTexts:
     said: list[str] = []
+    start = time.perf_counter()
     last = RunningTool([find_tool("llc", toolchain).path, "-O3", *_machine(architecture), "-"])
     with _linked(module, toolchain) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
@@ -287,10 +291,11 @@ def _texts_by_steps(
             data = answer.result
             said.append(answer.said)
             _keep(directory, name, data)
-        answer, llvm_ir = last.finish(data, timeout_seconds), data.decode(errors="replace")
+        llvm_ir, seconds = data.decode(errors="replace"), time.perf_counter() - start
+        answer = last.finish(data, timeout_seconds)
     _keep(directory, "kernel.ptx", answer.result)
     _check_ptx(answer.text, module, architecture, last, "\n".join((*said, answer.said)))
-    return ToolTexts(answer.text, llvm_ir)
+    return ToolTexts(answer.text, llvm_ir, seconds)
 
 
 def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str, toolchain: Toolchain) -> list[tuple[str, list[str]]]:

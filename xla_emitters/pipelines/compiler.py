@@ -326,7 +326,8 @@ def code_of(
                 code = ptx = texts.ptx
                 (llvm_ir or str)(texts.llvm_ir)
                 for recorder in recorders:
-                    recorder.tool("llvm", texts.llvm_ir, 0.0)  # its time is in that of PTX
+                    recorder.tool("llvm", texts.llvm_ir, texts.seconds / len(recorders))
+                start += texts.seconds
             else:
                 code = ptx = pending.finish(module)
             listing = ptx_listing(ptx, line_info=options.line_info)
