@@ -137,7 +137,7 @@ class ConstantReader(TypeReader):
                 op = self.address_op()
                 cursor.expect(")", "after the address")
                 return self._at_start(op)
-            case word if word in CASTS or word in ("add", "sub", "xor", "trunc"):
+            case word if word in CASTS or word in ("add", "sub", "xor"):
                 self.flags()
                 cursor.expect("(", f"after '{word}'")
                 if word in CASTS:
