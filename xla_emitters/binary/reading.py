@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,9 +23,11 @@ from xla_emitters.binary.jaxlib_process import CONVERTED, MISSING
 from xla_emitters.errors import AS_TEXT, ParseError, ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.lowering.tools import run_tool
-from xla_emitters.texts.decoding import BinaryKind, decoded, described, kind_of, modules_of
+from xla_emitters.texts.decoding import GZIP, BinaryKind, decoded, described, kind_of, saved_module
 
 STAGE = "read"
+MOST_BYTES = 2**31
+"""Of a file that gzip compressed: a message of Protocol Buffers is no larger."""
 TIMEOUT_SECONDS, BYTES_PER_SECOND = 20.0, 1e6
 """How long a reader may take: so many seconds, and one more for so many bytes. Some damaged files are read without end."""
 
@@ -47,7 +50,7 @@ def text_of(data: bytes, name: str) -> tuple[str, str]:
 
     raises  ParseError for bytes that are neither, with the kind of file if it is known; ToolError without jaxlib
     """
-    if kind_of(data) is None:
+    if kind_of(data := decompressed(data, name)) is None:
         return decoded(data, name, STAGE), name
     found = read_binary(data, name)
     return found.text, found.name
@@ -56,21 +59,38 @@ def text_of(data: bytes, name: str) -> tuple[str, str]:
 @lru_cache(maxsize=8)
 def read_binary(data: bytes, name: str) -> Binary:
     """The text of a binary form. raises ParseError where it is damaged, ToolError without jaxlib"""
-    kind = kind_of(data)
+    kind = kind_of(data := decompressed(data, name))
     inputs = None
     if kind in (BinaryKind.MODULE, BinaryKind.SNAPSHOT):
-        found = modules_of(data)
+        found = saved_module(data)
         assert found is not None
-        arguments, module = found
-        text = converted(module, "proto", "hlo", name, described(data))
+        text = converted(found.module, "proto", "hlo", name, described(data))
         if kind is BinaryKind.SNAPSHOT:
             from xla_emitters.binary.literals import arguments_of  # imported here: it loads NumPy
 
-            inputs = arguments_of(arguments, name)
+            inputs = arguments_of(found, name)
     else:
         source = "bytecode" if kind is BinaryKind.BYTECODE else "export"
         text = converted(data, source, "stablehlo", name, described(data))
     return Binary(text.decode(), f"{name}{AS_TEXT}", inputs)
+
+
+def decompressed(data: bytes, name: str) -> bytes:
+    """What gzip compressed, as XLA does with --xla_dump_compress_protos; other bytes as they are.
+
+    raises ParseError where it is damaged, or larger than MOST_BYTES
+    """
+    if not data.startswith(GZIP):
+        return data
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        found = unpacking.decompress(data, MOST_BYTES)
+    except zlib.error as error:
+        raise ParseError(f"{name} is compressed by gzip, and damaged: {error}", stage=STAGE) from error
+    if not unpacking.eof:
+        cut = "it is cut" if not unpacking.unconsumed_tail else f"it holds more than {MOST_BYTES >> 20} MiB"
+        raise ParseError(f"{name} is compressed by gzip, and {cut}", stage=STAGE)
+    return found
 
 
 def written(text: str, form: str, name: str) -> bytes:

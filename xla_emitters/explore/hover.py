@@ -19,6 +19,7 @@ from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types, type_text
 from xla_emitters.errors import XlaEmittersError
+from xla_emitters.explore.opcodes import sentences
 from xla_emitters.explore.text_index import TextIndex
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.hlo_text.attributes import COMMON, attributes_of
@@ -73,7 +74,9 @@ class Described:
         op = self.op_at(line, name)
         if op is None:
             source = self.index.text.split("\n")[line].strip() if self.index.of_line(line) else ""
-            return f"```mlir\n{source[:400]}\n```" if source else ""
+            named = _OP_OF_LINE.search(source)
+            said = sentences()["mlir"].get(named[1], "") if named else ""
+            return f"```mlir\n{source[:400]}\n```" + (f"\n\n{said}" if said else "") if source else ""
         scope = self.index.scope_at(line)
         around = self.index.scopes[scope].name if scope >= 0 else ""
         kernels = (name, self._fusions.get(around, around))  # a fusion, what is fused, or an ENTRY that is one kernel
@@ -91,6 +94,7 @@ def _paragraphs(op: HloOp) -> Iterator[str]:
         else ", ".join(type_text(each.type) for each in op.results)
     )
     yield f"```hlo\n%{name} = {shown[:400]} {opcode}\n```"
+    yield sentences()["hlo"][opcode]
     sizes = list[str]()
     for each in types[:MOST_MAPS]:
         if is_array(each):
@@ -121,6 +125,7 @@ def _name_of(value: SSAValue) -> str:
     return owner.instruction_name.data if isinstance(owner, HloOp) else value.name_hint or "?"
 
 
+_OP_OF_LINE = re.compile(r"(?:^|= )\"?([a-z_]\w*\.[\w.]+)")
 _OPCODE_OF_LINE = re.compile(r"=\s*.*?\s([a-z][\w\-]*)\(")
 
 
@@ -148,7 +153,11 @@ def completions(line: str, number: int, index: TextIndex) -> list[Completion]:
         return [*_of_stablehlo(before)]
     found = _OPCODE_OF_LINE.search(line)
     if found is None:
-        return [Completion(opcode, "opcode") for opcode in HLO_OPS] if re.search(r"=\s*\S.*\s$", before) else []
+        return (
+            [Completion(opcode, "opcode", sentences()["hlo"][opcode]) for opcode in HLO_OPS]
+            if re.search(r"=\s*\S.*\s$", before)
+            else []
+        )
     if (op := HLO_OPS.get(found[1])) is None:
         return []
     needed = [

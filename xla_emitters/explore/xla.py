@@ -32,7 +32,7 @@ from xla_emitters.errors import DataError, ToolError, UsageError, XlaEmittersErr
 from xla_emitters.extras import install_command
 from xla_emitters.lowering.tools import find_tool
 from xla_emitters.settings import Toolchain, read_settings
-from xla_emitters.texts.decoding import modules_of
+from xla_emitters.texts.decoding import saved_module
 
 Flag = bool | int | float | str
 """The type of a value of XLA's DebugOptions."""
@@ -211,9 +211,9 @@ def dumped(directory: Path) -> str | None:
     proto = next(directory.glob("*after_spmd_partitioner.hlo.pb"), None)
     if text is None or proto is None:
         return text
-    found = modules_of(proto.read_bytes())
+    found = saved_module(proto.read_bytes())
     assert found is not None
-    return with_output_sharding(text, _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto(found[1]))
+    return with_output_sharding(text, _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto(found.module))
 
 
 _MEMORY_BYTES = {

@@ -8,7 +8,7 @@ Where NumPy and CuPy agree it is written once, over their module `xp`. Only NumP
 bundle carries these files to machines without anything else.
 
     arguments       a call's arguments; types                gemm, cublas    matrix products
-    function_table  the table of functions, and `call`     convolution     sliding products
+    function_table  the table of functions, and `call`     convolution, cudnn     sliding products
     random_bits     Philox, ThreeFry                       sort            by keys, by a comparator; top k
     fft             transforms                             linear_algebra  factorizations, triangular systems
     expect          comparisons of programs that check themselves

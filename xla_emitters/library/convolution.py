@@ -9,7 +9,7 @@ For each point k of the kernel and each position p of the window, with at(p, k) 
     y = activation(scale * result + side_scale * side + bias)                          rounded once
 
 Each of image, kernel and result is [groups, ...]: groups of features, or of batches, are a batch of products. On a GPU cuBLAS multiplies
-them, through CuPy, which has no cuDNN.
+them, unless cuDNN is installed and has the convolution (`cudnn`).
 
 Base dilation puts zeros between the image's elements first; a reversed dimension flips the kernel. Groups of features read their own
 features only; groups of batches compute their own features of the result. Labels are those of the forward convolution.
@@ -27,13 +27,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from xla_emitters.library import cudnn
 from xla_emitters.library.arguments import Array, LibraryArguments, element_name
 from xla_emitters.library.gemm import held_type
 from xla_emitters.memory_limit import refuse_beyond_limit
 
 PATCHES, PATCHES_ON_GPU = 1 << 22, 1 << 27
 """Most elements of a copy of all windows, for which one matrix product is used instead of one per point of the kernel."""
-NO_CUDNN = "CuPy has no cuDNN: convolutions are products of patches by cuBLAS, which are slower"
+NO_CUDNN = (
+    "no cuDNN for a convolution (the extra [cudnn] is not installed, or it has no engine for it): products of patches by cuBLAS, "
+    "which are slower"
+)
 Points: TypeAlias = Sequence[tuple[tuple[int, ...], tuple[slice, ...]]]
 """(index of a point of the kernel, slices of the image's elements that it is multiplied with) for all points."""
 
@@ -41,23 +45,44 @@ Points: TypeAlias = Sequence[tuple[tuple[int, ...], tuple[slice, ...]]]
 def convolution(arguments: LibraryArguments) -> list[Array]:
     """One result per role in `outputs`: image, kernel or result; and a workspace."""
     config, xp = arguments.config, arguments.xp
-    if arguments.on_gpu:
-        warnings.warn(NO_CUDNN, stacklevel=1)  # Python shows it once
     output = config["outputs"][0]
     held = held_type(arguments.results[0][0])
     orders = dict(zip(("image", "kernel", "result"), map(dims_in_order, config["labels"]), strict=True))
-    given = {
-        name: arguments.wide(i).astype(held).transpose(orders[name])
-        for i, name in enumerate(config["operands"])
-        if name in orders
-    }
-    shape = arguments.results[0][1]
-    sizes = {name: array.shape for name, array in given.items()} | {output: tuple(shape[dim] for dim in orders[output])}
-    value = _computed(config, _window(arguments, sizes["kernel"]), given, sizes[output], xp)
+    roles: list[str] = config["operands"]
+    shapes = {name: arguments.operands[i].shape for i, name in enumerate(roles)} | {output: arguments.results[0][1]}
+    sizes = {name: tuple(shapes[name][dim] for dim in order) for name, order in orders.items()}
+    window = _window(arguments, sizes["kernel"])
+    value: Array | None = None
+    workspaces = (arguments.zeros(i) for i in range(1, len(config["outputs"])))
+    if arguments.on_gpu:
+        if (found := cudnn.convolution(arguments, window.dims)) is not None:
+            return [found, *workspaces]
+        value = _without_epilogue(arguments, window, held)
+    if value is None:
+        if arguments.on_gpu:
+            warnings.warn(NO_CUDNN, stacklevel=1)  # Python shows it once
+        given = {
+            name: arguments.wide(i).astype(held).transpose(orders[name])
+            for i, name in enumerate(roles)
+            if name in orders
+        }
+        value = _computed(config, window, given, sizes[output], xp)
     if output == "result":
         value = _after(arguments, value, held, orders["result"])
-    value = value.transpose([orders[output].index(dim) for dim in range(len(shape))])
-    return [arguments.result(0, value), *(arguments.zeros(i) for i in range(1, len(config["outputs"])))]
+    value = value.transpose([orders[output].index(dim) for dim in range(len(shapes[output]))])
+    return [arguments.result(0, value), *workspaces]
+
+
+def _without_epilogue(arguments: LibraryArguments, window: Window, held: np.dtype[Any]) -> Array | None:
+    """cuDNN's convolution in the held type, in the order of `dims_in_order`, where it lacks the convolution together with its epilogue."""
+    config = arguments.config
+    if len(arguments.operands) == 2 and config["activation"] == "none" and config["scale"] == 1:
+        return None
+    plain = {**config, "operands": config["operands"][:2], "outputs": ["result"], "activation": "none", "scale": 1}
+    result = element_name(held), arguments.results[0][1]
+    alone = LibraryArguments(plain, arguments.operands[:2], [result], arguments.xp)
+    found = cudnn.convolution(alone, window.dims)
+    return None if found is None else found.transpose(dims_in_order(config["labels"][2]))
 
 
 def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:

@@ -218,25 +218,28 @@ class _Stitch:
         for op in self.graph.row_ops(number):
             (buffer,) = op.outputs
             indices = code.index.delinearize(place.row, self.fusion.numbers.sizes(buffer))
-            self._is_known(code, buffer, indices, code.load(buffer, indices), place, op in self.graph.roots)
+            value = code.load(buffer, indices)
+            # What follows from no reduction may be read in another row, too: as q in q[i, j, 0] + q[i, 0, k], with as many j as k.
+            if number:
+                self.producers[buffer] = Known(value)
+            self._write(code, buffer, indices, value, place, op)
 
-    def _is_known(
+    def _write(
         self,
         code: KernelCode,
         buffer: SSAValue,
         indices: Sequence[SSAValue],
         value: SSAValue,
         place: RowPlace,
-        is_result: bool,
+        op: BufferOp,
     ) -> None:
-        """Makes later loads of the buffer, which has one element per row, this value; the row's first thread writes a result."""
-        self.producers[buffer] = Known(value)
+        """The row's first thread writes a row's value, if it is a result."""
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
             inner.store(value, buffer, indices)
             return ()
 
-        if is_result:
+        if op in self.graph.roots:
             code.branch(place.is_first(code), (), write)
 
     def _round(self, code: KernelCode, number: int, place: RowPlace) -> None:
@@ -275,9 +278,9 @@ class _Stitch:
             return
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
         for reducer, total in zip(reducers, totals, strict=True):
-            is_result = reducer.op in self.graph.roots
             for value, buffer in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
-                self._is_known(code, buffer, reducer.result_indices(place.row), value, place, is_result)
+                self.producers[buffer] = Known(value)  # the rules of fusions let only its own row read it
+                self._write(code, buffer, reducer.result_indices(place.row), value, place, reducer.op)
 
     def _load_first(self, code: KernelCode, number: int, place: RowPlace) -> dict[SSAValue, SSAValue]:
         """Loads what a round reads from memory, if steps may be skipped: source -> the array with the thread's elements."""

@@ -45,6 +45,35 @@ function placed(nodes) {
   };
 }
 
+// The ops of a text of MLIR as nodes. An op reads the ops that define its operands; names that it defines itself (results, a loop's counter, the
+// arguments of a function or block) are of that op. `changed`: no line like it, but for names of values, is among the lines `before`.
+const OP = /^\s*(?:((?:%[\w.$-]+(?::\d+)?(?:\s*,\s*)?)+)\s*=\s*)?(?:"([\w.]+)"|([a-z_]\w*\.[\w.]+)|(\^\w+))(.*)$/;
+const NAMES = /%[\w.$-]+/g;
+
+function irNodes(lines, before = null) {
+  const plain = (line) => line.replace(/[%^][\w.$-]+(?:#\d+)?/g, "%").trim(), old = new Map();
+  for (const line of before || []) old.set(plain(line), (old.get(plain(line)) || 0) + 1);
+  const nodes = [];
+  let owner = new Map();
+  lines.forEach((text, line) => {
+    const found = OP.exec(text), key = plain(text), count = old.get(key) || 0;
+    if (!found) return;
+    old.set(key, count - 1);
+    const op = found[2] || found[3] || "block", rest = found[5];
+    if (op === "func.func" || op === "llvm.func" || op === "hlo.computation") owner = new Map();
+    const reads = new Set(), own = [...(found[1] || "").matchAll(NAMES)].map((name) => name[0]);
+    for (const [name] of rest.matchAll(NAMES)) {
+      if (owner.has(name)) reads.add(owner.get(name));
+      else own.push(name);
+    }
+    for (const name of own) owner.set(name, nodes.length);
+    const type = / (?:->|:) ([^:{]*?)(?: \{)?$/.exec(rest.replace(/ loc\(.*$/, "").replace(/ \{[^{}]+\}/g, ""))?.[1] || "";
+    const hidden = /\.(?:constant|mlir\.constant|func|module|computation)$/.test(op) && !/kernel/.test(op);
+    nodes.push({ name: own[0] || op, op, type, reads: [...reads], root: false, hidden, line, changed: before !== null && count <= 0 });
+  });
+  return nodes;
+}
+
 function graphSvg(nodes, isLit) {
   const { at, width, height } = placed(nodes), parts = [];
   const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -58,12 +87,12 @@ function graphSvg(nodes, isLit) {
   nodes.forEach((node, n) => {
     const kind = node.root ? "root" : node.op === "parameter" ? "parameter" : node.op === "constant" ? "constant" : "";
     parts.push(
-      `<g class="node ${kind} ${isLit(node.name) ? "lit" : ""}" tabindex="0" role="button" data-name="${escaped(node.name)}" transform="translate(${at[n].join(" ")})">` +
-        `<title>${escaped(`%${node.name} = ${node.type} ${node.op}`)}</title><rect width="${NODE_WIDTH}" height="${NODE_HEIGHT}" rx="6"/>` +
+      `<g class="node ${kind} ${node.changed ? "changed" : ""} ${isLit(node) ? "lit" : ""}" tabindex="0" role="button" data-name="${escaped(node.name)}" data-line="${node.line ?? ""}" transform="translate(${at[n].join(" ")})">` +
+        `<title>${escaped(`%${node.name.replace("%", "")} = ${node.type} ${node.op}`)}</title><rect width="${NODE_WIDTH}" height="${NODE_HEIGHT}" rx="6"/>` +
         `<text x="8" y="16">${escaped(short(node.name, 24))}</text><text class="small" x="8" y="31">${escaped(short(`${node.op} ${node.type}`, 28))}</text></g>`,
     );
   });
   return `<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
 }
 
-if (typeof module !== "undefined") module.exports = { placed, shownNodes };
+if (typeof module !== "undefined") module.exports = { placed, shownNodes, irNodes };

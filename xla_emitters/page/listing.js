@@ -5,21 +5,36 @@ const LINE = 18; // pixels; page.css has the same
 const BEYOND = 30; // extra lines above and below the visible ones
 
 const TOKENS =
-  /(\/\/.*$|\/\*.*?\*\/)|("(?:[^"\\]|\\.)*")|([%@^][\w.$#-]+)|(\b(?:tensor|vector|memref|index|bf16|[sufi]\d+|pred|ptr)\b|![\w.]+)|(#[\w.$]+)|(-?\b0[xfd][0-9A-Fa-f]+\b|-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b)|(\b[a-z_]\w*\.[\w.]+|^\s*\/\*[0-9a-f]+\*\/)|(\b(?:module|return|ROOT|ENTRY|HloModule|func|entry|loc|iter_args|to|step|if|else|yield)\b)/g;
-const CLASSES = ["c", "s", "v", "t", "a", "n", "o", "k"];
+  /(\/\/.*$|\/\*.*?\*\/)|("(?:[^"\\]|\\.)*")|([%@^][\w.$#-]+)|(\b(?:tensor|vector|memref|index|bf16|[sufi]\d+|pred|ptr)\b|![\w.]+)|(#[\w.$]+)|(-?\b0[xfd][0-9A-Fa-f]+\b|-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b)|(\b[a-z_]\w*\.[\w.]+|^\s*\/\*[0-9a-f]+\*\/)|(\b(?:module|return|ROOT|ENTRY|HloModule|func|entry|loc|iter_args|to|step|if|else|yield)\b)|([A-Za-z][\w.-]*)/g;
+const CLASSES = ["c", "s", "v", "t", "a", "n", "o", "k", ""];
 
 function escaped(text) {
   return text.replace(/[&<>"]/g, (one) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[one]);
 }
 
-// A line with its tokens in colours; very long lines are not coloured.
-function coloured(text) {
+const OF_HLO = /^(?:hlo|stablehlo|mhlo|lmhlo|chlo)[.]/;
+
+// What the op `word` does, or undefined. table: see explore/opcodes.py; of HLO text, an opcode is what stands before a parenthesis.
+function helpFor(word, next, stage, table) {
+  if (stage === "ptx" || stage === "sass") {
+    const first = word.split(".")[0];
+    return Object.hasOwn(table[stage], first) ? table[stage][first] : undefined;
+  }
+  if (OF_HLO.test(word)) return table.hlo[word.replace(OF_HLO, "").replaceAll("_", "-")];
+  return word.includes(".") ? table.mlir[word] : next === "(" && Object.hasOwn(table.hlo, word) ? table.hlo[word] : undefined;
+}
+
+// A line with its tokens in colours, and what its ops do as their titles; very long lines are not coloured.
+function coloured(text, help = () => undefined) {
   if (text.length > 2000) return escaped(text);
   let out = "", at = 0;
   for (const found of text.matchAll(TOKENS)) {
-    const kind = found.slice(1).findIndex((part) => part !== undefined);
-    out += escaped(text.slice(at, found.index)) + `<i class="${CLASSES[kind]}">${escaped(found[0])}</i>`;
-    at = found.index + found[0].length;
+    const kind = found.slice(1).findIndex((part) => part !== undefined), end = found.index + found[0].length;
+    const said = kind === 6 || kind === 8 ? help(found[0], text[end]) : undefined;
+    out += escaped(text.slice(at, found.index));
+    if (kind === 8 && said === undefined) out += escaped(found[0]);
+    else out += `<i class="${CLASSES[kind] || "o"}"${said ? ` title="${escaped(said)}"` : ""}>${escaped(found[0])}</i>`;
+    at = end;
   }
   return out + escaped(text.slice(at));
 }
@@ -77,4 +92,4 @@ class Listing {
   }
 }
 
-if (typeof module !== "undefined") module.exports = { coloured, escaped };
+if (typeof module !== "undefined") module.exports = { coloured, escaped, helpFor };

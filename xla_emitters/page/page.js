@@ -10,6 +10,9 @@ let texts = null; // of a served page, by number; else they are in the document
 let scrolls = []; // of a page that is shown anew: where the panes were
 let whenOpened = () => {}; // called when another kernel is chosen
 let index, unit, view, panes, active, chosen, diff, thread, point, listings = [];
+let opcodes; // what ops do: explore/opcodes.py
+let drawn = -1; // the step whose graph is drawn; -1: the instructions
+const MOST_NODES = 600; // of a graph
 
 async function unpacked(id) {
   const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
@@ -115,6 +118,7 @@ function open(number, asked) {
   const flat = stageAt("flat"), scf = stageAt("scf");
   if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
   point = null;
+  drawn = unit.graph?.length ? -1 : stageAt("xla_gpu") >= 0 ? stageAt("xla_gpu") : steps[0] ?? -1;
   view = asked in VIEWS && (asked !== "xla" || index.xla) ? asked : view || "code";
   frame();
   whenOpened();
@@ -138,7 +142,7 @@ function frame() {
     const tab = el("button", key === view ? "on" : "", text);
     tab.dataset.view = key;
     tab.title = `key ${n + 1}`;
-    const missing = { graph: !unit.graph?.length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost, xla: !unit.xla };
+    const missing = { graph: !unit.graph?.length && !recorded().length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost, xla: !unit.xla };
     tab.classList.toggle("empty", Boolean(missing[key]));
     tab.onclick = () => show(key);
     tabs.append(tab);
@@ -194,6 +198,7 @@ function pick(n, isBefore) {
     diff.open = new Set();
     return show("diff");
   }
+  if (view === "graph") return (drawn = n), show("graph");
   if (view !== "code") return show("code");
   panes[active] = n;
   drawCode();
@@ -212,7 +217,7 @@ function show(key) {
 }
 
 function markTimeline() {
-  const used = view === "code" ? panes : view === "diff" ? [diff.before, diff.after] : [];
+  const used = view === "code" ? panes : view === "diff" ? [diff.before, diff.after] : view === "graph" ? [drawn] : [];
   for (const chip of document.querySelectorAll(".chip")) chip.classList.toggle("on", used.includes(Number(chip.dataset.step)));
 }
 
@@ -284,6 +289,7 @@ async function fill(n, place, body, marks, find) {
   const top = scrolls[place], text = await stepText(n), stage = unit.steps[n].stage;
   const ptx = stage === "sass" && stageAt("ptx") >= 0 ? (await stepText(stageAt("ptx"))).origins : [];
   if (!body.isConnected) return;
+  const help = (word, next) => helpFor(word, next, stage, opcodes);
   const title = (line) => (text.sources[line] || []).map((name) => `%${unit.names[name]}`).join(", ");
   const listing = new Listing(
     body,
@@ -292,7 +298,7 @@ async function fill(n, place, body, marks, find) {
     (line) => {
       const kin = chosen.from || chosen.names.size ? kinship(stage, text, line, ptx) : 0;
       const isOwn = chosen.from && chosen.from.step === n && chosen.from.line === line;
-      return { gutter: line + 1, className: `${kin ? `kin${kin}` : ""} ${isOwn ? "own" : ""}`, title: title(line), html: coloured(text.lines[line]) };
+      return { gutter: line + 1, className: `${kin ? `kin${kin}` : ""} ${isOwn ? "own" : ""}`, title: title(line), html: coloured(text.lines[line], help) };
     },
     (line) => choose(n, line),
   );
@@ -416,32 +422,42 @@ function listDiff(body, widest) {
 
 // ---- graph ----------------------------------------------------------------------------------------------------------------------------
 
-function drawGraph() {
-  const host = document.getElementById("view");
-  if (!unit.graph?.length) {
-    host.textContent = "";
-    return void host.append(el("p", "none", "There is no graph of this."));
+// The instructions, or the ops after a pass; those that the pass made are marked.
+async function drawGraph() {
+  const host = document.getElementById("view"), now = drawn, tools = el("div", "tools"), select = stepSelect(drawn, (n) => ((drawn = n), drawGraph()));
+  select.prepend(new Option("instructions", -1, false, drawn === -1));
+  const all = el("input"), label = el("label"), counts = el("span", "soft");
+  Object.assign(all, { type: "checkbox", checked: Boolean(unit.showsAll), onchange: () => ((unit.showsAll = all.checked), drawGraph()) });
+  tools.append(select, label, counts);
+  let nodes = unit.graph || [], isLit = (node) => [...chosen.names].some((n) => unit.names[n] === node.name);
+  if (now >= 0) {
+    const steps = recorded(), before = steps[steps.indexOf(now) - 1], text = await stepText(now), stage = unit.steps[now].stage;
+    const was = before === undefined || ["ptx", "sass"].includes(stage) ? null : (await stepText(before)).lines;
+    const isMlir = was && irNodes(was).length;
+    nodes = irNodes(text.lines, isMlir ? was : null);
+    isLit = (node) => kinship(stage, text, node.line, []) > 0;
+    if (isMlir) counts.textContent = `${nodes.filter((node) => node.changed).length} ops are other than before this pass`;
   }
-  const before = host.querySelector(".canvas"), at = before ? [before.scrollLeft, before.scrollTop] : null;
+  if (view !== "graph" || drawn !== now) return; // another was asked for meanwhile
+  const hidden = nodes.filter((node) => node.hidden).length, shown = shownNodes(nodes, unit.showsAll);
+  label.append(all, ` ${hidden} ${now >= 0 ? "constants and functions" : "ops that compute sizes"}`);
+  label.hidden = !hidden;
+  const old = host.querySelector(".canvas"), at = old && old.dataset.step === String(now) ? [old.scrollLeft, old.scrollTop] : null;
+  const box = el("div", "canvas");
+  box.dataset.step = now;
   host.textContent = "";
-  const box = el("div", "canvas"), hidden = unit.graph.filter((node) => node.hidden).length;
-  if (hidden) {
-    const tools = el("div", "tools"), label = el("label"), all = el("input");
-    all.type = "checkbox";
-    all.checked = Boolean(unit.showsSizes);
-    all.onchange = () => ((unit.showsSizes = all.checked), (host.textContent = ""), drawGraph());
-    label.append(all, ` ${hidden} ops that compute sizes`);
-    tools.append(label);
-    host.append(tools);
-  }
-  box.innerHTML = graphSvg(shownNodes(unit.graph, unit.showsSizes), (name) => [...chosen.names].some((n) => unit.names[n] === name));
-  host.append(box);
+  host.append(tools, box);
+  markTimeline();
+  if (!shown.length) return void box.append(el("p", "none", now >= 0 ? "There is no graph of this text." : "There is no graph of the instructions."));
+  if (shown.length > MOST_NODES) return void box.append(el("p", "none", `${shown.length} ops are more than the ${MOST_NODES} that are drawn.`));
+  box.innerHTML = graphSvg(shown, isLit);
   if (at) [box.scrollLeft, box.scrollTop] = at;
   else box.scrollLeft = Math.max(0, (box.scrollWidth - box.clientWidth) / 2);
   for (const node of box.querySelectorAll(".node")) {
-    node.onclick = () => chooseName(node.dataset.name);
-    node.onkeydown = (event) => event.key === "Enter" && chooseName(node.dataset.name);
-    node.ondblclick = () => (chooseName(node.dataset.name), show("code"));
+    const pickNode = async () => (now >= 0 ? choose(now, Number(node.dataset.line)) : chooseName(node.dataset.name));
+    node.onclick = pickNode;
+    node.onkeydown = (event) => event.key === "Enter" && pickNode();
+    node.ondblclick = async () => (await pickNode(), now >= 0 && !panes.includes(now) && (panes[active] = now), show("code"));
   }
 }
 
@@ -729,6 +745,9 @@ document.addEventListener("keydown", async (event) => {
     if (view === "diff") {
       const next = steps[steps.indexOf(diff.after) + move];
       if (next !== undefined && next > steps[0]) pick(next, false);
+    } else if (view === "graph") {
+      const next = [-1, ...steps][steps.indexOf(drawn) + 1 + move];
+      if (next !== undefined) (drawn = next), show("graph");
     } else if (view === "code") {
       const next = steps[steps.indexOf(panes[active]) + move];
       if (next !== undefined) (panes[active] = next), drawCode();
@@ -795,6 +814,6 @@ function renew(next, nextTexts) {
 }
 
 (async () => {
-  index = JSON.parse(await unpacked("index"));
+  [index, opcodes] = [JSON.parse(await unpacked("index")), JSON.parse(await unpacked("opcodes"))];
   await (index.served ? startServed() : begin());
 })();

@@ -13,6 +13,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from xla_emitters.explore.opcodes import sentences
+
 SCRIPTS = ("diff.js", "listing.js", "graph.js", "threads.js", "page.js")
 SERVED = "served.js"
 """Before page.js: what only a page has that a server answers."""
@@ -41,6 +43,7 @@ def _html(index: Mapping[str, Any], chunks: Sequence[str], scripts: Sequence[str
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{escape(str(index["title"]))}</title>\n<style>\n{style}</style></head>\n<body>\n<div id="app"></div>\n'
         f"{texts}\n"
+        f'<script type="text/plain" id="opcodes">{_packed(json.dumps(sentences(), separators=(",", ":")))}</script>\n'
         f'<script type="text/plain" id="index">{_packed(json.dumps(index, separators=(",", ":")))}</script>\n'
         f"<script>\n{code}</script>\n</body></html>\n"
     )

@@ -12,21 +12,25 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import NamedTuple
 
 from xla_emitters.errors import ParseError
-from xla_emitters.texts.wire import message, messages
+from xla_emitters.texts.wire import delimited, message, messages, packed
 
 BYTECODE = b"ML\xefR"
 """The first bytes of MLIR's bytecode."""
+GZIP = b"\x1f\x8b"
 _OTHERS = {
     b"PK\x03\x04": "a ZIP archive",
-    b"\x1f\x8b": "compressed by gzip",
+    GZIP: "compressed by gzip",
     b"\x7fELF": "an ELF file, such as a cubin",
     b"BC\xc0\xde": "LLVM bitcode",
     b"\x93NUMPY": "an array of NumPy",
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
+_LONGEST_SIZE = 6
+"""Bytes: of a size below 2 GiB, and the first of the message."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 """Bytes that text has only by accident, and messages of Protocol Buffers for their fields and sizes."""
 
@@ -50,25 +54,50 @@ def kind_of(data: bytes) -> BinaryKind | None:
         return BinaryKind.BYTECODE
     if any(map(data.startswith, _OTHERS)):
         return None
-    # Field 1, of bytes, is the first of each of these messages; the texts that begin with an empty line have no control characters.
-    if data[:1] == b"\n" and _CONTROL.search(data, 0, 4096):
-        return (
-            BinaryKind.SNAPSHOT
-            if (found := modules_of(data)) and any(found[0])
-            else BinaryKind.MODULE
-            if found
-            else None
-        )
+    if _may_be_proto(data) and (found := saved_module(data)):
+        return BinaryKind.SNAPSHOT if any(found.arguments) else BinaryKind.MODULE
     return BinaryKind.EXPORT if BYTECODE in data else None
 
 
-def modules_of(data: bytes) -> tuple[list[list[bytes]], bytes] | None:
-    """The arguments of each device in a message with an HLO module, and the HloModuleProto; None where there is none.
+def _may_be_proto(data: bytes) -> bool:
+    """Field 1, of bytes, is the first of each message with a module; its size may stand before it. Texts have no control characters."""
+    return b"\n" in data[:_LONGEST_SIZE] and _CONTROL.search(data, 0, 4096) is not None
+
+
+class SavedModule(NamedTuple):
+    """What a message with an HLO module holds.
+
+    module      the HloModuleProto
+    arguments   those of each device; none if the message is no snapshot
+    serialized  whether an argument is what XLA's Literal::Serialize writes, not a LiteralProto
+    """
+
+    module: bytes
+    arguments: list[list[bytes]]
+    serialized: bool = False
+
+
+def saved_module(data: bytes) -> SavedModule | None:
+    """The module in a message, and the arguments beside it; None where there is none.
 
     The module is the message itself; field 1 of an HloProto, beside which an HloUnoptimizedSnapshot has the arguments of each partition in
-    field 2; or field 1 of the HloProto in field 1 of an HloSnapshot, which has its arguments in field 2.
+    field 2; or field 1 of the HloProto in field 1 of an HloSnapshot, which has its arguments in field 2. With --xla_dump_hlo_as_proto, XLA
+    writes an HloUnoptimizedSnapshot behind its size; in it are the sizes of the arguments, which follow it one after another.
     """
     try:
+        if data[:1] != b"\n":
+            head, rest = delimited(data)
+            found = message(head)
+            (module,) = messages(found[1])
+            sizes = [
+                [packed(message(each)[2])[0] for each in messages(message(partition).get(2, []))]
+                for partition in messages(found.get(2, []))
+            ]
+            if not _is_module(message(module)) or sum(map(sum, sizes)) > len(rest):
+                return None
+            at = 0
+            arguments = [[rest[at : (at := at + size)] for size in partition] for partition in sizes]
+            return SavedModule(module, arguments, True)
         around: list[dict[int, list[int | bytes]]] = []
         for _ in range(3):
             found = message(data)
@@ -83,7 +112,7 @@ def modules_of(data: bytes) -> tuple[list[list[bytes]], bytes] | None:
         arguments = [given] if is_snapshot else [messages(message(inputs).get(1, [])) for inputs in given]
     except (ValueError, KeyError):
         return None
-    return arguments, data
+    return SavedModule(data, arguments)
 
 
 def _is_module(found: dict[int, list[int | bytes]]) -> bool:

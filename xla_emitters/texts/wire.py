@@ -70,6 +70,18 @@ def packed(values: list[int | bytes]) -> list[int]:
     return found
 
 
+def delimited(data: bytes) -> tuple[bytes, bytes]:
+    """The message behind its size, and what follows it. raises ValueError where it is cut
+
+    >>> delimited(b"\\x02\\x28\\x07rest")
+    (b'(\\x07', b'rest')
+    """
+    size, at = _varint(data, 0)
+    if at + size > len(data):
+        raise ValueError("the message is cut")
+    return data[at : at + size], data[at + size :]
+
+
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """The number at a position, and the position after it."""
     value = shift = 0

@@ -25,13 +25,13 @@ _FORMS = tuple(
         re.compile,
         (
             r".*after_optimizations\.txt",
-            r".*after_optimizations\.hlo\.pb",
-            r".*\.(?:snapshot\.-?\d+|hlo_\w*snapshot)(?:\.pb)?",
+            r".*after_optimizations\.hlo\.pb(?:\.gz)?",
+            r".*\.(?:snapshot\.-?\d+|hlo_\w*snapshot)(?:\.pb)?(?:\.gz)?",
         ),
     )
 )
 """The files of a module that are taken, the best first."""
-_ALONE = (".hlo", ".mlirbc", ".stablehlo", ".pb", ".hlo_snapshot")
+_ALONE = (".hlo", ".mlirbc", ".stablehlo", ".pb", ".pb.gz", ".hlo_snapshot")
 """Endings of files that are a module each."""
 _PROGRAM = ".mlir"
 """The ending that StableHLO has, and IR of any stage: such files are taken where there are no others."""

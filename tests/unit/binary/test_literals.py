@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +14,9 @@ import pytest
 
 from xla_emitters.binary.literals import arguments_of
 from xla_emitters.binary.reading import read_binary
+from xla_emitters.dtypes import dtype
 from xla_emitters.errors import ParseError
+from xla_emitters.texts.decoding import BinaryKind, SavedModule, kind_of, saved_module
 from xla_emitters.texts.wire import message, messages
 from xla_emitters.tools.main import main
 
@@ -64,12 +69,10 @@ def field(number: int, data: bytes) -> bytes:
 
 
 def test_literals_of_all_types_and_layouts() -> None:
-    found = np.load(io.BytesIO(arguments_of([[literal_of(text) for text in CONSTANTS]], "x")))
+    found = np.load(io.BytesIO(arguments_of(SavedModule(b"", [[literal_of(text) for text in CONSTANTS]]), "x")))
     for number, (text, right) in enumerate(CONSTANTS.items()):
         array, key = found[f"p{number}"], f"p{number}.dtype"
         if key in found:
-            from xla_emitters.dtypes import dtype
-
             assert str(found[key]) == text.partition("[")[0]
             array = array.view(dtype(str(found[key])).numpy)
         else:
@@ -77,12 +80,59 @@ def test_literals_of_all_types_and_layouts() -> None:
         np.testing.assert_array_equal(array.astype(np.asarray(right).dtype), np.asarray(right), text)
 
 
+DUMPED = """
+import sys
+import jax, ml_dtypes, numpy as np
+draw = np.random.default_rng(0)
+types = [np.int8, np.int16, np.uint32, np.uint64, np.float16, np.float64, np.complex64, np.complex128]
+types += [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float4_e2m1fn, bool]
+types += [ml_dtypes.int2, ml_dtypes.uint2, ml_dtypes.int4, ml_dtypes.uint4]
+arrays = [np.asarray(draw.integers(-2, 4, (3, 5))).astype(kind) for kind in types] + [np.float32(2.5), np.zeros((0, 3), np.float32)]
+jax.config.update("jax_enable_x64", True)
+jax.jit(lambda *arrays: [array.T for array in arrays])(*arrays)
+np.savez(sys.argv[1], *[array.astype(np.complex128) for array in arrays])
+"""
+
+
+@pytest.mark.parametrize("flag", ["", "--xla_dump_hlo_as_proto"], ids=["message", "delimited"])
+def test_the_arguments_that_jax_gave(flag: str, tmp_path: Path) -> None:
+    """Both forms in which XLA writes snapshots: with literals in the message, and with their bytes behind it."""
+    pytest.importorskip("jax", reason="JAX is not installed")
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_hlo_unoptimized_snapshots {flag}"
+    given = tmp_path / "given.npz"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", DUMPED, str(given)], env=environment, check=True, capture_output=True)
+    (path,) = tmp_path.glob("*_lambda*.hlo_unoptimized_snapshot.pb")
+    data = path.read_bytes()
+    assert kind_of(data) is BinaryKind.SNAPSHOT
+    saved = saved_module(data)
+    assert saved is not None
+    assert saved.serialized == bool(flag)
+    found = np.load(io.BytesIO(arguments_of(saved, "x")))
+    right = np.load(given)
+    for number in range(len(right.files)):
+        array, key = found[f"p{number}"], f"p{number}.dtype"
+        array = array.view(dtype(str(found[key])).numpy) if key in found else array
+        np.testing.assert_array_equal(array.astype(np.complex128), right[f"arr_{number}"], str(array.dtype))
+    for size in range(0, len(data), 7):
+        # A cut file is refused as a whole, never read in part.
+        assert kind_of(data[:size]) in (None, BinaryKind.MODULE)
+
+
 def test_the_parts_of_a_tuple_have_numbers() -> None:
     shape = b"\x10\x0d"  # element_type: TUPLE
     one, two = literal_of("s32[1] constant({7})"), literal_of("s32[1] constant({8})")
     pair = field(1, shape) + field(10, one) + field(10, two)
-    found = np.load(io.BytesIO(arguments_of([[pair, one]], "x")))
+    found = np.load(io.BytesIO(arguments_of(SavedModule(b"", [[pair, one]]), "x")))
     assert [found[f"p{number}"].item() for number in range(3)] == [7, 8, 7]
+    part = b"\x10\x04\x1a\x01\x01"  # element_type: S32, dimensions: 1
+    both = shape + field(4, part) + field(4, part)
+    data = len(both).to_bytes(8, "little") + both + b"\x07\0\0\0\xfe\xff\xff\xff"
+    found = np.load(io.BytesIO(arguments_of(SavedModule(b"", [[data]], True), "x")))
+    assert [found[f"p{number}"].item() for number in range(2)] == [7, -2]
+    for bad in (data[:-1], data + b"\0", data[:9], b"", b"\xff" * 8 + data[8:], data.replace(b"\x10\x0d", b"\x10\x63")):
+        with pytest.raises(ParseError, match="argument 0 of the snapshot x is damaged"):
+            arguments_of(SavedModule(b"", [[bad]], True), "x")
 
 
 def test_a_damaged_literal_is_named() -> None:
@@ -95,7 +145,7 @@ def test_a_damaged_literal_is_named() -> None:
         b"\x0a\x02\x10\x0e",
     ):
         with pytest.raises(ParseError, match="argument 1 of the snapshot x is damaged"):
-            arguments_of([[good, bad]], "x")
+            arguments_of(SavedModule(b"", [[good, bad]]), "x")
 
 
 def snapshot(*devices: list[bytes], unoptimized: bool = False) -> bytes:

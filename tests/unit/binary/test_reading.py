@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gzip
 import io
 import os
 import random
@@ -16,12 +17,13 @@ import numpy as np
 import pytest
 
 import xla_emitters as xe
+from xla_emitters.binary import reading
 from xla_emitters.binary.jaxlib_process import CONVERTED, answered
 from xla_emitters.binary.reading import read_binary, written
 from xla_emitters.errors import ParseError, ToolError, XlaEmittersError
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.stablehlo_text import is_stablehlo
-from xla_emitters.texts.decoding import BinaryKind, kind_of, modules_of
+from xla_emitters.texts.decoding import BinaryKind, kind_of, saved_module
 from xla_emitters.tools.workers import isolated
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # read when jax is imported, by whichever test module is first
@@ -77,6 +79,7 @@ FORMS = {
     "export": lambda: exported(function, X, W).serialize(),
     "export for cuda": lambda: exported(function, X, W, platforms=("cuda",)).serialize(),
     "symbolic export": lambda: symbolic().serialize(),
+    "compressed proto": lambda: gzip.compress(hlo_proto()),
     "artifact": lambda: symbolic().mlir_module_serialized,
     "bytecode": bytecode,
     "module": proto,
@@ -87,7 +90,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_a_binary_form_gives_jaxs_numbers(form: str) -> None:
     data = bytes(FORMS[form]())
-    assert kind_of(data) is not None
+    assert kind_of(reading.decompressed(data, form)) is not None
     program = xe.compile(data)
     np.testing.assert_allclose(np.asarray(program(X, W)), right(X, W), rtol=1e-5)
     if form in ("symbolic export", "artifact"):
@@ -186,13 +189,25 @@ def flipped(data: bytes, seed: int) -> bytes:
     return bytes(found)
 
 
+def test_damaged_compressed_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = gzip.compress(hlo_proto())
+    for bad, said in ((data[:-20], "it is cut"), (data[:40] + b"\xff\xff" + data[42:], "damaged"), (data[:2], "cut")):
+        with pytest.raises(ParseError, match=f"x.hlo.pb.gz is compressed by gzip, and.*{said}"):
+            read_binary(bad, "x.hlo.pb.gz")
+    monkeypatch.setattr(reading, "MOST_BYTES", 1 << 20)
+    with pytest.raises(ParseError, match="holds more than 1 MiB"):
+        read_binary(gzip.compress(bytes(1 << 21)), "x.hlo.pb.gz")
+    with pytest.raises(ParseError, match=r"x\.gz is an array of NumPy, not text"):
+        reading.text_of(gzip.compress(b"\x93NUMPY\x01\0v\0{\xff"), "x.gz")
+
+
 def _read(data: bytes) -> str | None:
     """The text of a binary form, by the reader in this process; None where it refuses."""
     faulthandler.disable()  # XLA's own stack is no news
     if (kind := kind_of(data)) in (BinaryKind.MODULE, BinaryKind.SNAPSHOT):
-        found = modules_of(data)
+        found = saved_module(data)
         assert found is not None
-        answer = answered("proto", "hlo", found[1])
+        answer = answered("proto", "hlo", found.module)
     elif kind is None:
         return None
     else:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import MISSING, browser
 from tools_here import SASS, needs
 
 from xla_emitters.page.data import Chunks, by_time, program_data
@@ -302,3 +303,27 @@ def test_a_line_lights_its_kin_in_a_browser(tmp_path: Path) -> None:
     assert len(lit) > 10
     assert all("%cube" in title for title in lit)
     assert done.stdout.count("kin2") >= 3  # the line itself, its op, and at least one of SASS
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is not installed")
+def test_the_graph_after_a_pass_marks_what_it_made(tmp_path: Path) -> None:
+    page = tmp_path / "gelu.html"
+    assert main(["show", str(EXAMPLES / "gelu.hlo"), "-o", str(page)]) == 0
+    with browser() as chromium:
+        chromium.open(f"{page.as_uri()}#view=graph")
+        chromium.wait("document.querySelectorAll('.node').length > 10")
+        assert not chromium.run("return document.querySelector('.node.changed')")
+        chromium.run(
+            "[...document.querySelectorAll('.chip')].find((chip) => chip.querySelector('em')?.textContent === 'scf').click()"
+        )
+        chromium.wait("document.querySelector('.node.changed')")
+        made = "return [...document.querySelectorAll('.node.changed title')].map((node) => node.textContent)"
+        assert any("scf.for" in op for op in chromium.run(made))
+        assert not any("math.tanh" in op for op in chromium.run(made))
+        keys = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '[', bubbles: true}))"
+        chromium.run(keys)  # the pass before changed nothing
+        chromium.wait("!document.querySelector('.node.changed')")
+        chromium.run("document.querySelector('[data-view=code]').click()")
+        chromium.wait("document.querySelector('.l i[title]')")
+        titles = "return Object.fromEntries([...document.querySelectorAll('.l i[title]')].map((op) => [op.textContent, op.title]))"
+        assert chromium.run(titles)["arith.mulf"] == "The product; integers wrap."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from long_lists import but_long
 
 import xla_emitters.page
+from xla_emitters.explore.opcodes import sentences
 from xla_emitters.page.write import SCRIPTS
 from xla_emitters.runtime.simt.access_counts import bank_ways, sectors
 
@@ -23,7 +26,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 def run(script: str, expression: str, values: Any) -> Any:
     """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
-    names = "{ diffRows, folded, paired, placed, shownNodes, requestsOf, memoryRows, elementsText }"
+    names = "{ diffRows, folded, paired, placed, shownNodes, irNodes, helpFor, coloured, requestsOf, memoryRows, elementsText }"
     code = f"const {names} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
     done = subprocess.run(
         [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
@@ -159,3 +162,60 @@ def test_elements_that_share_bytes() -> None:
         "element 8 [2, 2]",
         "elements 4 [1, 1] to 5 [1, 2]",
     ]
+
+
+BEFORE = """
+func.func @f(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %0 = scf.for %i = %c0 to %c8 step %c1 iter_args(%t = %arg0) -> (tensor<8xf32>) {
+    %1 = tensor.extract %t[%i] : tensor<8xf32>
+    %2 = arith.addf %1, %1 : f32
+    scf.yield %t : tensor<8xf32>
+  }
+}
+"""
+AFTER = BEFORE.replace("%2 = arith.addf %1, %1", "%7 = arith.addf %1, %1").replace("[%i] :", "[%c0] :")
+AFTER = AFTER.replace("%1, %1 : f32", "%1, %1 : f32\n    %8 = arith.mulf %7, %1 : f32")
+
+
+def test_the_ops_of_a_text_as_a_graph() -> None:
+    """Read by hand: who defines each name; a line that differs by names alone is no change, a second one of its kind is."""
+    texts = {"before": BEFORE.splitlines(), "after": AFTER.splitlines()}
+    nodes = run("graph.js", "irNodes(values.after, values.before)", texts)
+    assert [(node["op"], node["reads"], node["changed"]) for node in nodes] == [
+        ("func.func", [], False),
+        ("arith.constant", [], False),
+        ("scf.for", [1, 0], False),
+        ("tensor.extract", [2, 1], False),
+        ("arith.addf", [3], False),
+        ("arith.mulf", [4, 3], True),
+        ("scf.yield", [2], False),
+    ]
+    assert [node["hidden"] for node in nodes[:3]] == [True, True, False]
+    assert [nodes[n]["type"] for n in (2, 3)] == ["(tensor<8xf32>)", "tensor<8xf32>"]
+    assert run("graph.js", "irNodes(values)", ["HloModule m", "  %a = f32[8]{0} add(%b, %c)"]) == []
+    generic = ['  "cf.br"(%0)[^bb1] : (i32) -> ()', "^bb1(%1: i32):", '  "x.y"(%1) : (i32) -> ()']
+    assert [(node["op"], node["reads"]) for node in run("graph.js", "irNodes(values)", generic)] == [
+        ("cf.br", []),
+        ("block", []),
+        ("x.y", [1]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stage", "text", "wanted"),
+    [
+        ("hlo", '%a = f32[8]{0} add(%b, %c), metadata={op_name="add"}', ["add"]),
+        ("graph", "%a = hlo.dynamic_slice(%b) : tensor<8xf32>", ["hlo.dynamic_slice"]),
+        ("xla_gpu", "%0 = arith.addf %1, %2 : f32", ["arith.addf"]),
+        ("ptx", "@%p1 fma.rn.f32 \t%r1, %r2, %r3, %r4;", ["fma.rn.f32"]),
+        ("sass", "/*0010*/ FFMA.FTZ R1, R2, R3, R4 ; LDG.E R2, desc[UR4][R2.64]", ["FFMA.FTZ", "LDG.E"]),
+    ],
+)
+def test_what_an_op_does_is_its_title(stage: str, text: str, wanted: list[str]) -> None:
+    values = {"text": text, "stage": stage, "table": sentences()}
+    html = run(
+        "listing.js", "coloured(values.text, (word, next) => helpFor(word, next, values.stage, values.table))", values
+    )
+    assert re.findall(r'title="[^"]+">([^<]+)', html) == wanted
+    assert unescape(re.sub(r"<[^>]*>", "", html)) == text

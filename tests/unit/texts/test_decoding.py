@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import ParseError
-from xla_emitters.texts.decoding import BinaryKind, decoded, kind_of, modules_of
+from xla_emitters.texts.decoding import BinaryKind, decoded, kind_of, saved_module
 
 BYTECODE = b"ML\xefR\rStableHLO_v1.18.0\0\x015\x05"
 
@@ -81,10 +81,11 @@ def test_text_stays_text() -> None:
 
 def test_the_arguments_of_a_snapshot_are_found() -> None:
     """An HloSnapshot has them beside its HloProto, an HloUnoptimizedSnapshot those of each partition beside the module."""
-    assert modules_of(MODULE) == ([], MODULE)
-    assert modules_of(proto((1, MODULE))) == ([], MODULE)
-    assert modules_of(proto((1, proto((1, MODULE))), (2, b"a"), (2, b"b"), (3, b"r"))) == ([[b"a", b"b"]], MODULE)
+    assert saved_module(MODULE) == saved_module(proto((1, MODULE))) == (MODULE, [], False)
+    snapshot = proto((1, proto((1, MODULE))), (2, b"a"), (2, b"b"), (3, b"r"))
+    assert saved_module(snapshot) == (MODULE, [[b"a", b"b"]], False)
     partitions = proto((1, b"a"), (1, b"b")), proto((1, b"c"))
-    assert modules_of(proto((1, MODULE), *((2, each) for each in partitions))) == ([[b"a", b"b"], [b"c"]], MODULE)
+    unoptimized = proto((1, MODULE), *((2, each) for each in partitions))
+    assert saved_module(unoptimized) == (MODULE, [[b"a", b"b"], [b"c"]], False)
     assert kind_of(proto((1, proto((1, MODULE))), (2, b"a"))) is BinaryKind.SNAPSHOT
     assert kind_of(proto((1, proto((1, MODULE))))) is BinaryKind.MODULE

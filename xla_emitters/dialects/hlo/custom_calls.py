@@ -540,7 +540,7 @@ def register_library_call(
 _REFUSED: Sequence[tuple[str, str]] = (
     ("python", "it calls Python on the host"),
     ("callback", "it calls Python on the host"),
-    ("__cudnn$", "CuPy has no cuDNN, and what the graph computes is not in the text"),
+    ("__cudnn$", "what the graph computes is not in the text"),
     ("lapack_", "a function of XLA:CPU that no library here has; compile for a GPU instead"),
     ("nccl", "several devices take part"),
     ("nvshmem", "several devices take part"),
