@@ -37,7 +37,7 @@ from xla_emitters.llvm_ir_text import calls, instructions
 from xla_emitters.llvm_ir_text.constants import ConstantReader
 from xla_emitters.llvm_ir_text.function_reader import FunctionReader
 from xla_emitters.llvm_ir_text.lexer import STAGE, Token, TokenKind, name_of, unescaped
-from xla_emitters.llvm_ir_text.types import MOST_BYTES, layout
+from xla_emitters.llvm_ir_text.types import MOST_BYTES, VOID, layout
 from xla_emitters.ptx_text.raising import bytes_attribute
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
@@ -144,8 +144,10 @@ class _ModuleReader(ConstantReader):
                 self._global(token)
             elif token.text == "$":
                 self._skip_to_next()
-            elif token.text in ("define", "declare"):
-                self._function(token.text == "define")
+            elif token.text == "define":
+                self._function()
+            elif token.text == "declare":
+                self._declaration()
             elif token.text == "attributes":
                 group = cursor.expect_kind(TokenKind.GROUP, "the group")
                 cursor.expect("=", "after the group")
@@ -161,10 +163,10 @@ class _ModuleReader(ConstantReader):
                     cursor.advance()
                 cursor.expect("=", f"after '{token.text}'")
                 cursor.expect_kind(TokenKind.STRING, "the value")
-            elif token.text == "module" or token.kind is TokenKind.LOCAL:
-                raise self.unsupported(
-                    "assembly of a module" if token.text == "module" else f"the named type {token}", token
-                )
+            elif token.text == "module":
+                raise self.unsupported("assembly of a module", token)
+            elif token.kind is TokenKind.LOCAL:
+                raise self.unsupported(f"the named type {token}", token)
             else:
                 details = (f"got {token}",)
                 raise cursor.error("expected 'define', a global, or another part of a module", token, details=details)
@@ -211,8 +213,7 @@ class _ModuleReader(ConstantReader):
                 cursor.advance()
                 self.metadata_value()
             else:
-                cursor.advance()
-                cursor.accept_any(cursor.token.text if cursor.token.kind is TokenKind.STRING else "(")
+                cursor.advance()  # such as section "x"
         self._skip_to_next()
         self._new(name, token)
         self.found.globals[name] = llvm.GlobalOp(
@@ -224,7 +225,19 @@ class _ModuleReader(ConstantReader):
         if name in self.found.globals or (known is not None and known.body is not None):
             raise self.error(f"{token} is defined twice", token)
 
-    def _function(self, has_body: bool) -> None:
+    def _declaration(self) -> None:
+        """Only its name counts: what a call needs is in the call."""
+        cursor = self.cursor
+        while cursor.token.kind is not TokenKind.GLOBAL:
+            if cursor.token.kind is TokenKind.END:
+                raise cursor.unexpected("the function's name")
+            cursor.advance()
+        token = cursor.advance()
+        function = Function(name_of(token), False, VOID, (), token.start, token.end, None, ())
+        self.found.functions.setdefault(function.name, function)
+        self._skip_to_next()
+
+    def _function(self) -> None:
         cursor = self.cursor
         words = self.skip_attributes()
         output = self.type()
@@ -235,39 +248,29 @@ class _ModuleReader(ConstantReader):
             if parameters:
                 cursor.expect(",", "or ')' after the parameter")
             if cursor.at("..."):
-                if has_body:
-                    raise self.unsupported("a function of any number of arguments", cursor.token)
-                cursor.advance()
-                continue
-            if cursor.accept("metadata"):
-                continue
+                raise self.unsupported("a function of any number of arguments", cursor.token)
             ir_type = self.value_type()
             said = self.skip_attributes()
             name = name_of(cursor.advance()) if cursor.token.kind is TokenKind.LOCAL else str(unnamed)
             unnamed += name == str(unnamed)
-            if "byval" in said and has_body:
+            if "byval" in said:
                 raise self.unsupported("a parameter that is passed by value in memory")
             parameters.append(Parameter(name, ir_type, said.get("align", 0)))
         if len({parameter.name for parameter in parameters}) < len(parameters):
             raise self.error("two parameters have one name", token)
-        groups, body = list[str](), None
-        if has_body:
-            while not cursor.at("{"):
-                if cursor.token.kind is TokenKind.END:
-                    raise cursor.unexpected("'{' before the function's body")
-                groups += [cursor.token.text] if cursor.token.kind is TokenKind.GROUP else []
-                cursor.advance()
-            body = cursor.token.end
-            self._skip_body()
-        else:
-            self._skip_to_next()
-        name = name_of(token)
-        if has_body or name not in self.found.functions:
-            self._new(name, token)
-            is_entry = "ptx_kernel" in words or words.get("cc") == 71
-            self.found.functions[name] = Function(
-                name, is_entry, output, tuple(parameters), token.start, token.end, body, tuple(groups)
-            )
+        groups = list[str]()
+        while not cursor.at("{"):
+            if cursor.token.kind is TokenKind.END:
+                raise cursor.unexpected("'{' before the function's body")
+            groups += [cursor.token.text] if cursor.token.kind is TokenKind.GROUP else []
+            cursor.advance()
+        body, name = cursor.token.end, name_of(token)
+        self._skip_body()
+        self._new(name, token)
+        is_entry = "ptx_kernel" in words or words.get("cc") == 71
+        self.found.functions[name] = Function(
+            name, is_entry, output, tuple(parameters), token.start, token.end, body, tuple(groups)
+        )
 
     def _skip_body(self) -> None:
         """Consumes `{ ... }`."""
