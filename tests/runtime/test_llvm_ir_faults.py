@@ -61,7 +61,7 @@ OF_PASSES = (
         r"@llvm.fma.f32(float \1, float \3, float \2)",
     ),
     (SILU, "instruction of libdevice", r"@llvm\.nvvm\.ex2\.approx\.f32\(", "@llvm.nvvm.lg2.approx.f("),
-    (ROWS, "values of a phi", r"phi float \[ (\S+), (\S+) \], \[ (\S+), (\S+) \]", r"phi float [ \3, \2 ], [ \1, \4 ]"),
+    (ROWS, "value of a phi", r"(phi float \[ \S+, \S+ \], \[) 0\.000000e\+00", r"\1 1.000000e+00"),
     (ROWS, "branches", r"br i1 (%\S+), label (%\S+), label (%\S+)", r"br i1 \1, label \3, label \2"),
     (TRANSPOSE, "offset", r"(getelementptr inbounds nuw i8, ptr (?:addrspace\(3\) )?%\S+, i64) 528", r"\1 532"),
 )
