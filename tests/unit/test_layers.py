@@ -19,7 +19,7 @@ LAYERS = (
     ("memory_limit", "plugins"),
     ("dtypes", "functions", "library", "texts"),
     ("trace",),
-    ("indexing", "shapes", "device"),
+    ("algebra", "device"),
     ("program",),
     ("dialects",),
     ("hlo_text",),

@@ -32,13 +32,13 @@ from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
 from xla_emitters.hlo_text.literals import literal_text
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.late_dataclass import dataclass
 
 SUBGRAPH_LIMIT = 2000

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.emitters.partitioner import (
@@ -18,7 +19,6 @@ from xla_emitters.emitters.partitioner import (
     sanitize,
 )
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.indexing.shapes import identity_map
 
 
 def computation(body: str, name: str = "f") -> ComputationOp:

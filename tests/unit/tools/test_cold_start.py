@@ -61,7 +61,7 @@ def test_a_verb_loads_few_modules(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [("explain", GELU), ("compile", GELU, "--stage", "llvm-dialect")], ids=" ".join)
-@pytest.mark.parametrize("name", [*SECOND_SYSTEM, "runtime.simt", "shapes", "pricing"])
+@pytest.mark.parametrize("name", [*SECOND_SYSTEM, "runtime.simt", "algebra.facts", "pricing"])
 def test_a_command_on_hlo_does_not_load(name: str, words: tuple[str, ...]) -> None:
     assert "xla_emitters.emitters.loop" in of_command(*words)
     assert room(of_command(*words), name) == []

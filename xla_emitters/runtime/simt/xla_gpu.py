@@ -14,11 +14,11 @@ from itertools import product
 
 import numpy as np
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step, write
 from xla_emitters.runtime.simt.func import call_step
