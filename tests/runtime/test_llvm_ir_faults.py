@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from runtime.test_ptx_faults import text_of
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.explore.bisect import bisect
@@ -19,7 +19,6 @@ from xla_emitters.explore.check import check
 from xla_emitters.lowering import toolchain
 from xla_emitters.tools.bisect_verb import culprit_lines
 
-CORPUS = Path(__file__).parents[1] / "corpus"
 GELU = "loop/act_gelu_f32.7a8ac9a5.hlo"
 SILU = "loop/act_silu_bfloat16.14f74e0d.hlo"
 ROWS = "reduction/red_row_float32.b87f7b91.hlo"
@@ -105,7 +104,7 @@ def _replaced(pattern: str, replacement: str, text: str) -> str:
 
 
 def found_at(file: str) -> str:
-    verdict = check(CORPUS / file, stages="llvm-dialect,llvm,ptx", blocks=4, target="h100", verify=False)
+    verdict = check(text_of(file), stages="llvm-dialect,llvm,ptx", blocks=4, target="h100", verify=False)
     assert not verdict.ok, verdict.summary
     return verdict.summary.partition(":")[0].partition(" ")[0]
 
@@ -128,7 +127,7 @@ def test_a_fault_of_the_passes_is_found(
 
 def test_bisect_names_the_stages_around_a_fault_of_the_printer(of_printer: Callable[[str, str], None]) -> None:
     of_printer(r"fcmp olt", "fcmp ogt")
-    culprit = bisect(CORPUS / GELU, blocks=2, target="h100").culprit
+    culprit = bisect(text_of(GELU), blocks=2, target="h100").culprit
     assert culprit is not None
     assert (culprit.stage, culprit.name, culprit.kind) == ("llvm", "LLVM", "numbers")
     assert culprit.blame.place.startswith("fusion.ll:")

@@ -122,9 +122,14 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     return plant
 
 
+def text_of(file: str) -> str:
+    """A file of the corpus. GELU's has 4 million elements, of which the bounds take a second: an eighth of them are enough."""
+    return (CORPUS / file).read_text().replace("f32[8,512,1024]", "f32[8,64,1024]")
+
+
 def checked(file: str, *, verify: bool = False) -> Verdict:
     """verify: the IR after every pass, which is the same with any fault"""
-    return check(CORPUS / file, stages="llvm-dialect,llvm,ptx", blocks=4, target="h100", verify=verify)
+    return check(text_of(file), stages="llvm-dialect,llvm,ptx", blocks=4, target="h100", verify=verify)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ def test_without_a_fault_the_stage_is_right(file: str) -> None:
 
 def test_bisect_blames_llvm(planted: Callable[[str, str], None]) -> None:
     planted(r"setp\.le", "setp.ge")
-    culprit = bisect(CORPUS / GELU, blocks=2, target="h100").culprit
+    culprit = bisect(text_of(GELU), blocks=2, target="h100").culprit
     assert culprit is not None
     assert (culprit.stage, culprit.name, culprit.kind) == ("ptx", "LLVM", "numbers")
     # The selection that the predicate is for, in the PTX.

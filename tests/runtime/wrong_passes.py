@@ -62,7 +62,7 @@ from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_KERNEL
 from xla_emitters.rewrite import recorder
 from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass
-from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.rewrite.recorder import Observer, Recorder
 
 ROOMS = ("graph", "emitters", "transforms", "rewrite", "lowering", "buffers", "loops", "host")
 BLOCKS = 16
@@ -121,6 +121,13 @@ def wrong_op(number: int, choose: Callable[[Sequence[Mutation]], Mutation]) -> G
 
     def run_wrong(module_pass: KernelPass, context: Context, module: ModuleOp, **given: Any) -> None:
         run_pass(module_pass, context, module, **given)
+        change(module_pass.name, module)
+
+    def pass_over_wrongly(self: Recorder, name: str, stage: str | None, module: ModuleOp, seconds: float) -> None:
+        change(name, module)
+        pass_over(self, name, stage, module, seconds)
+
+    def change(name: str, module: ModuleOp) -> None:
         if any(isinstance(op, ComputationOp) for op in module.ops):
             return
         seen.append(module)
@@ -130,13 +137,14 @@ def wrong_op(number: int, choose: Callable[[Sequence[Mutation]], Mutation]) -> G
             mutation.apply(target)
             # What is there now is from the same instruction.
             list(module.walk())[mutation.number].location = target.location
-            done.append(f"{module_pass.name}: {mutation.what}")
+            done.append(f"{name}: {mutation.what}")
 
     before, recorder.run_pass = recorder.run_pass, run_wrong
+    pass_over, Recorder.pass_over = Recorder.pass_over, pass_over_wrongly
     try:
         yield done
     finally:
-        recorder.run_pass = before
+        recorder.run_pass, Recorder.pass_over = before, pass_over
 
 
 def row_name(number: int) -> str:

@@ -3,6 +3,7 @@
     integer(4, i32)        IntegerAttr(4, i32), which xDSL makes anew each time, with an IntAttr, and checks against its constraints
     symbol("f")            SymbolRefAttr("f"): four attributes
     tensor_type(f32, (8, 64))   TensorType(f32, (8, 64)): one for each dimension, and more
+    function_type([f32], [i1])  FunctionType.from_lists([f32], [i1]), unchecked as `array`: three attributes
 
 Attributes are immutable. Use it where attributes are made by the thousand; xDSL's constructors are as good elsewhere. `unchecked` is for
 those that are not made twice.
@@ -10,13 +11,15 @@ those that are not made twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
+    FunctionType,
     IndexType,
     IntAttr,
     IntegerAttr,
@@ -95,3 +98,14 @@ def unchecked(kind: type[_AttributeT], **fields: Any) -> _AttributeT:
     made: Any = _new(kind)
     made.__dict__.update(fields)
     return made
+
+
+def array(elements: Iterable[_AttributeT]) -> ArrayAttr[_AttributeT]:
+    """`ArrayAttr(elements)`."""
+    made: Any = unchecked(ArrayAttr, data=tuple(elements))
+    return made
+
+
+def function_type(inputs: Iterable[Attribute], outputs: Iterable[Attribute]) -> FunctionType:
+    """`FunctionType.from_lists(inputs, outputs)`."""
+    return unchecked(FunctionType, inputs=array(inputs), outputs=array(outputs))

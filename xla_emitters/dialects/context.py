@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from threading import local
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
@@ -23,11 +23,11 @@ from xdsl.ir import Dialect, Operation
 from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.collector import collector_at_rest
-from xla_emitters.dialects.parser import IRParser
-from xla_emitters.dialects.repeated_text import RepeatedText
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, WRITTEN, verify_ir
 from xla_emitters.errors import ParseError, Place, VerifyError
-from xla_emitters.late_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from xla_emitters.dialects.repeated_text import RepeatedText
 
 DialectFactory = Callable[[], Dialect]
 
@@ -80,11 +80,15 @@ def op_named(name: str) -> type[Operation]:
     return next(op for op in dialect.operations if op.name == name)
 
 
-@dataclass
 class ReadingContext(Context):
     """A context, and what was read with it."""
 
-    read: RepeatedText = field(default_factory=RepeatedText)
+    @cached_property
+    def read(self) -> RepeatedText:
+        """Lines and types that were read before."""
+        from xla_emitters.dialects.repeated_text import RepeatedText  # imported here: most compilations read no IR
+
+        return RepeatedText()
 
 
 def make_context(*, allow_unregistered: bool = False) -> ReadingContext:
@@ -125,6 +129,8 @@ def parse_ir(
     context  by default that of the thread, or a new one with `allow_unregistered`
     raises   ParseError if the text is not IR, VerifyError if it breaks a rule of its ops; both have the place
     """
+    from xla_emitters.dialects.parser import IRParser  # imported here: most compilations read no IR
+
     if isinstance(text, bytes):
         from xla_emitters.texts.decoding import decoded
 

@@ -5,14 +5,15 @@
     %a.replace_all_uses_with(%b)   a tuple of uses; a view per use                              ->  one walk over the list
     op.erase()                     a stand-in value per result, in place of no use              ->  only where uses are left
     module.walk()                  three generators deep for each level of nesting              ->  one generator for each level
+    block.add_op(op)               all that is around the block is asked whether it is the op   ->  not if the op has no regions
     isinstance(op, AddiOp)         ABCMeta: a cache of subclasses, two calls                    ->  a walk over the bases, in C
     values[result]                 SSAValue.__hash__ is `id(self)` written in Python            ->  object.__hash__
 
 An op of xDSL's becomes quick by a subclass: `class AddiOp(arith.AddiOp, QuickOp)`, xDSL's class first, because its `__init__` calls the
 next one with `operands=...`. `quick_ops` makes such subclasses of a whole dialect. xDSL's own classes stay as they are.
 
-An op is plain if its definition has no successors and no options except segment sizes, and one value or region is given for each name, or
-a list for a variadic one. Others are built by xDSL's own functions, which also raise its errors. Walks read an op's neighbour before they
+An op is plain if its definition has no options except segment sizes, and one value, successor or region is given for each name, or a list
+for a variadic one. Others are built by xDSL's own functions, which also raise its errors. Walks read an op's neighbour before they
 yield the op, as xDSL's do: it may be erased meanwhile. The lists of uses keep xDSL's order (a new use comes first), on which passes depend.
 Source: xDSL, xdsl/ir/core.py, xdsl/irdl/operations.py.
 """
@@ -190,6 +191,7 @@ class _Layout(NamedTuple):
     operands: tuple[int, ...]
     results: tuple[int, ...]
     regions: tuple[int, ...]
+    successors: tuple[int, ...]
     sizes: tuple[tuple[int, bool, str], ...]  # which of the three lists, whether it is a property, its name
     is_plain: bool  # whether this describes the definition completely
 
@@ -209,9 +211,10 @@ def _layout_of(op_type: type[IRDLOperation]) -> _Layout:
         for option in definition.options
         if isinstance(option, _SIZES) and isinstance(option, irdl.AttrSizedSegments)
     )
-    is_plain = len(sizes) == len(definition.options) and not definition.successors
-    operands, results, regions = map(_counts, (definition.operands, definition.results, definition.regions))
-    found = _LAYOUTS[op_type] = _Layout(operands, results, regions, sizes, is_plain)
+    lists = definition.operands, definition.results, definition.regions, definition.successors
+    operands, results, regions, successors = map(_counts, lists)
+    is_plain = len(sizes) == len(definition.options)
+    found = _LAYOUTS[op_type] = _Layout(operands, results, regions, successors, sizes, is_plain)
     return found
 
 
@@ -237,6 +240,7 @@ _LISTS = (list, tuple, OpOperands)
 _VALUES: set[type[Any]] = {QuickResult}
 _TYPES = set[type[Any]]()
 _REGIONS: set[type[Any]] = {Region}
+_BLOCKS: set[type[Any]] = {Block}
 
 
 def _is(each: Any, wanted: type[Any], known: set[type[Any]]) -> bool:
@@ -399,7 +403,6 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
         layout = _LAYOUTS.get(type(self)) or _layout_of(type(self))
         if (
             not layout.is_plain
-            or successors
             or (values := _flat(operands, layout.operands, SSAValue, _VALUES) if operands else _none(layout.operands))
             is None
             or (
@@ -409,6 +412,10 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
             )
             is None
             or (parts := _flat(regions, layout.regions, Region, _REGIONS) if regions else _none(layout.regions)) is None
+            or (
+                ways := _flat(successors, layout.successors, Block, _BLOCKS) if successors else _none(layout.successors)
+            )
+            is None
         ):
             super().__init__(
                 operands=operands,
@@ -424,7 +431,7 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
         for which, is_property, name in layout.sizes:
             lists = (operands, result_types, regions)[which] or ()
             (given_properties if is_property else given_attributes)[name] = _segments(tuple(map(_size, lists)))
-        _fill(self, values, types, given_properties, given_attributes, None, (), parts)
+        _fill(self, values, types, given_properties, given_attributes, None, ways, parts)
 
     def __post_init__(self) -> None:
         op_type = type(self)
@@ -523,6 +530,9 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
     @property
     def result_types(self) -> tuple[Attribute, ...]:
         return tuple([value._type for value in self.results])
+
+    def is_ancestor(self, op: Operation | Block | Region) -> bool:
+        return super().is_ancestor(op) if self.regions else op is self
 
     def parent_op(self) -> Operation | None:
         block = self.parent

@@ -7,7 +7,6 @@ Source: docs/reference/1 1.6 "Static range of an SSA value".
 
 from __future__ import annotations
 
-from abc import ABC
 from functools import lru_cache
 from typing import cast
 
@@ -15,18 +14,18 @@ from typing import cast
 from xdsl.dialects import func as stock_func
 from xdsl.dialects import scf as stock_scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.quick_op import op_of
+from xla_emitters.dialects.quick_op import PlainMeta, op_of
 
 RANGE_ATTR = "xla.range"
 """The attribute, of an op or a function's argument, with its range; both ends are included."""
 
 
-class KnowsRanges(Operation, ABC):
+class KnowsRanges(Operation, metaclass=PlainMeta):
     """Interface of an op that knows the ranges of its index results, or of the index arguments of its body."""
 
     def range_of_result(self, number: int) -> Interval | None:
@@ -70,8 +69,8 @@ def range_of_value(value: SSAValue) -> Interval | None:
     """
     if (op := op_of(value)) is not None:
         return _range_of_result(op, cast("OpResult[Attribute]", value).index)
-    if isinstance(owner := value.owner, Block):
-        return _range_of_argument(owner, next(i for i, argument in enumerate(owner.args) if argument is value))
+    if isinstance(value, BlockArgument):
+        return _range_of_argument(value.block, value.index)
     return None
 
 

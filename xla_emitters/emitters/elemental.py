@@ -26,7 +26,6 @@ from typing import Any, TypeAlias
 
 from xdsl.builder import Builder, InsertOpInvT
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     BoolAttr,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
@@ -40,7 +39,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import build
-from xla_emitters.dialects.attributes import NO_ENTRIES, tensor_type
+from xla_emitters.dialects.attributes import NO_ENTRIES, array, function_type, tensor_type
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
@@ -117,10 +116,10 @@ def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: b
     arguments = [*tensors, *([INDEX] * len(dims)), *injected]
     function = func.FuncOp(
         subgraph.name,
-        (arguments, element_types(subgraph)),
+        function_type(arguments, element_types(subgraph)),
         Region(Block(arg_types=arguments)),
         visibility="private",
-        arg_attrs=ArrayAttr(
+        arg_attrs=array(
             [
                 *([NO_ENTRIES] * len(tensors)),
                 *(_in_range(size - 1) for size in dims),

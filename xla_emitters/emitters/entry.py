@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xla_emitters.dialects.attributes import UNIT, index_number, integer_array
+from xla_emitters.dialects.attributes import UNIT, array, function_type, index_number, integer_array
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
 from xla_emitters.dialects.mlir import builtin as quick_builtin
@@ -37,10 +37,9 @@ from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dialects.mlir.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX
+from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX, sanitize
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program import Argument, Launch
 
@@ -73,9 +72,9 @@ def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
     block = Block(arg_types=[*inputs, *outputs])
     function = func.FuncOp(
         sanitize(view.name),
-        ([*inputs, *outputs], outputs),
+        function_type([*inputs, *outputs], outputs),
         Region(block),
-        arg_attrs=ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view)),
+        arg_attrs=array(argument_attributes(argument) for argument in kernel_arguments(view)),
     )
     function.location = view.location
     function.attributes[ENTRY] = UNIT

@@ -30,7 +30,6 @@ from dataclasses import field
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
-    IntAttr,
     IntegerAttr,
     ModuleOp,
     NameLoc,
@@ -42,7 +41,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.attributes import int_attr, integer_array, unchecked
+from xla_emitters.dialects.attributes import int_attr, integer, integer_array, unchecked
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, opcode_of, written_at
@@ -186,7 +185,7 @@ class _ModuleParser:
         entry.set_entry(is_fusion=is_fusion)
         name = name or f"module_{entry.sym_name.data}"
         module = quick_builtin.ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
-        module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))
+        module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, int_attr(1), int_attr(1)))
         if not self.errors:
             try:
                 verify_header(module, entry)
@@ -368,7 +367,7 @@ class _ModuleParser:
         properties: dict[str, Attribute] = {"name": location.desc}
         operands, spans = list[SSAValue](), list[tuple[int, int]]()
         if op_class is ParameterOp:
-            properties["number"] = IntegerAttr(self._parameter_number(), i64)
+            properties["number"] = integer(self._parameter_number(), i64)
         elif op_class is ConstantOp:
             if result_type is None:
                 raise self._shape_missing(opcode)

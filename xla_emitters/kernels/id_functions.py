@@ -21,6 +21,7 @@ REGISTERS: dict[str, type[nvvm.SpecialRegisterOp]] = {
 """The registers that hold ids -> the op that reads each."""
 
 _NAMES = {op: name for name, op in REGISTERS.items()}
+_READS_AN_ID = llvm.LLVMFunctionType([], i32)
 _REGISTER = "xla.register"
 _RANGE = "xla.register_range"
 
@@ -43,7 +44,7 @@ class IdFunction:
             _REGISTER: StringAttr(self.register),
             _RANGE: llvm.ConstantRangeAttr.of(32, self.low, self.high),
         }
-        return llvm.FuncOp(self.name, llvm.LLVMFunctionType([], i32), extra_attrs=attributes)
+        return llvm.FuncOp(self.name, _READS_AN_ID, extra_attrs=attributes)
 
     def definition(self, location: LocationAttr) -> llvm.FuncOp:
         """The function with its body: the value of the register, in its range. `location` is its declaration's."""

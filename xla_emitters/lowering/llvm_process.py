@@ -81,7 +81,7 @@ class Compiler:
     def compiled(self, job: Job) -> dict[str, Any]:
         """The answer to a job. raises RuntimeError with LLVM's message"""
         start = time.perf_counter()
-        # Made for each job, because this is the step in which LLVM refuses unknown chips.
+        # Made for each job: this is the step in which LLVM refuses unknown chips, and one that is used again can make another PTX.
         machine = self._machine(job["chip"], job["features"])
         context = self._binding.create_context()
         module = self._binding.parse_assembly(job["text"], context)

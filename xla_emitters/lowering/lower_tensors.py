@@ -46,7 +46,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
-    FunctionType,
     IntegerAttr,
     IntegerType,
     ModuleOp,
@@ -60,6 +59,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.attributes import function_type
 from xla_emitters.dialects.float_bits import dense_of, float_attr, is_splat, values_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
@@ -240,7 +240,7 @@ class _Lowering:
         outputs = [type_ for type_ in function.function_type.outputs if not isinstance(type_, TensorType)]
         if len(outputs) != len(function.function_type.outputs):
             function.res_attrs = None
-        function.function_type = FunctionType.from_lists(inputs, outputs)
+        function.function_type = function_type(inputs, outputs)
 
     def op(self, op: Operation) -> None:
         if op.parent is None:

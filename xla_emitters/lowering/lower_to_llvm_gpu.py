@@ -35,7 +35,6 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
     ComplexType,
-    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
     FloatAttr,
@@ -43,6 +42,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ModuleOp,
+    Signedness,
     StringAttr,
     UnitAttr,
     VectorType,
@@ -56,7 +56,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.device import Device
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import integer, integer_array, integer_type
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
@@ -65,7 +65,7 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
-from xla_emitters.dialects.quick_op import operands_of, walk
+from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
@@ -178,7 +178,7 @@ class _FunctionLowering:
             for argument in block.args:
                 if (converted := self.type_of(argument.type)) != argument.type:
                     Rewriter.replace_value_with_new_type(argument, converted)
-            for op in list(block.ops):
+            for op in ops_of(block):
                 if not op.name.startswith(("llvm.", "nvvm.")):
                     self._lower_op(op)
         self.function.body.move_blocks(replacement.body)
@@ -233,7 +233,8 @@ class _FunctionLowering:
         """A constant at the function's start; one per value."""
         if (known := self.constants.get((value, llvm_type))) is None:
             made = op_named("llvm.mlir.constant").create(result_types=[llvm_type], properties={"value": value})
-            entry = self.function.body.blocks[0]
+            entry = self.function.body.first_block
+            assert entry is not None
             if self.last_constant is not None:
                 entry.insert_op_after(made, self.last_constant)
             else:
@@ -258,8 +259,8 @@ class _FunctionLowering:
     def _convert(self, source_type: Attribute) -> Attribute:
         match source_type:
             case IndexType():
-                return IntegerType(self.width)
-            case IntegerType() if source_type == IntegerType(source_type.width.data):
+                return integer_type(self.width)
+            case IntegerType() if source_type.signedness.data is Signedness.SIGNLESS:
                 return source_type
             case VectorType() if source_type.get_num_dims() == 1 and not any(source_type.scalable_dims.data):
                 return VectorType(self.type_of(source_type.element_type), source_type.get_shape())
@@ -269,7 +270,7 @@ class _FunctionLowering:
                 part = self.type_of(source_type.element_type)
                 return llvm.LLVMStructType.from_type_list([part, part])
             case _ if isinstance(source_type, AnyFloat) and is_narrow(source_type):
-                return IntegerType(source_type.bitwidth)
+                return integer_type(source_type.bitwidth)
             case _:
                 raise refusal(_STAGE, self.op, f"no LLVM type for {source_type}")
 
@@ -288,9 +289,9 @@ class _FunctionLowering:
         if ENTRY in old.attributes:
             attributes[KERNEL] = UnitAttr()
             if block := known_block(self.function):
-                attributes[REQUIRED_BLOCK] = DenseArrayBase.from_list(i32, block)
+                attributes[REQUIRED_BLOCK] = integer_array(block, 32)
             if grid := known_grid(self.function):
-                attributes[GRID] = DenseArrayBase.from_list(i32, grid)
+                attributes[GRID] = integer_array(grid, 32)
         linkage = old.attributes.get("llvm.linkage")
         if not isinstance(linkage, llvm.LinkageAttr):
             is_internal = old.sym_visibility == StringAttr("private") and bool(old.body.blocks)
@@ -326,11 +327,11 @@ def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[Dict
 
 def _dominators_first(region: Region) -> Iterator[Block]:
     """The reachable blocks, each after those that dominate it (reverse postorder); unreachable blocks are erased."""
-    if not region.blocks:
+    if (entry := region.first_block) is None:
         return
     order: list[Block] = []
     seen: set[Block] = set()
-    stack: list[tuple[Block, bool]] = [(region.blocks[0], False)]
+    stack: list[tuple[Block, bool]] = [(entry, False)]
     while stack:
         block, done = stack.pop()
         if done:
@@ -526,7 +527,7 @@ def _broadcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]
         raise refusal(_STAGE, op, f"vector.broadcast of {source.type} to {result_type}")
     poison = lowering.value("llvm.mlir.poison", [], result_type)
     first = lowering.value("llvm.insertelement", [poison, source, lowering.integer(0)], result_type)
-    mask = DenseArrayBase.from_list(i32, [0] * result_type.get_shape()[0])
+    mask = integer_array((0,) * result_type.get_shape()[0], 32)
     return [lowering.value("llvm.shufflevector", [first, poison], result_type, {"mask": mask})]
 
 
@@ -546,13 +547,13 @@ def _struct(lowering: _FunctionLowering, values: Sequence[SSAValue]) -> SSAValue
     struct_type = _together([value.type for value in values])
     made = lowering.value("llvm.mlir.poison", [], struct_type)
     for number, value in enumerate(values):
-        position: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, [number])}
+        position: dict[str, Attribute] = {"position": integer_array((number,))}
         made = lowering.value("llvm.insertvalue", [made, value], struct_type, position)
     return made
 
 
 def _field(lowering: _FunctionLowering, struct: SSAValue, number: int, field_type: Attribute) -> SSAValue:
-    position: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, [number])}
+    position: dict[str, Attribute] = {"position": integer_array((number,))}
     return lowering.value("llvm.extractvalue", [struct], field_type, position)
 
 

@@ -22,10 +22,10 @@ from collections.abc import Container, Sequence
 from typing import TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.attributes import UNIT
+from xla_emitters.dialects.attributes import UNIT, array, function_type
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
@@ -113,8 +113,8 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
     for duplicate in sorted(duplicates, reverse=True):
         function.body.block.erase_arg(function.body.block.args[duplicate])
     inputs = _without(function.function_type.inputs.data, duplicates)
-    function.function_type = FunctionType.from_lists(inputs, function.function_type.outputs.data)
-    function.arg_attrs = ArrayAttr(
+    function.function_type = function_type(inputs, function.function_type.outputs.data)
+    function.arg_attrs = array(
         DictionaryAttr(dict(sorted(argument.items()))) for argument in _without(attributes, duplicates)
     )
     return duplicates

@@ -24,17 +24,15 @@ from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.device_groups import devices_of
-from xla_emitters.dialects.hlo.shardings import shardings_of
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.emitter import Emitter
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
+from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of, sanitize
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
@@ -50,7 +48,6 @@ from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.settings import Toolchain
 from xla_emitters.trace import Decision, Remark, Step
-from xla_emitters.trace.python_source import source_decision
 
 # What makes LLVM IR and PTX is imported at the stages that ask for them.
 if TYPE_CHECKING:
@@ -186,7 +183,7 @@ def compile_module(
         fusion=options.fusion,
         left_out=_left_out(plan),
         devices=devices,
-        shardings=shardings_of(entry_of(module)) if devices > 1 else (),
+        shardings=_shardings_of(module) if devices > 1 else (),
     )
 
 
@@ -203,6 +200,12 @@ def _refuse_unknown_kernels(options: CompileOptions, plan: ProgramPlan) -> None:
             )
 
 
+def _shardings_of(module: ModuleOp) -> tuple[str, ...]:
+    from xla_emitters.dialects.hlo.shardings import shardings_of  # imported here: most modules are for one device
+
+    return shardings_of(entry_of(module))
+
+
 def start_tool(architecture: str, toolchain: Toolchain) -> AbstractContextManager[PtxCompiler]:
     """Starts what makes PTX, which takes longer to start than to work."""
     from xla_emitters.lowering.toolchain import start_compile
@@ -213,6 +216,8 @@ def start_tool(architecture: str, toolchain: Toolchain) -> AbstractContextManage
 def _source_of(planned: PlannedKernel, lines: PythonLines) -> Iterator[Decision]:
     """The lines of Python that a kernel computes; nothing if the text has none."""
     if lines and (found := lines.data_of(planned.view.computation.instructions)):
+        from xla_emitters.trace.python_source import source_decision  # imported here: few texts have lines of Python
+
         yield source_decision(found)
 
 
@@ -228,7 +233,7 @@ def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, con
     """A copy of `module` after all passes of the list "graph": one kernel for each fusion of its ENTRY."""
     copy = module.clone()
     for row in rows_of("graph"):
-        recorder.run(row.make(options), row.stage, context, copy)
+        row.run(options, recorder, context, copy)
     return copy
 
 
@@ -382,7 +387,7 @@ def _compile_kernel(
 
     def run_passes() -> None:
         for row in kernel_rows(options):
-            recorder.run(row.make(options), row.stage, context, kernel)
+            row.run(options, recorder, context, kernel)
 
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)

@@ -111,12 +111,12 @@ class CpuLowering:
         self._recorder = Recorder(name, "none", options.verify, None)
         context, self.launching = make_context(), fused.clone()
         for row in CPU_LOOPS:
-            self._recorder.run(row.make(options), row.stage, context, self.launching)
+            row.run(options, self._recorder, context, self.launching)
         modules = list[ModuleOp]()
         for found in [op for op in self.launching.walk() if isinstance(op, gpu.ModuleOp)]:
             module = ModuleOp([found.clone()])
             for row in CPU_KERNEL:
-                self._recorder.run(row.make(options), row.stage, context, module)
+                row.run(options, self._recorder, context, module)
             modules.append(module)
         self.module = merge_modules(modules)[0] if modules else ModuleOp([])
         self.parameters = dict[str, list[str]]()

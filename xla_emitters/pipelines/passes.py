@@ -11,26 +11,41 @@ Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.rewrite.pass_table import made
+
+if TYPE_CHECKING:
+    from xla_emitters.rewrite.recorder import Recorder
+
+Wanted = Callable[[CompileOptions, ModuleOp], bool]
+"""Whether a pass has anything to do in a module."""
 
 
 @dataclass(frozen=True)
 class PassRow:
     """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that it ends.
 
-    how   the pass for these options, but for `CompileOptions.pass_options`, which `make` adds
+    how     the pass for these options, but for `CompileOptions.pass_options`, which `make` adds
+    wanted  the pass changes no module, and says nothing of any, for which this is False: it is then neither loaded nor run, but recorded
+            under its `name`. None: it always runs
     """
 
     how: Callable[[CompileOptions], ModulePass]
     reason: str
     stage: str | None = None
+    wanted: Wanted | None = None
+    name: str = ""
 
     def make(self, options: CompileOptions) -> ModulePass:
         """The pass for these options."""
@@ -38,13 +53,54 @@ class PassRow:
         given = {field: value for name, field, value in options.pass_options if name == made.name}
         return replace(made, **given) if given else made
 
+    def run(self, options: CompileOptions, recorder: Recorder, context: Context, module: ModuleOp) -> None:
+        """Runs the pass on a module, or records that there was nothing to do."""
+        start = time.perf_counter()
+        has_options = any(name == self.name for name, _, _ in options.pass_options)
+        if self.wanted is None or has_options or self.wanted(options, module):
+            recorder.run(self.make(options), self.stage, context, module)
+        else:
+            recorder.pass_over(self.name, self.stage, module, time.perf_counter() - start)
+
     @staticmethod
-    def plain(name: str, reason: str, stage: str | None = None) -> PassRow:
+    def plain(name: str, reason: str, stage: str | None = None, wanted: Wanted | None = None) -> PassRow:
         """The row of the pass of that name, without options. Its file is loaded when the row is made."""
-        return PassRow(lambda _: made(name), reason, stage)
+        return PassRow(lambda _: made(name), reason, stage, wanted, name)
 
 
 _row = PassRow.plain
+
+
+def with_ops(*names: str) -> Wanted:
+    """Modules with an op of one of these names, or of a dialect: "complex."."""
+    ops, dialects = frozenset(names), tuple(name for name in names if name.endswith("."))
+
+    def has_some(_: CompileOptions, module: ModuleOp) -> bool:
+        return any(op.name in ops or op.name.startswith(dialects) for op in walk(module))
+
+    return has_some
+
+
+def _of_several(_: CompileOptions, module: ModuleOp) -> bool:
+    """Modules whose ENTRY is not one kernel."""
+    # Imported here, so that a program compiled before is found without it.
+    from xla_emitters.fusions.control_computations import is_one_kernel
+    from xla_emitters.fusions.entry import entry_of
+
+    return not is_one_kernel(entry_of(module))
+
+
+def _may_be_for_others(_: CompileOptions, module: ModuleOp) -> bool:
+    """Modules with a fusion that says what compiles it, or with an op that only a library computes."""
+    from xla_emitters.dialects.hlo.computation import FusionOp
+    from xla_emitters.dialects.hlo.rule_ops import RuleOp
+
+    return any(
+        "backend_config" in op.attributes if isinstance(op, FusionOp) else isinstance(op, RuleOp) for op in walk(module)
+    )
+
+
+_STARTS = ("async", "copy", "all_reduce", "all_gather", "collective_permute")
 
 
 # HLO to HLO: afterwards each fusion of ENTRY, and of computations that it runs on the host, is one kernel.
@@ -53,11 +109,18 @@ GRAPH: tuple[PassRow, ...] = (
     PassRow(
         lambda o: made("xla-select-fusion", o.fusion or ""),
         "first, so that the other fusions are neither analysed nor refused",
+        wanted=lambda o, _: bool(o.fusion),
+        name="xla-select-fusion",
     ),
-    _row("xla-unwrap-async", "asynchronous instructions become plain ones, among them calls"),
+    _row(
+        "xla-unwrap-async",
+        "asynchronous instructions become plain ones, among them calls",
+        wanted=with_ops(*(f"hlo.{name}_start" for name in _STARTS)),
+    ),
     _row(
         "xla-inline-calls",
         "only loops and branches run control computations then, so it is known what each may overwrite",
+        wanted=with_ops("hlo.call"),
     ),
     _row(
         "xla-remove-no-ops", "barriers, markers and tuples separate instructions that the rows below must see together"
@@ -67,15 +130,25 @@ GRAPH: tuple[PassRow, ...] = (
             "xla-stitch-rows", o.target, "no" if o.triton != "rows" else "price" if o.tune == "price" else "rule"
         ),
         "calls are inlined, and nothing is split yet that one kernel reads once",
+        wanted=lambda o, module: with_ops("hlo.reduce")(o, module) and (o.tune == "price" or _of_several(o, module)),
+        name="xla-stitch-rows",
     ),
     PassRow(
         lambda o: made("xla-split-triton-fusions", o.triton),
         "fusions for Triton become ordinary fusions, which the rows below may split further",
+        wanted=_may_be_for_others,
+        name="xla-split-triton-fusions",
     ),
     _row(
-        "xla-wrap-instructions", "each step is then a fusion or has no kernel, and constants have fusions to move into"
+        "xla-wrap-instructions",
+        "each step is then a fusion or has no kernel, and constants have fusions to move into",
+        wanted=_of_several,
     ),
-    _row("xla-fuse-entry", "constants, bitcasts and copies move into fusions, so that only fusions are left to split"),
+    _row(
+        "xla-fuse-entry",
+        "constants, bitcasts and copies move into fusions, so that only fusions are left to split",
+        wanted=_of_several,
+    ),
     _row("xla-warn-recomputation", "it is known whether ENTRY is one kernel, and no fusion is split yet"),
     PassRow(
         lambda o: made("xla-split-results", o.hero_rules),
@@ -84,8 +157,14 @@ GRAPH: tuple[PassRow, ...] = (
     PassRow(
         lambda o: made("xla-split-reductions", o.splits or ()),
         "a reduction that is too large for a block becomes two; their parts need none of the rows above",
+        wanted=lambda o, module: bool(o.splits) or with_ops("hlo.reduce")(o, module),
+        name="xla-split-reductions",
     ),
-    _row("xla-split-scatters", "a scatter updates its array in place: another kernel writes the array first"),
+    _row(
+        "xla-split-scatters",
+        "a scatter updates its array in place: another kernel writes the array first",
+        wanted=with_ops("hlo.scatter"),
+    ),
     _row("xla-insert-copies", "last, because the rows above decide which fusion makes each result", "graph"),
 )
 
@@ -101,7 +180,7 @@ TO_LLVM: tuple[PassRow, ...] = (
     ),
     _row("xla-convert-math-to-libdevice", "the rest of `math` calls libdevice; narrow floats go through f32"),
     _row("xla-cse", "equal conversions to f32"),
-    _row("xla-convert-scf-to-cf", "LLVM has only branches"),
+    _row("xla-convert-scf-to-cf", "LLVM has only branches", wanted=with_ops("scf.")),
     PassRow(lambda o: made("xla-lower-to-llvm-gpu", o.device), "the tools read one dialect", "llvm-dialect"),
 )
 
@@ -145,9 +224,17 @@ KERNEL: tuple[PassRow, ...] = (
     _row("xla-canonicalize", "the induction variable is constant in each copy"),
     _row("xla-cse", "equal computations in the copies", "unrolled"),
     # Tensors are replaced by pointers; then integers, LLVM.
-    _row("xla-convert-pure-call-ops", "calls are no longer free to move: their tensors become memory"),
+    _row(
+        "xla-convert-pure-call-ops",
+        "calls are no longer free to move: their tensors become memory",
+        wanted=with_ops("xla_gpu.pure_call"),
+    ),
     PassRow(lambda o: made("xla-lower-tensors", o.device), "extract is a load, insert is a store in place"),
-    _row("convert-complex-to-standard", "complex numbers become two floats, which all later passes handle"),
+    _row(
+        "convert-complex-to-standard",
+        "complex numbers become two floats, which all later passes handle",
+        wanted=with_ops("complex."),
+    ),
     _row("xla-merge-pointers", "two names for one buffer become one; then noalias is true"),
     _row("xla-canonicalize", "loops and branches without their tensor results may be empty"),
     _row("xla-cse", "addresses shared by loads and stores"),

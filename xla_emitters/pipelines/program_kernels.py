@@ -103,7 +103,7 @@ class GpuLowering:
         """Runs the passes on the whole program; yields the module at the end of each stage, which later passes change."""
         context, module = make_context(), self._fused.clone()
         for row in self._rows:
-            recorder.run(row.make(self.options), row.stage, context, module)
+            row.run(self.options, recorder, context, module)
             if row.stage:
                 yield row.stage, module
 
@@ -174,7 +174,7 @@ class GpuLowering:
                 module.attributes["dlti.dl_spec"] = NARROW
             recorder = Recorder(name, "none", self.options.verify, observe)
             for row in rows_of("program-kernel"):
-                recorder.run(row.make(self.options), row.stage, context, module)
+                row.run(self.options, recorder, context, module)
             self._code[name, is_wide] = module
         return self._code[name, is_wide]
 
@@ -254,7 +254,7 @@ class GpuLowering:
             module.attributes["dlti.dl_spec"] = NARROW
             recorder.read("kernels", module)
             for row in rows_of("program-kernel"):
-                recorder.run(row.make(self.options), row.stage, context, module)
+                row.run(self.options, recorder, context, module)
             self._code.setdefault((name, False), module)
             modules.append(module)
         modules = [module.clone() for module in modules] if stage in TOOL_STAGES else []

@@ -12,7 +12,7 @@ Source: BladeDISC's pass pipeline (docs/reference/4-dynamic-shapes.md).
 from __future__ import annotations
 
 from xla_emitters.lowering.cpu_target import cpu_target
-from xla_emitters.pipelines.passes import TO_LLVM, PassRow
+from xla_emitters.pipelines.passes import TO_LLVM, PassRow, with_ops
 from xla_emitters.rewrite.pass_table import made
 
 _row = PassRow.plain
@@ -43,16 +43,35 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
     _row(
         "disc-canonicalize-reduction",
         "kernels reduce rows and columns of matrices; the new reshapes need sizes, which are placed below",
+        wanted=with_ops("hlo.reduce"),
     ),
     _row("disc-split-large-ops", "a kernel's parameters are limited; the parts are placed like any op"),
     _row("disc-shape-optimization", "all shape arithmetic exists; it is deduplicated before it is placed", "graph"),
-    _row("disc-gather-slices", "sizes are simplified; starts that are data are then placed on the device"),
+    _row(
+        "disc-gather-slices",
+        "sizes are simplified; starts that are data are then placed on the device",
+        wanted=with_ops("hlo.real_dynamic_slice"),
+    ),
     _row("disc-check-numbers", "the ops that take numbers are final; the new assertions are then placed on the host"),
     _row("disc-placer", "shape arithmetic is complete; from here on every op has a device"),
     _row("disc-element-type-converter", "reductions are of matrices by now; the new conversions are on the device"),
-    PassRow(lambda o: made("disc-conv-rewriter", o.device), "the layout depends on where the convolution runs"),
-    _row("disc-transpose-simplifier", "all transposes exist, and no paddings are between them yet"),
-    _row("disc-gpu-conv-padding", "padding is an operand by now, and only the GPU's library restricts it", "placed"),
+    PassRow(
+        lambda o: made("disc-conv-rewriter", o.device),
+        "the layout depends on where the convolution runs",
+        wanted=with_ops("hlo.convolution", "hlo.dynamic_conv"),
+        name="disc-conv-rewriter",
+    ),
+    _row(
+        "disc-transpose-simplifier",
+        "all transposes exist, and no paddings are between them yet",
+        wanted=with_ops("hlo.dynamic_conv"),
+    ),
+    _row(
+        "disc-gpu-conv-padding",
+        "padding is an operand by now, and only the GPU's library restricts it",
+        "placed",
+        with_ops("hlo.dynamic_conv"),
+    ),
 )
 
 # Programs with unknown sizes: StableHLO to buffers; each fusion will become one or more kernels.
@@ -60,7 +79,11 @@ PROGRAM_FUSED: tuple[PassRow, ...] = (
     *PROGRAM_GRAPH,
     _row("disc-legalize-to-lhlo", "every value gets a buffer; sizes of results become code"),
     _row("disc-placement-fixer", "new copies have no device yet", "lmhlo"),
-    _row("disc-free-in-branches", "each buffer has an explicit owner, and no aliases yet"),
+    _row(
+        "disc-free-in-branches",
+        "each buffer has an explicit owner, and no aliases yet",
+        wanted=with_ops("lmhlo.case"),
+    ),
     _row(
         "disc-update-in-place",
         "a branch may own the buffer that it updates by now; an update in place is fused as a loop over its window",
@@ -140,7 +163,11 @@ PROGRAM_KERNEL: tuple[PassRow, ...] = (
         lambda o: made("disc-lower-memrefs", o.device),
         "loads and stores on pointers; indices have one dimension since flattening",
     ),
-    _row("convert-complex-to-standard", "complex numbers become two floats, which all later passes handle"),
+    _row(
+        "convert-complex-to-standard",
+        "complex numbers become two floats, which all later passes handle",
+        wanted=with_ops("complex."),
+    ),
     _row("xla-canonicalize", "folds casts of indices, and parts of complex numbers"),
     _row("xla-cse", "addresses shared by loads and stores"),
     _row("xla-simplify-arith", "ranges of thread ids decide comparisons"),
@@ -155,10 +182,15 @@ PROGRAM_KERNEL: tuple[PassRow, ...] = (
 
 # The same for a CPU, by LLVM: a block is one thread, and each call of a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[PassRow, ...] = (
-    _row("disc-fold-transposes", "lifetimes are set, and the transposes that remain get loops below"),
+    _row(
+        "disc-fold-transposes",
+        "lifetimes are set, and the transposes that remain get loops below",
+        wanted=with_ops("lmhlo.transpose"),
+    ),
     _row(
         "disc-fuse-middle-reductions",
         "transposes that a product reads are gone; those before reductions get no loops",
+        wanted=with_ops("lmhlo.transpose"),
     ),
     _row("disc-widen-half-products", "products and convolutions are final; the new conversions get loops"),
     PassRow(
@@ -190,7 +222,7 @@ CPU_KERNEL: tuple[PassRow, ...] = (
     _row("xla-canonicalize", "folds products with known sizes"),
     _row("disc-unpack-narrow-buffers", "buffers still have types, which tell how elements are stored"),
     PassRow(lambda o: made("disc-lower-memrefs", o.device), "loads and stores on pointers"),
-    _row("convert-complex-to-standard", "complex numbers become two floats"),
+    _row("convert-complex-to-standard", "complex numbers become two floats", wanted=with_ops("complex.")),
     _row("xla-canonicalize", "folds casts of indices, and parts of complex numbers"),
     _row("xla-cse", "addresses shared by loads and stores"),
     _row("xla-lower-affine", "maps in schedules become arithmetic"),
@@ -206,7 +238,7 @@ CPU_KERNEL: tuple[PassRow, ...] = (
         "conversions around functions exist; LLVM would call functions that no library has",
     ),
     _row("xla-cse", "equal conversions to f32"),
-    _row("xla-convert-scf-to-cf", "LLVM has only branches"),
+    _row("xla-convert-scf-to-cf", "LLVM has only branches", wanted=with_ops("scf.")),
     PassRow(lambda o: made("xla-lower-to-llvm-gpu", o.device), "LLVM reads one dialect"),
     _row("disc-cpu-entry", "variables of blocks are globals by now"),
     _row("disc-prefer-wide-vectors", "what a kernel computes is final"),

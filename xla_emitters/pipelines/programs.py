@@ -272,7 +272,7 @@ def compile_program(
         for constant in list(elided_in(copy)):
             constant.properties["value"] = constant.coded
     for row in rows:
-        recorder.run(row.make(options), row.stage, context, copy)
+        row.run(options, recorder, context, copy)
     fused = None
     if stage in ON_KERNELS:
         if options.pipeline is not None and (left := next(entries_of(copy), None)):

@@ -27,7 +27,7 @@ from xdsl.traits import (
 )
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import affine, arith, gpu, llvm, memref, scf, tensor, vector
+from xla_emitters.dialects.mlir import scf, tensor, vector
 
 
 class TransferEffect(MemoryEffect):
@@ -66,38 +66,43 @@ class SpeculatableInRank(ConditionallySpeculatable):
         )
 
 
-_PURE: tuple[type[Operation], ...] = (
-    *(arith.RemUIOp, arith.ExtSIOp),
-    *(vector.BitcastOp, vector.CreateMaskOp, vector.ReductionOp),
-    *(gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp),
-    *(gpu.LaneIdOp, gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp),
-    *(affine.MinOp, llvm.FAbsOp),
+def _named(dialect: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{dialect}.{name}" for name in names.split())
+
+
+_PURE = (
+    *_named("arith", "remui extsi"),
+    *_named("vector", "bitcast create_mask reduction"),
+    *_named("gpu", "thread_id block_id block_dim grid_dim global_id"),
+    *_named("gpu", "lane_id num_subgroups subgroup_id subgroup_size"),
+    *("affine.min", "llvm.intr.fabs"),
 )
 
 # Effect-free in xDSL, but not speculatable. Integer division stays so: by zero it is undefined.
-_SPECULATABLE: tuple[type[Operation], ...] = (
-    *(tensor.EmptyOp, vector.ShuffleOp),
-    *(memref.CastOp, memref.MemorySpaceCastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.RankOp),
-    *(memref.GetGlobalOp, memref.ExtractAlignedPointerAsIndexOp),
-    *(llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.AndOp, llvm.OrOp, llvm.XOrOp, llvm.ShlOp, llvm.LShrOp, llvm.AShrOp),
-    *(llvm.ZExtOp, llvm.SExtOp, llvm.BitcastOp, llvm.SIToFPOp, llvm.FPExtOp, llvm.FPTruncOp),
-    *(llvm.IntToPtrOp, llvm.PtrToIntOp, llvm.AddressOfOp, llvm.UndefOp),
-    *(llvm.InsertElementOp, llvm.InsertValueOp, llvm.ExtractValueOp, llvm.ShuffleVectorOp),
+_SPECULATABLE = (
+    *("tensor.empty", "vector.shuffle"),
+    *_named("memref", "cast memory_space_cast collapse_shape expand_shape rank"),
+    *_named("memref", "get_global extract_aligned_pointer_as_index"),
+    *_named("llvm", "add sub mul and or xor shl lshr ashr"),
+    *_named("llvm", "zext sext bitcast sitofp fpext fptrunc"),
+    *_named("llvm", "inttoptr ptrtoint mlir.addressof mlir.undef"),
+    *_named("llvm", "insertelement insertvalue extractvalue shufflevector"),
 )
 
-_READS = (vector.LoadOp, vector.MaskedLoadOp, affine.LoadOp, affine.VectorLoadOp)
-_WRITES = (vector.StoreOp, vector.MaskedStoreOp, affine.StoreOp, affine.VectorStoreOp)
-_AS_THEIR_BODIES = (affine.ForOp, affine.ParallelOp, scf.ExecuteRegionOp)
+_READS = (*_named("vector", "load maskedload"), *_named("affine", "load vector_load"))
+_WRITES = (*_named("vector", "store maskedstore"), *_named("affine", "store vector_store"))
+_AS_THEIR_BODIES = ("affine.for", "affine.parallel", "scf.execute_region")
 
-ADDED_TRAITS: Mapping[type[Operation], tuple[OpTrait, ...]] = {
+ADDED_TRAITS: Mapping[str, tuple[OpTrait, ...]] = {
     **dict.fromkeys(_PURE, (Pure(),)),
     **dict.fromkeys(_SPECULATABLE, (AlwaysSpeculatable(),)),
     **dict.fromkeys(_READS, (MemoryReadEffect(),)),
     **dict.fromkeys(_WRITES, (MemoryWriteEffect(),)),
     **dict.fromkeys(_AS_THEIR_BODIES, (RecursiveMemoryEffect(),)),
-    vector.TransferReadOp: (TransferEffect(),),
-    vector.TransferWriteOp: (TransferEffect(),),
-    scf.ForOp: (SpeculatableWithPositiveStep(),),
-    tensor.DimOp: (SpeculatableInRank(),),
+    "vector.transfer_read": (TransferEffect(),),
+    "vector.transfer_write": (TransferEffect(),),
+    "scf.for": (SpeculatableWithPositiveStep(),),
+    "tensor.dim": (SpeculatableInRank(),),
 }
-"""Traits by op, of a kind (a memory effect, or speculatability) that its class has none of."""
+"""Traits by the name of an op, of a kind (a memory effect, or speculatability) that its class has none of. Names, so that the dialects of
+the table are not loaded."""

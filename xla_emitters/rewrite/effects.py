@@ -52,7 +52,7 @@ COMMUTATIVE = (
 @cache
 def _traits_of(op_type: type[Operation]) -> tuple[OpTrait, ...]:
     """The traits of the class, and those that it lacks."""
-    return (*op_type.traits.traits, *ADDED_TRAITS.get(op_type, ()))
+    return (*op_type.traits.traits, *ADDED_TRAITS.get(op_type.name, ()))
 
 
 @cache

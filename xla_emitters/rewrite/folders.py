@@ -53,6 +53,8 @@ AnyInteger = IntegerAttr[IntegerType | IndexType]
 Constants = Sequence[Attribute | None]
 Folder = Callable[[Any, Constants], SSAValue | Attribute | None]
 ConstantKey = tuple[type[Operation], tuple[tuple[str, Attribute], ...], Attribute]
+_Constants = tuple[dict[ConstantKey, Operation], list[Operation]]
+"""The constants of a block: each by what makes it equal to others, and all in order."""
 
 
 class ConstantPool:
@@ -62,21 +64,25 @@ class ConstantPool:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Block, dict[ConstantKey, Operation]] = {}
-        self._order: dict[Block, list[Operation]] = {}
+        self._known: dict[Block, _Constants] = {}
+        # Those of the last block that was asked for: mostly it is asked for again.
+        self._block: Block | None = None
+        self._of_block: _Constants = ({}, [])
 
     def unique(self, constant: Operation, block: Block) -> Operation:
         """The only op equal to `constant` at the start of `block`: `constant` itself, moved there, or the one already there."""
-        known = self._known.setdefault(block, {})
+        if block is not self._block:
+            self._block = block
+            self._of_block = self._known.setdefault(block, ({}, []))
+        known, order = self._of_block
         properties = constant.properties.items()
         ordered = properties if len(properties) == 1 else sorted(properties, key=_name)
-        key = (type(constant), tuple(ordered), constant.results[0].type)
+        key = (type(constant), tuple(ordered), item(constant.results, 0).type)
         found = known.get(key)
         if found is not None and found.parent is block:
             if found.location != constant.location:
                 found.location = UNKNOWN
             return found
-        order = self._order.setdefault(block, [])
         while order and order[-1].parent is not block:
             order.pop()  # erased meanwhile
         last = order[-1] if order else None

@@ -74,6 +74,10 @@ class Recorder:
             run_pass(kernel_pass, context, module)
         self._after(kernel_pass.name, stage, module, time.perf_counter() - start, notes)
 
+    def pass_over(self, name: str, stage: str | None, module: ModuleOp, seconds: float) -> None:
+        """Records a pass that has nothing to do in the module, and was not run; `seconds`: how long it took to find that."""
+        self._after(name, stage, module, seconds, Notes())
+
     def tool(self, stage: str, text: str, seconds: float, sources: Sources = (), origins: tuple[int, ...] = ()) -> None:
         """Records the output of an external tool as the stage of that name.
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.dump_directory import only_module_in
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
@@ -33,7 +32,11 @@ def read_source(name: str) -> str | Path | bytes:
     raises ParseError if that is neither, DataError for a directory with no module or with several
     """
     if name != "-":
-        return only_module_in(name) if Path(name).is_dir() else Path(name)
+        if not Path(name).is_dir():
+            return Path(name)
+        from xla_emitters.tools.dump_directory import only_module_in  # imported here: most names are those of files
+
+        return only_module_in(name)
     from xla_emitters.texts.decoding import decoded, kind_of
 
     data = standard_input()

@@ -32,7 +32,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     DenseIntOrFPElementsAttr,
-    FunctionType,
     ModuleOp,
     NoneAttr,
     TensorType,
@@ -47,7 +46,7 @@ from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import linearize_physical_map
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.attributes import tensor_type
+from xla_emitters.dialects.attributes import function_type, tensor_type
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.float_bits import dense_of, is_splat, values_of
 from xla_emitters.dialects.hlo.types import LayoutAttr
@@ -245,7 +244,7 @@ def _flatten_types(op: Operation, vectors: bool) -> None:
                     Rewriter.replace_value_with_new_type(argument, flat_type(argument.type, vectors))
     if isinstance(op, func.FuncOp):
         signature = op.function_type
-        op.function_type = FunctionType.from_lists(
+        op.function_type = function_type(
             [flat_type(t, vectors) for t in signature.inputs], [flat_type(t, vectors) for t in signature.outputs]
         )
 

@@ -131,6 +131,9 @@ class ShuffleModeAttr(EnumAttribute[ShuffleMode], SpacedOpaqueSyntaxAttribute):
     name = "gpu.shuffle_mode"
 
 
+_SHUFFLE_MODES = {mode: ShuffleModeAttr(mode) for mode in ShuffleMode}
+
+
 @op_definition
 class ShuffleOp(QuickOp):
     """See the file's head. Not Pure: all lanes of the warp must execute it together."""
@@ -156,7 +159,7 @@ class ShuffleOp(QuickOp):
     ):
         super().__init__(
             operands=[value, offset, width],
-            properties={"mode": ShuffleModeAttr(mode)},
+            properties={"mode": _SHUFFLE_MODES[mode]},
             result_types=[SSAValue.get(value).type, i1],
         )
 

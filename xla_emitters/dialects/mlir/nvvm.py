@@ -215,6 +215,9 @@ class ShflKindAttr(EnumAttribute[ShflKind], SpacedOpaqueSyntaxAttribute):
     name = "nvvm.shfl_kind"
 
 
+_SHFL_KINDS = {kind: ShflKindAttr(kind) for kind in ShflKind}
+
+
 @op_definition
 class ShflOp(QuickOp):
     """`nvvm.shfl.sync bfly %mask, %value, %offset, %clamp : f32 -> f32`: the value of another lane of the warp.
@@ -245,7 +248,7 @@ class ShflOp(QuickOp):
         super().__init__(
             operands=[thread_mask, value, offset, mask_and_clamp],
             properties={
-                "kind": ShflKindAttr(kind),
+                "kind": _SHFL_KINDS[kind],
                 "return_value_and_is_valid": UnitAttr() if with_validity else None,
             },
             result_types=[LLVMStructType.from_type_list([value_type, i1]) if with_validity else value_type],

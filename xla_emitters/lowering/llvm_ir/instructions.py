@@ -156,6 +156,8 @@ _FASTMATH = ("reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn")
 def _flags(op: Operation) -> str:
     """`nuw nsw `, `exact `, `nnan nsz `: the flags of an instruction, each followed by a space."""
     properties, words = op.properties, list[str]()
+    if not properties:
+        return ""
     overflow = properties.get("overflowFlags")
     bits = overflow.to_int() if isinstance(overflow, llvm.OverflowAttr) else _number(op, "overflowFlags") or 0
     words += [word for bit, word in ((2, "nuw"), (1, "nsw")) if bits & bit]

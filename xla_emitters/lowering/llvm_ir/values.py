@@ -58,6 +58,8 @@ _PLAIN_NAME = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 
 def type_text(ir_type: Attribute) -> str:
     """The type in LLVM IR's spelling. raises Unsupported if LLVM IR has no such type."""
+    if (name := _FLOATS.get(ir_type.__class__)) is not None:
+        return name
     match ir_type:
         case IntegerType():
             return f"i{ir_type.width.data}"
@@ -72,8 +74,6 @@ def type_text(ir_type: Attribute) -> str:
             return f"{{ {', '.join(map(type_text, ir_type.types))} }}" if ir_type.types.data else "{}"
         case VectorType() if ir_type.get_num_dims() == 1 and not any(ir_type.scalable_dims.data):
             return f"<{ir_type.get_shape()[0]} x {type_text(ir_type.element_type)}>"
-        case _ if (name := _FLOATS.get(ir_type.__class__)) is not None:
-            return name
         case _:
             raise Unsupported(f"no LLVM IR for the type {ir_type}", stage=STAGE)
 
