@@ -8,6 +8,7 @@
     triton     the real XLA's Triton kernels, against NumPy
     programs   the 134 programs with unknown sizes, at two sets of sizes each, against JAX's values
     modules    the 140 modules, whole, against JAX's values
+    llvm_ir    programs, modules and hostile texts once more, by the LLVM IR that PTX is made from
     hostile    cut and mutated PTX: a message with a place, a located fault, or numbers, and soon
 
 Ends with 1 if a row is wrong. `programs` and `modules` launch their PTX through the stand-in for CuPy of the tests.
@@ -25,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from benchmarks.table import header
-from lab.ptx import corpus, hostile, modules, programs, triton_kernels, xla_kernels
+from lab.ptx import corpus, hostile, llvm_ir, modules, programs, triton_kernels, xla_kernels
 from lab.ptx.rows import Row
 
 PARTS: dict[str, Callable[[int, int], Iterator[Row]]] = {
@@ -34,6 +35,7 @@ PARTS: dict[str, Callable[[int, int], Iterator[Row]]] = {
     "triton": triton_kernels.rows,
     "programs": programs.rows,
     "modules": modules.rows,
+    "llvm_ir": llvm_ir.rows,
     "hostile": hostile.rows,
 }
 

@@ -34,11 +34,11 @@ def blocks_of(name: str, target: str) -> int:
 
 
 def row(name: str, target: str) -> Row:
-    """The LLVM dialect against NumPy, then the PTX: the same bits as the dialect, or within the ops' bounds where it calls libdevice."""
+    """The LLVM dialect against NumPy, then LLVM IR and PTX: the same bits as before, or within the ops' bounds where it calls libdevice."""
     start = time.process_time()
     try:
         blocks = blocks_of(name, target)
-        verdict = check(CORPUS / name, stages="llvm-dialect,ptx", target=target, blocks=blocks, verify=False)
+        verdict = check(CORPUS / name, stages="llvm-dialect,llvm,ptx", target=target, blocks=blocks, verify=False)
         ok, said = verdict.ok, verdict.summary
         if not ok:
             said = "\n    ".join((said, *verdict.details))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.explore.bisect import bisect
 from xla_emitters.explore.check import check
@@ -107,14 +109,15 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     """What makes PTX now replaces the first text of a pattern."""
 
     def plant(pattern: str, replacement: str) -> None:
-        finish = toolchain.PtxCompiler.finish
+        finish = toolchain.PtxCompiler.finish_both
 
-        def wrong(self: toolchain.PtxCompiler, module: object) -> str:
-            text, count = re.subn(pattern, replacement, finish(self, module), count=1)  # pyright: ignore
+        def wrong(self: toolchain.PtxCompiler, module: ModuleOp) -> toolchain.ToolTexts:
+            texts = finish(self, module)
+            text, count = re.subn(pattern, replacement, texts.ptx, count=1)
             assert count == 1, f"no {pattern} in:\n{text}"
-            return text
+            return replace(texts, ptx=text)
 
-        monkeypatch.setattr(toolchain.PtxCompiler, "finish", wrong)
+        monkeypatch.setattr(toolchain.PtxCompiler, "finish_both", wrong)
 
     return plant
 
@@ -126,7 +129,7 @@ def text_of(file: str) -> str:
 
 def checked(file: str, *, verify: bool = False) -> Verdict:
     """verify: the IR after every pass, which is the same with any fault"""
-    return check(text_of(file), stages="llvm-dialect,ptx", blocks=4, target="h100", verify=verify)
+    return check(text_of(file), stages="llvm-dialect,llvm,ptx", blocks=4, target="h100", verify=verify)
 
 
 @pytest.mark.parametrize(

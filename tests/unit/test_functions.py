@@ -54,7 +54,10 @@ NAMED_ELSEWHERE = {
     "lowering/cpu_functions.py": set(
         "ceil copysign exp fabs floor fma log nearbyint pow powi rint round rsqrt sqrt trunc".split()
     ),
-    # PTX's own words for its instructions, and their values.
+    # LLVM's and PTX's own words for their instructions, and their values.
+    "llvm_ir_text/calls.py": {"abs"},
+    "llvm_ir_text/constants.py": {"trunc"},
+    "llvm_ir_text/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
     "ptx_text/arithmetic.py": set("abs ceil copysign cos fabs floor fma rsqrt sin sqrt tanh trunc".split()),
     "ptx_text/conversions.py": {"ceil", "floor", "trunc"},
     "ptx_text/memory.py": {"fmax", "fmin"},

@@ -27,6 +27,7 @@ LAYERS = (
     ("fusions", "kernels"),
     ("rewrite", "sizes"),
     ("graph", "planning", "ptx_text"),
+    ("llvm_ir_text",),
     ("host",),
     ("emitters", "transforms", "lowering", "buffers"),
     ("runtime",),

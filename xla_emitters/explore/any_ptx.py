@@ -1,4 +1,4 @@
-"""Anybody's PTX on a CPU: one kernel, given arrays and a launch.
+"""Anybody's PTX on a CPU: one kernel, given arrays and a launch; `GivenKernel` is what holds for LLVM IR too.
 
     kernel = PtxKernel.read(text, "scale.ptx")
     after = kernel.run([x, y, np.int32(4096)], Launch((32, 1, 1), (128, 1, 1)))        what each pointer's array holds afterwards
@@ -11,8 +11,8 @@ of unwritten shared memory, barriers that not all threads reach) are named at th
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -29,13 +29,14 @@ from xla_emitters.explore.verdict import Verdict
 from xla_emitters.program import Launch
 from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
 from xla_emitters.ptx_text.emitter import TYPES, bits_of
-from xla_emitters.ptx_text.syntax import Function, PtxModule, Variable
+from xla_emitters.ptx_text.syntax import Function, PtxModule
 from xla_emitters.runtime.ptx_kernels import launch_attributes
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher, address_of
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
+from xla_emitters.texts.source import Source
 
 STAGE = "ptx"
 HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128, 16,8x32,4+4096, or 64x128/2 in clusters of 2 blocks"
@@ -94,44 +95,53 @@ def tensor_map_of(text: str) -> tuple[int, TensorMap]:
         raise UsageError(f"'{text}' is no tensor map", stage=STAGE, help=MAP_HELP) from None
 
 
-@dataclass(frozen=True)
-class PtxKernel:
-    """One kernel of a PTX text."""
+class GivenKernel(ABC):
+    """One kernel of a text that somebody gave, with what the text says of it.
 
-    module: PtxModule
-    entry: Function
+    name, start, end  of the kernel in its source
+    parameters        the name of each, and its type as the text spells it
+    bounds            `reqntid`, `maxntid` and `reqnctapercluster`, as far as they are there
+    """
 
-    @staticmethod
-    def read(text: str, file: str, entry: str = "") -> PtxKernel:
-        """The kernel of that name, or the only one. raises ParseError, DataError"""
-        module = read_ptx(text, file)
-        return PtxKernel(module, entry_named(module, entry or None))
+    source: Source
+    name: str
+    start: int
+    end: int
+    parameters: Sequence[tuple[str, str]]
+    bounds: Mapping[str, tuple[int, ...]]
+    remarks: Sequence[str] = ()
 
-    @property
-    def parameters(self) -> tuple[Variable, ...]:
-        return self.entry.parameters
-
+    @abstractmethod
     def is_pointer(self, number: int, array: Array) -> bool:
-        """Whether a parameter is a pointer: of 64 bits, and the array has dimensions. raises DataError where the array does not fit"""
-        parameter, what = self.parameters[number], f"argument {number} (p{number}), '{self.parameters[number].name}'"
-        if parameter.count is not None:
-            if array.nbytes != parameter.size:
-                raise DataError(f"{what} is {parameter.size} bytes, but the array has {array.nbytes}", stage=STAGE)
-            return False
-        size = bits_of(TYPES[parameter.type]) // 8
-        if array.ndim and size == 8 and not parameter.type.startswith("f"):
-            return True
-        if array.ndim or array.itemsize != size or parameter.is_pointer:
-            wanted = "a pointer: give an array with dimensions" if parameter.is_pointer else f"a number of {size} bytes"
-            got = f"{array.dtype}{list(array.shape)}"
-            raise DataError(f"{what} is {wanted}, but the array is {got}", stage=STAGE)
+        """Whether a parameter is a pointer that is given this array. raises DataError where the array does not fit"""
+
+    @abstractmethod
+    def raised(
+        self,
+        numbers: Sequence[int],
+        arguments: Sequence[Mapping[str, Attribute]],
+        attributes: Mapping[str, Attribute],
+        more: int,
+        cluster: Cluster,
+    ) -> ModuleOp:
+        """The kernel's IR. numbers: the parameters that are no pointers; the other arguments as those of `ptx_text.raise_kernel`"""
+
+    def may_be_map(self, number: int) -> bool:
+        """Whether a parameter can be a tensor map, or a pointer to one."""
         return False
+
+    def refused(self, number: int, wanted: str, array: Array) -> DataError:
+        """The error that an array is not what a parameter takes."""
+        name, got = self.parameters[number][0], f"{array.dtype}{list(array.shape)}"
+        return DataError(
+            f"argument {number} (p{number}), '{name}' is {wanted}, but the array is {got}", stage="arguments"
+        )
 
     def cluster(self, launch: Launch, given: Cluster | None) -> Cluster:
         """Blocks of a cluster, as the text or the launch says. raises DataError where they do not fit"""
-        x, y, z = (*self.entry.bounds.get("reqnctapercluster", given or (1,)), 1, 1)[:3]
+        x, y, z = (*self.bounds.get("reqnctapercluster", given or (1,)), 1, 1)[:3]
         if given not in (None, (x, y, z)):
-            raise DataError(f"a cluster of {self.entry.name} must have {x}x{y}x{z} blocks", stage=STAGE)
+            raise DataError(f"a cluster of {self.name} must have {x}x{y}x{z} blocks", stage=STAGE)
         if prod((x, y, z)) > MOST_BLOCKS or any(of % each for of, each in zip(launch.grid, (x, y, z), strict=True)):
             message = f"clusters of {x}x{y}x{z} blocks do not divide the grid, or are larger than {MOST_BLOCKS}"
             raise DataError(message, stage=STAGE, help=HELP)
@@ -143,28 +153,21 @@ class PtxKernel:
         raises   DataError for arrays and launches that do not fit, and what `raise_kernel` raises
         """
         if len(arrays) != len(self.parameters):
-            names = ", ".join(f".{p.type} {p.name}" for p in self.parameters)
+            names = ", ".join(f"{of} {name}" for name, of in self.parameters)
             raise DataError(
-                f"{self.entry.name} takes {len(self.parameters)} arguments ({names}), not {len(arrays)}", stage=STAGE
+                f"{self.name} takes {len(self.parameters)} arguments ({names}), not {len(arrays)}", stage="arguments"
             )
         numbers = [number for number, array in enumerate(arrays) if not self.is_pointer(number, array)]
         for word, message in (("reqntid", "must have"), ("maxntid", "has at most")):
-            if (bound := self.entry.bounds.get(word)) is not None:
+            if (bound := self.bounds.get(word)) is not None:
                 wanted = (*bound, 1, 1)[:3]
                 fits = launch.block == wanted if word == "reqntid" else launch.threads <= np.prod(wanted)
                 if not fits:
                     block = "x".join(map(str, wanted))
-                    raise DataError(f"a block of {self.entry.name} {message} {block} threads (.{word})", stage=STAGE)
-        attributes: list[dict[str, Attribute]] = [{"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)}]
-        return raise_kernel(
-            self.module,
-            self.entry,
-            numbers=numbers,
-            arguments=attributes * (len(arrays) + more),
-            attributes=launch_attributes(launch),
-            more_pointers=more,
-            cluster=cluster,
-        )
+                    raise DataError(f"a block of {self.name} {message} {block} threads ({word})", stage="arguments")
+        alignment: Mapping[str, Attribute] = {"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)}
+        arguments = [alignment] * (len(arrays) + more)
+        return self.raised(numbers, arguments, launch_attributes(launch), more, cluster)
 
     def _with_maps(self, arrays: Sequence[Array], maps: Mapping[int, TensorMap]) -> tuple[list[Array], dict[int, int]]:
         """Copies of the arrays, encoded maps among them, then those that only maps refer to. returns also number -> index of its array
@@ -175,7 +178,7 @@ class PtxKernel:
         places = {number: number for number in range(len(copies))}
         for number, tensor_map in maps.items():
             other = number if tensor_map.argument is None else tensor_map.argument
-            if not (number < len(arrays) and other < len(arrays)) or self.parameters[number].size not in (8, 128):
+            if not (number < len(arrays) and other < len(arrays)) or not self.may_be_map(number):
                 raise DataError(f"p{number} cannot be a tensor map of p{other}", stage=STAGE, help=MAP_HELP)
             if tensor_map.argument is None:
                 places[number] = len(copies)
@@ -229,7 +232,7 @@ class PtxKernel:
 
     def _place(self, error: ExecutionError | Unsupported) -> None:
         """Gives an error the place in the text that its details name, else that of the kernel."""
-        source = self.module.source
+        source = self.source
         for detail in error.details:
             match = re.search(rf"{re.escape(source.file)}:(\d+):(\d+)", detail)
             if match is not None and error.place is None:
@@ -237,7 +240,7 @@ class PtxKernel:
                 shown = source.place_at(line, column, 1)
                 word = re.match(r"\S*", shown.text[column - 1 :])
                 error.place = source.place_at(line, column, len(word[0]) if word else 1)
-        error.place = error.place or source.place(self.entry.start, self.entry.end)
+        error.place = error.place or source.place(self.start, self.end)
 
     def check(
         self,
@@ -277,4 +280,56 @@ class PtxKernel:
         ran = f"{len(chosen)} of {launch.blocks}" if chosen is not None else str(launch.blocks)
         return Verdict(
             True, f"ok  {ran} blocks of {launch.threads} threads without a fault; there is no reference for numbers"
+        )
+
+
+class PtxKernel(GivenKernel):
+    """One kernel of a PTX text."""
+
+    def __init__(self, module: PtxModule, entry: Function) -> None:
+        self.module, self.entry, self.source, self.remarks = module, entry, module.source, module.remarks
+        self.name, self.start, self.end, self.bounds = entry.name, entry.start, entry.end, entry.bounds
+        self.parameters = [(parameter.name, f".{parameter.type}") for parameter in entry.parameters]
+
+    @staticmethod
+    def read(text: str, file: str, entry: str = "") -> PtxKernel:
+        """The kernel of that name, or the only one. raises ParseError, DataError"""
+        module = read_ptx(text, file)
+        return PtxKernel(module, entry_named(module, entry or None))
+
+    def is_pointer(self, number: int, array: Array) -> bool:
+        """A pointer is of 64 bits, and its array has dimensions."""
+        parameter = self.entry.parameters[number]
+        if parameter.count is not None:
+            if array.nbytes != parameter.size:
+                raise self.refused(number, f"{parameter.size} bytes", array)
+            return False
+        size = bits_of(TYPES[parameter.type]) // 8
+        if array.ndim and size == 8 and not parameter.type.startswith("f"):
+            return True
+        if array.ndim or array.itemsize != size or parameter.is_pointer:
+            is_pointer = parameter.is_pointer
+            wanted = "a pointer: give an array with dimensions" if is_pointer else f"a number of {size} bytes"
+            raise self.refused(number, wanted, array)
+        return False
+
+    def may_be_map(self, number: int) -> bool:
+        return self.entry.parameters[number].size in (8, 128)
+
+    def raised(
+        self,
+        numbers: Sequence[int],
+        arguments: Sequence[Mapping[str, Attribute]],
+        attributes: Mapping[str, Attribute],
+        more: int,
+        cluster: Cluster,
+    ) -> ModuleOp:
+        return raise_kernel(
+            self.module,
+            self.entry,
+            numbers=numbers,
+            arguments=arguments,
+            attributes=attributes,
+            more_pointers=more,
+            cluster=cluster,
         )

@@ -44,26 +44,25 @@ from xla_emitters.explore.blame import (
     blamed_hlo,
 )
 from xla_emitters.explore.compile import examined
-from xla_emitters.explore.module_stages import Comparison, KernelComparison, StageComparison, rounds_otherwise
+from xla_emitters.explore.module_stages import BY_LLVM, Comparison, KernelComparison, StageComparison, rounds_otherwise
 from xla_emitters.explore.on_devices import given_on_devices, on_each_device
 from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
 from xla_emitters.explore.program_bisect import search_program
 from xla_emitters.explore.verdict import Verdict, may_change_bits
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
-from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, with_splits
+from xla_emitters.pipelines.compiler import lower_for_tools, with_splits
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL, PassRow
 from xla_emitters.pipelines.program_inputs import given_inputs
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.program import Kernel, Program, Slot
+from xla_emitters.program import Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.cpu_launcher import Slots
 from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.layouts import from_buffer
-from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
 
@@ -132,13 +131,7 @@ def search_module(
             search = _Bisection.of(module, options, how, inputs)
             search.every_pass, search.executed, search.rows = every_pass, executed, kernel_rows(options)
             search.compare_text()
-            made = (
-                replace(options, stage="ptx")
-                if how.wants_ptx(options.toolchain, search.is_alone and options.pipeline is None)
-                else options
-            )
-            program = compile_module(module, made, observers=search.observer, graph_observer=search.graph_observer)
-            search.compare_ptx(program)
+            search.compile(module, options)
         except Found as found:
             return Search(found.culprit, found.culprit.executed, search.kernels if search else 0)
         except InternalError as error:
@@ -270,10 +263,10 @@ class _KernelBisection(KernelComparison):
     def is_done(self) -> bool:
         return self.count > len(KERNEL) + len(FOR_TOOLS)
 
-    def compare_ptx(self, kernel: Kernel) -> None:
-        """Executes the PTX. All passes were right: what is wrong then came from LLVM, or from how the code was given to it."""
-        boundary = _Boundary(self.count, "LLVM", "ptx", module_of_ptx(kernel), self._free_in_llvm)
-        self._since.append(boundary)
+    def compare_by_llvm(self, stage: str, module: ModuleOp) -> None:
+        """Executes what LLVM made. All passes were right: what is wrong came from LLVM, or from how the code was given to it."""
+        self._since.append(_Boundary(self.count, "LLVM", stage, module, self._free_in_llvm))
+        self._free_in_llvm = False
         self._probe()
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
@@ -340,7 +333,7 @@ class _KernelBisection(KernelComparison):
         )
         made = self.run(after.name, after.module)
         if isinstance(made, Verdict):
-            blame = blamed(before.module, after.module, (), ()) if before and after.stage != "ptx" else Blame()
+            blame = blamed(before.module, after.module, (), ()) if before and after.stage not in BY_LLVM else Blame()
             return replace(culprit, blame=blame)
         element, flat, slot = self._first_wrong(made, right)
         lane = self._writer(after, slot, flat) or (self._writer(before, slot, flat) if before else None)
@@ -356,9 +349,9 @@ class _KernelBisection(KernelComparison):
                 return ()
             values = LaneValues(*lane)
             self.run("", boundary.module, [values], [lane[0]])
-            if after.stage != "ptx":
+            if after.stage not in BY_LLVM:
                 return values.computed
-            # Addresses are computed otherwise in PTX: only floats are compared.
+            # LLVM computes addresses otherwise: only floats are compared.
             return [(op, numbers) for op, numbers in values.computed if _is_computed_float(op)]
 
         if before is None:
@@ -366,7 +359,7 @@ class _KernelBisection(KernelComparison):
             return blamed_emission(reference.computation, reference.inputs, number, element.index, computed(after))
         found = blamed(before.module, after.module, computed(before), computed(after))
         # LLVM changes every line.
-        return replace(found, diff=()) if after.stage == "ptx" else found
+        return replace(found, diff=()) if after.stage in BY_LLVM else found
 
     def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:
         """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""

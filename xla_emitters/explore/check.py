@@ -25,7 +25,7 @@ from xla_emitters.explore.on_devices import given_on_devices, on_each_device, ve
 from xla_emitters.explore.program_bisect import search_program
 from xla_emitters.explore.program_stages import check_program
 from xla_emitters.explore.verdict import Verdict
-from xla_emitters.pipelines.compiler import compile_module, with_splits
+from xla_emitters.pipelines.compiler import with_splits
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
@@ -115,10 +115,7 @@ def check_module(
     options, _ = with_splits(module, options)
     comparison = StageComparison.of(module, options, how, inputs)
     comparison.compare_text()
-    if how.wants_ptx(options.toolchain, comparison.is_alone and options.pipeline is None):
-        options = replace(options, stage="ptx")
-    program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
-    comparison.compare_ptx(program)
+    program = comparison.compile(module, options)
     return replace(comparison.verdict(program), program=program, left_out=left_out)
 
 

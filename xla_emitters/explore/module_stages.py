@@ -7,7 +7,7 @@
       xla_gpu            executed: the same bits as the reference, or within the bounds
       ... every pass ...  executed: the same bits as before the pass, except for the passes in `TOLERANT`
       llvm-dialect
-      ptx                for a program of one kernel: what LLVM made of it, read back; the same bits, unless it calls libdevice
+      llvm, ptx          for a program of one kernel: what LLVM made of it, read back; the same bits, unless it calls libdevice
 
 Each kernel of a program is compared separately with the reference, on the arrays that it gets when all steps before are right; so
 temporaries are compared like results, and the kernels of loops and branches too. Then all steps run, and the program's results are
@@ -45,12 +45,13 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, pla
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.program import ArraySpec, Kernel, Program, Slot
+from xla_emitters.program import ArraySpec, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, load_arrays
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
+from xla_emitters.runtime.llvm_ir_kernels import module_of_llvm_ir
 from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
@@ -58,6 +59,9 @@ from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.settings import Toolchain
+
+BY_LLVM = ("llvm", "ptx")
+"""The stages that LLVM makes and the executor runs."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +106,15 @@ class Comparison:
 
     @property
     def last_stage(self) -> str:
-        """The last stage before PTX that is executed."""
-        named = self.named - {"ptx"}
+        """The last stage before LLVM that is executed."""
+        named = self.named - {*BY_LLVM}
         return max(named, key=EXECUTABLE_STAGES.index) if named else EXECUTABLE_STAGES[-1]
 
-    def wants_ptx(self, toolchain: Toolchain, is_alone: bool) -> bool:
-        """Whether to execute the PTX. With "all" and "passes" for one kernel of the usual passes, where PTX can be made."""
-        return "ptx" in self.named or (not self.named and is_alone and ptx_reason_missing(toolchain) is None)
+    def by_llvm(self, toolchain: Toolchain, is_alone: bool) -> tuple[str, ...]:
+        """The stages that LLVM makes, to execute. With "all" and "passes" for one kernel of the usual passes, where PTX can be made."""
+        if not self.named:
+            return BY_LLVM if is_alone and ptx_reason_missing(toolchain) is None else ()
+        return tuple(stage for stage in BY_LLVM if stage in self.named)
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -237,11 +243,22 @@ class StageComparison:
         """Those that were observed so far."""
         return self._kernels
 
-    def compare_ptx(self, program: Program) -> None:
-        """Executes the PTX of each kernel, if it was made."""
-        for own, kernel in zip(self._kernels, program.kernels, strict=False):
-            if program.stage == "ptx":
-                own.compare_ptx(kernel)
+    def compile(self, module: ModuleOp, options: CompileOptions) -> Program:
+        """Compiles the module, and executes after each pass, and what LLVM makes, as far as that is wanted."""
+        stages = self.how.by_llvm(options.toolchain, self.is_alone and options.pipeline is None)
+        texts = list[str]()
+        program = compile_module(
+            module,
+            replace(options, stage="ptx") if stages else options,
+            observers=self.observer,
+            graph_observer=self.graph_observer,
+            llvm_ir=texts.append if "llvm" in stages else None,
+        )
+        for own, kernel in zip(self._kernels, program.kernels if stages else (), strict=False):
+            for stage in stages:
+                made = module_of_ptx(kernel) if stage == "ptx" else module_of_llvm_ir(texts[0], kernel)
+                own.compare_by_llvm(stage, made)
+        return program
 
     @property
     def problem_in_hlo(self) -> Verdict | None:
@@ -392,20 +409,19 @@ class KernelComparison:
         self._before, self._tolerant = made, False
         self.calls_libdevice = stage != EXECUTABLE_STAGES[-1] or rounds_otherwise(module)
 
-    def compare_ptx(self, kernel: Kernel) -> None:
-        """Executes the PTX: it gives the bits of the stage before, unless libdevice computes what NumPy stands for."""
+    def compare_by_llvm(self, stage: str, module: ModuleOp) -> None:
+        """Executes what LLVM made: it gives the bits of the stage before, unless libdevice now computes what NumPy stood for."""
         if self.problem is not None:
             return
-        module = module_of_ptx(kernel)
         if not self.whole.is_alone:
             self.module = module
-        made = self.run("ptx", module)
+        made = self.run(stage, module)
         if isinstance(made, Verdict):
             self.problem = made
             return
         self.executed += 1
-        self.problem = self.judged("ptx", made, None if self.calls_libdevice else self._before)
-        self._before = made
+        self.problem = self.judged(stage, made, None if self.calls_libdevice else self._before)
+        self._before, self.calls_libdevice = made, False
 
     def run(
         self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = (), blocks: Sequence[int] | None = None

@@ -25,8 +25,10 @@ import re
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -90,6 +92,15 @@ def start_compile(architecture: str, toolchain: Toolchain, *, timeout_seconds: f
     return PtxCompiler(architecture, toolchain, tool, timeout_seconds)
 
 
+@dataclass(frozen=True)
+class ToolTexts:
+    """What LLVM made of a module. llvm_ir: after O3, with libdevice, in `seconds`; "" where it was not asked for."""
+
+    ptx: str
+    llvm_ir: str = ""
+    seconds: float = 0.0
+
+
 class PtxCompiler:
     """A started tool. As a context manager, it ends the process if no module was given to it, or returns it if it is to stay alive."""
 
@@ -112,19 +123,35 @@ class PtxCompiler:
 
     def finish(self, module: ModuleOp) -> str:
         """PTX of the module; see `compile_to_ptx`. Can be called once, unless `takes_more`."""
+        return self._finish(module, "ptx").ptx
+
+    def finish_both(self, module: ModuleOp) -> ToolTexts:
+        """As `finish`, with the LLVM IR that the PTX was made from; see `compile_to_llvm_ir`."""
+        if isinstance(self._tool, RunningTool):
+            start = time.perf_counter()  # mlir-opt does not print it
+            llvm_ir = compile_to_llvm_ir(
+                module, self._architecture, self._toolchain, timeout_seconds=self._timeout_seconds
+            )
+            seconds = time.perf_counter() - start
+            return ToolTexts(self._finish(module, "ptx").ptx, llvm_ir, seconds)
+        return self._finish(module, "both")
+
+    def _finish(self, module: ModuleOp, wanted: str) -> ToolTexts:
+        answer: dict[str, Any] = {}
         match self._tool:
             case None:
-                return _ptx_by_steps(module, self._architecture, self._toolchain, None, self._timeout_seconds)
+                return _texts_by_steps(module, self._architecture, self._toolchain, None, self._timeout_seconds)
             case ResidentTool() as tool:
-                job = _job(module, self._architecture, self._toolchain, "ptx")
-                ptx, said = _answer(tool, job, self._timeout_seconds)
+                job = _job(module, self._architecture, self._toolchain, wanted)
+                answer, said = _answer(tool, job, self._timeout_seconds)
+                ptx = answer["result"]
             case RunningTool() as tool:
                 with _linked(module, self._toolchain) as libraries:
                     text = _gpu_module(module, libraries, self._architecture)
-                    answer = tool.finish(text.encode(), self._timeout_seconds)
-                ptx, said = _assembly_of(answer.text), answer.said
+                    binary = tool.finish(text.encode(), self._timeout_seconds)
+                ptx, said = _assembly_of(binary.text), binary.said
         _check_ptx(ptx, module, self._architecture, tool, said)
-        return ptx
+        return ToolTexts(ptx, answer.get("llvm", ""), answer.get("seconds", 0.0))
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +190,7 @@ def compile_to_ptx_by_steps(
     Uses llvmlite if that is the way, else mlir-translate, llvm-link, opt and llc.
     """
     if choose_way(toolchain).way is not Way.LLVMLITE:
-        return _ptx_by_steps(module, architecture, toolchain, directory, timeout_seconds)
+        return _texts_by_steps(module, architecture, toolchain, directory, timeout_seconds).ptx
     _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
     _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
     ptx = _by_llvmlite(module, architecture, toolchain, "ptx", directory, timeout_seconds)
@@ -199,11 +226,11 @@ def _job(
     }
 
 
-def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> tuple[str, str]:
-    """The result of a job, and LLVM's messages. raises ToolError with LLVM's message if it refuses."""
+def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> tuple[dict[str, Any], str]:
+    """The answer to a job, and LLVM's messages. raises ToolError with LLVM's message if it refuses."""
     answer, said = tool.ask(job, timeout_seconds)
     if (refused := answer.get("error")) is None:
-        return answer["result"], said
+        return answer, said
     first, *rest = refused.splitlines() or ["no reason given"]
     details = (*rest[:12], *said.splitlines()[:12], f"command: {shlex.join(tool.command)}")
     raise ToolError(f"{tool.name} failed: {first}", stage=STAGE, details=details)
@@ -219,7 +246,8 @@ def _by_llvmlite(
 ) -> str:
     job = _job(module, architecture, toolchain, wanted, directory)
     with _borrow_llvmlite(toolchain) as tool:
-        text, said = _answer(tool, job, timeout_seconds)
+        answer, said = _answer(tool, job, timeout_seconds)
+        text = answer["result"]
         if wanted == "ptx":
             _check_ptx(text, module, architecture, tool, said)
     return text
@@ -240,10 +268,11 @@ def _gpu_module(module: ModuleOp, libraries: Sequence[str], architecture: str) -
 # ---- steps: four processes --------------------------------------------------------------------------------------------------------------
 
 
-def _ptx_by_steps(
+def _texts_by_steps(
     module: ModuleOp, architecture: str, toolchain: Toolchain, directory: str | Path | None, timeout_seconds: float
-) -> str:
+) -> ToolTexts:
     said: list[str] = []
+    start = time.perf_counter()
     last = RunningTool([find_tool("llc", toolchain).path, "-O3", *_machine(architecture), "-"])
     with _linked(module, toolchain) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
@@ -253,10 +282,11 @@ def _ptx_by_steps(
             data = answer.result
             said.append(answer.said)
             _keep(directory, name, data)
+        llvm_ir, seconds = data.decode(errors="replace"), time.perf_counter() - start
         answer = last.finish(data, timeout_seconds)
     _keep(directory, "kernel.ptx", answer.result)
     _check_ptx(answer.text, module, architecture, last, "\n".join((*said, answer.said)))
-    return answer.text
+    return ToolTexts(answer.text, llvm_ir, seconds)
 
 
 def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str, toolchain: Toolchain) -> list[tuple[str, list[str]]]:

@@ -1,4 +1,4 @@
-"""The part of PTX and of SASS that is one kernel's own: its traces have the text of all kernels of the program.
+"""The part of LLVM IR, PTX and SASS that is one kernel's own: its traces have the text of all kernels of the program.
 
     .version 8.6                                    .version 8.6
     .visible .entry fusion_1( ... ) { ... }   ->    .visible .entry fusion_2( ... ) { ... }
@@ -19,13 +19,18 @@ _FUNCTION = re.compile(r"^\s*(?:\.visible |\.weak |\.extern )*\.(?:entry|func)\b
 _HEADER = re.compile(r"\.(?:version|target|address_size)\b")
 _VARIABLE = re.compile(r"\.(?:shared|global|const)\b.*?\b([A-Za-z_$][\w$]*)(?:\[\d*\])?\s*(?:=.*)?;?$")
 _SECTION = re.compile(r"//-+ \.text\.([\w$.]+)\s+-+")
+_DEFINED = re.compile(r"(?m)^(?:(?:define|declare)\b.*?|attributes )?([@#!][\w$.]+)")
+_NAMED = re.compile(r"[@#!][\w$.]+")
 _DIRECTIVE = re.compile(r"\s*\.[a-z]|//")
 
 
 def own_steps(trace: Trace, kernel: str) -> Iterator[Step]:
-    """The steps of a kernel's trace, with its own part of PTX and SASS; a text without a function of its own is left as it is."""
+    """The steps of a kernel's trace, with its own part of code; a text without a function of its own is left as it is."""
     ptx = dict[int, int]()
     for step in trace:
+        if step.ir is not None and step.stage == "llvm":
+            yield replace(step, ir=_of_llvm_ir(step.ir, kernel))
+            continue
         if step.ir is None or step.stage not in ("ptx", "sass"):
             yield step
             continue
@@ -38,6 +43,24 @@ def own_steps(trace: Trace, kernel: str) -> Iterator[Step]:
             origins = tuple(ptx.get(line, 0) for line in origins)
         sources = tuple(step.sources[line] for line in kept) if step.sources else ()
         yield replace(step, ir="\n".join(lines[line] for line in kept), sources=sources, origins=origins)
+
+
+def _of_llvm_ir(text: str, kernel: str) -> str:
+    """The kernel, the functions that it calls, and the globals, attributes and metadata that these name."""
+    pieces = re.split(r"\n(?=; Function Attrs|define |declare |@|attributes #|!)", text)
+    named = dict[str, str]()
+    for piece in pieces[1:]:
+        if (found := _DEFINED.search(piece)) is not None:
+            named[found[1]] = piece
+    if f"@{kernel}" not in named or text.count("\ndefine ptx_kernel") < 2:
+        return text
+    kept, pending = {f"@{kernel}"}, [f"@{kernel}"]
+    while pending:
+        for word in _NAMED.findall(named[pending.pop()]):
+            if word in named and word not in kept:
+                kept.add(word)
+                pending.append(word)
+    return "\n".join((pieces[0], *(piece for name, piece in named.items() if name in kept)))
 
 
 def _is_own(name: str, lines: range, origins: Sequence[int], kernel: str) -> bool:

@@ -116,11 +116,13 @@ def compile_module(
     *,
     observers: Callable[[PlannedKernel], Observer] | None = None,
     graph_observer: Observer | None = None,
+    llvm_ir: Callable[[str], None] | None = None,
 ) -> Program:
     """`compile` for a module of the `hlo` dialect, which is not changed.
 
     observers       makes the observer of each kernel's compilation
     graph_observer  is called after each pass on HLO
+    llvm_ir         is called with the optimised LLVM IR of all kernels that PTX is made from
     """
     options = options or CompileOptions()
     if observers is not None:
@@ -159,7 +161,7 @@ def compile_module(
         # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
         with start_tool(chip.architecture, options.toolchain) if needs_tool else nullcontext() as pending:
-            code, kernels = _compile_kernels(plan, options, recorders, context, pending)
+            code, kernels = _compile_kernels(plan, options, recorders, context, pending, llvm_ir)
     devices = devices_of(module) if options.fusion is None else 1
     return Program(
         name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
@@ -260,6 +262,7 @@ def _compile_kernels(
     recorders: list[Recorder],
     context: Context,
     pending: PtxCompiler | None,
+    llvm_ir: Callable[[str], None] | None,
 ) -> tuple[str, tuple[Kernel, ...]]:
     """Compiles every kernel up to the wanted stage: returns all of them as one text, and a step for each. Before "xla_gpu" no steps."""
     chip, stage = options.device, options.stage
@@ -283,7 +286,7 @@ def _compile_kernels(
             if (code := shares.ptx(pending, renamed, entries)) is not None:
                 return code, _kernels(plan, renamed, launches, code, chip.architecture)
         modules = shares.modules()
-    code, renamed, ptx = code_of(modules, options, recorders, context, pending)
+    code, renamed, ptx = code_of(modules, options, recorders, context, pending, llvm_ir)
     return code, _kernels(plan, renamed, launches, ptx, chip.architecture)
 
 
@@ -293,11 +296,13 @@ def code_of(
     recorders: Sequence[Recorder],
     context: Context,
     pending: PtxCompiler | None,
+    llvm_ir: Callable[[str], None] | None = None,
 ) -> tuple[str, Sequence[Mapping[str, str]], str]:
     """The code at the wanted stage of kernels that all passes ran on.
 
     modules  one a kernel
     pending  the tool, for the stages that need it
+    llvm_ir  is called with the LLVM IR that PTX is made from
     returns  all of them as one text, the new names of each one's functions, and PTX where the stage needs it, else ""
     """
     stage = options.stage
@@ -321,7 +326,15 @@ def code_of(
         case "ptx" | "sass":
             assert pending is not None
             start = time.perf_counter()
-            code = ptx = pending.finish(module)
+            if llvm_ir is not None or any(recorder.keeps_text for recorder in recorders):
+                texts = pending.finish_both(module)
+                code = ptx = texts.ptx
+                (llvm_ir or str)(texts.llvm_ir)
+                for recorder in recorders:
+                    recorder.tool("llvm", texts.llvm_ir, texts.seconds / len(recorders))
+                start += texts.seconds
+            else:
+                code = ptx = pending.finish(module)
             listing = ptx_listing(ptx, line_info=options.line_info)
             _record("ptx", listing, start, recorders, functions)
             if stage == "sass":

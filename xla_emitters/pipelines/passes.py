@@ -275,5 +275,5 @@ STAGES: tuple[str, ...] = (
     *TOOL_STAGES,
 )
 EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", *TOOL_STAGES))
-"""The stages of IR that the CPU executes; `RUNNABLE_STAGES` has PTX too, which is read back into IR."""
-RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, "ptx")
+"""The stages of IR that the CPU executes; `RUNNABLE_STAGES` has LLVM IR and PTX too, which are read back into IR."""
+RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, "llvm", "ptx")

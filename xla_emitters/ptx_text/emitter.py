@@ -200,7 +200,7 @@ class Emitter:
         if isinstance(ir_type, IntegerType):
             number = value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
             made = self.at_entry(llvm.ConstantOp(IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
-        elif isinstance(ir_type, AnyFloat) and not isnan(number := _float_of(ir_type, value)):
+        elif isinstance(ir_type, AnyFloat) and not isnan(number := float_of(ir_type, value)):
             made = self.at_entry(llvm.ConstantOp(FloatAttr(number, ir_type), ir_type))
         else:
             made = self.at_entry(llvm.BitcastOp(self.constant(IntegerType(bits), value), ir_type))
@@ -314,9 +314,9 @@ class Emitter:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
         if number.kind == "f64" and scalar == f32:
-            return int(np.array(_float_of(f64, number.value)).astype(np.float32).view(np.uint32))
+            return int(np.array(float_of(f64, number.value)).astype(np.float32).view(np.uint32))
         if number.kind == "f32" and scalar == f64:
-            return int.from_bytes(struct.pack("<d", _float_of(f32, number.value)), "little")
+            return int.from_bytes(struct.pack("<d", float_of(f32, number.value)), "little")
         wanted = {"f32": 32, "f64": 64}.get(number.kind)
         if wanted is not None and wanted != bits_of(ir_type):
             raise self.error(f"a literal of {number.kind} is read as {bits_of(ir_type)} bits")
@@ -446,7 +446,7 @@ class Emitter:
         return pointer
 
 
-def _float_of(ir_type: Attribute, bits: int) -> float:
+def float_of(ir_type: Attribute, bits: int) -> float:
     """The number with these bits."""
     match ir_type:
         case _ if ir_type == bf16:

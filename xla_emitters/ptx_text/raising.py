@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
+from typing import Protocol, TypeVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -46,6 +47,7 @@ from xla_emitters.ptx_text.syntax import (
     Symbol,
     Variable,
 )
+from xla_emitters.texts.source import Source
 
 TABLES = (arithmetic, asynchronous, bits, conversions, matrices, memory, threads)
 """The modules that fill the table of rows when they are imported."""
@@ -53,7 +55,25 @@ MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
 
 
-def entry_named(module: PtxModule, name: str | None) -> Function:
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+E = TypeVar("E", bound=_Named, covariant=True)
+
+
+class Entries(Protocol[E]):
+    """A module's kernels."""
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def entries(self) -> Sequence[E]: ...
+
+
+def entry_named(module: Entries[E], name: str | None) -> E:
     """The kernel of that name, or the only one. raises DataError where there is no such one"""
     if name is None and len(module.entries) == 1:
         return module.entries[0]
@@ -135,8 +155,8 @@ class Raised:
         module: PtxModule,
         function: Function,
         numbers: Collection[int],
-        more_pointers: int,
-        cluster: tuple[int, int, int],
+        more_pointers: int = 0,
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:
         self.module, self.function = module, function
         pointers = [POINTER for variable in function.results if variable.count is not None]
@@ -304,9 +324,7 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
         size = bits_of(element) // 8
         data = b"".join(_bytes_of(module, variable, each, size) for each in values if isinstance(each, Number))
         data += bytes(variable.size - len(data))
-        value = DenseIntOrFPElementsAttr.from_list(
-            VectorType(i8, [len(data)]), [byte - 256 * (byte > 127) for byte in data]
-        )
+        value = bytes_attribute(data)
         array = llvm.LLVMArrayType(len(data), i8)
     return llvm.GlobalOp(
         array,
@@ -317,6 +335,11 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
         value=value,
         alignment=variable.alignment,
     )
+
+
+def bytes_attribute(data: bytes) -> Attribute:
+    """Bytes as the value of a global."""
+    return DenseIntOrFPElementsAttr.from_list(VectorType(i8, [len(data)]), [byte - 256 * (byte > 127) for byte in data])
 
 
 def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:

@@ -144,7 +144,7 @@ _recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
 def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
     """The kernels as recorded by the traces at `stage`: parsed once, kept as long as the program. raises UsageError without that stage.
 
-    The stage `ptx` is the kernels' own text. raises Unsupported for an instruction that is not read
+    The stage `ptx` is the kernels' own text. For it and `llvm`, raises Unsupported for an instruction that is not read
     """
     key = id(program), stage
     if (found := _recorded_kernels.get(key)) is None:
@@ -156,6 +156,11 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
             )  # imported here: other stages need no reader of PTX
 
             modules = [module_of_ptx(kernel) for kernel in program.kernels]
+        elif stage == "llvm":
+            from xla_emitters.runtime.llvm_ir_kernels import module_of_llvm_ir  # as above
+
+            traced = zip(program.traces, program.kernels, strict=True)
+            modules = [module_of_llvm_ir(_recorded(trace, stage), kernel) for trace, kernel in traced]
         else:
             # Printed by the compilation itself, whose `verify` option checked it.
             modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]

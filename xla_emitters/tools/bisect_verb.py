@@ -156,8 +156,8 @@ def culprit_lines(culprit: Culprit) -> list[str]:
     """The culprit as lines of the report."""
     where = f"kernel {culprit.kernel}, stage {culprit.stage}" if culprit.kernel else f"stage {culprit.stage}"
     place = f"pass {culprit.number} of {culprit.passes}" if culprit.number else "before the first pass"
-    if culprit.stage == "ptx":
-        place = "behind the last of our passes, between llvm-dialect and ptx"
+    if (before := {"llvm": "llvm-dialect", "ptx": "llvm"}.get(culprit.stage)) is not None:
+        place = f"behind the last of our passes, between {before} and {culprit.stage}"
     what = {"numbers": "changes results", "execution": "leaves code that fails", "crash": "fails"}[culprit.kind]
     if culprit.number == 0:
         what = {"numbers": "makes wrong results", "execution": "makes code that fails", "crash": "fails"}[culprit.kind]

@@ -1,4 +1,4 @@
-"""`run FILE.ptx` and `check FILE.ptx`: anybody's PTX, with arrays and a launch.
+"""`run FILE.ptx` and `check FILE.ptx`: anybody's PTX, or LLVM IR (`FILE.ll`), with arrays and a launch.
 
     xla-emitters run scale.ptx --launch 32x128 --inputs in.npz --outputs out.npz
     xla-emitters check scale.ptx --launch 32x128 --inputs in.npz
@@ -23,7 +23,7 @@ from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
-    from xla_emitters.explore.any_ptx import PtxKernel
+    from xla_emitters.explore.any_ptx import GivenKernel
     from xla_emitters.explore.verdict import Verdict
     from xla_emitters.program import Launch
 
@@ -33,7 +33,7 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launch",
         metavar="GRIDxBLOCK",
-        help="of a file of PTX: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128; /2: clusters",
+        help="of PTX or LLVM IR: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128; /2: clusters",
     )
     parser.add_argument(
         "--tensor-map",
@@ -45,32 +45,43 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
 
 
 def is_ptx(name: str) -> bool:
-    """Whether a file argument is PTX, by its ending."""
-    return Path(name).suffix == ".ptx"
+    """Whether a file argument is PTX or LLVM IR, by its ending."""
+    return Path(name).suffix in (".ptx", ".ll")
+
+
+def _kernel(text: str, shown: str, entry: str) -> GivenKernel:
+    if Path(shown).suffix == ".ll":
+        from xla_emitters.explore.any_llvm_ir import LlvmIrKernel
+
+        return LlvmIrKernel.read(text, shown, entry)
+    from xla_emitters.explore.any_ptx import PtxKernel
+
+    return PtxKernel.read(text, shown, entry)
 
 
 def _read(
     options: argparse.Namespace, name: str, inputs: str | None
-) -> tuple[PtxKernel, Sequence[Array], Launch, dict[str, Any]]:
-    """The kernel, its arguments, its launch, and what else `PtxKernel.run` needs to know about that."""
+) -> tuple[GivenKernel, Sequence[Array], Launch, dict[str, Any]]:
+    """The kernel, its arguments, its launch, and what else `GivenKernel.run` needs to know about that."""
     import numpy as np
 
-    from xla_emitters.explore.any_ptx import HELP, PtxKernel, launch_of, tensor_map_of
+    from xla_emitters.explore.any_ptx import HELP, launch_of, tensor_map_of
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.runtime.arrays import load_given
 
     text, shown = read_text(read_source(name))
-    kernel = PtxKernel.read(text, shown, options.entry)
-    for remark in kernel.module.remarks:
+    kernel = _kernel(text, shown, options.entry)
+    for remark in kernel.remarks:
         print(f"note: {remark}", file=sys.stderr)
     if options.launch is None:
-        raise UsageError(f"{name} is PTX, which does not say how it is launched", stage=options.verb, help=HELP)
+        kind = "LLVM IR" if Path(name).suffix == ".ll" else "PTX"
+        raise UsageError(f"{name} is {kind}, which does not say how it is launched", stage=options.verb, help=HELP)
     launch, shared, cluster = launch_of(options.launch)
     maps = dict(tensor_map_of(text) for text in options.tensor_map)
     if inputs is None and kernel.parameters:
-        names = ", ".join(f"p{number}: .{p.type} {p.name}" for number, p in enumerate(kernel.parameters))
+        names = ", ".join(f"p{number}: {of} {word}" for number, (word, of) in enumerate(kernel.parameters))
         raise DataError(
-            f"{name} needs --inputs: PTX does not say how large its arrays are", stage=options.verb, details=(names,)
+            f"{name} needs --inputs: it does not say how large its arrays are", stage=options.verb, details=(names,)
         )
     # A map of another parameter's array has none of its own.
     without = [number for number, tensor_map in maps.items() if tensor_map.argument is not None]
@@ -92,7 +103,7 @@ def run_ptx(options: argparse.Namespace) -> int:
     inputs: list[str] = options.inputs or []
     outputs: list[str] = options.outputs or []
     if len(inputs) > 1 or len(outputs) > 1:
-        raise UsageError("PTX takes one pair of --inputs and --outputs", stage="run")
+        raise UsageError("a kernel takes one pair of --inputs and --outputs", stage="run")
     kernel, arrays, launch, how = _read(options, options.file, inputs[0] if inputs else None)
     counter = AccessCounter() if options.access_report else None
     watchers = [*([Sanitizer()] if options.sanitize else []), *([counter] if counter else [])]

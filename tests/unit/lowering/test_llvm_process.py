@@ -147,6 +147,14 @@ def test_another_llvm_is_refused() -> None:
         llvm_process.Compiler(Binding, [])
 
 
+def test_llvm_ir_beside_the_ptx_that_is_made_of_it() -> None:
+    with start_compile("sm_90", here()) as compiler:
+        texts, alone = compiler.finish_both(parse_ir(PLAIN)), compiler.finish(parse_ir(PLAIN))
+    assert texts.ptx == alone
+    assert texts.llvm_ir == compile_to_llvm_ir(parse_ir(PLAIN), "sm_90", here())
+    assert texts.seconds > 0.0
+
+
 # ---- the process stays ------------------------------------------------------------------------------------------------------------------
 
 

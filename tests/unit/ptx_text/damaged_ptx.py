@@ -85,7 +85,7 @@ FUNCTIONS = (
 )
 
 
-def _at_a(pattern: re.Pattern[str], dice: random.Random, text: str, new: Sequence[str] = ()) -> str:
+def replaced_at(pattern: re.Pattern[str], dice: random.Random, text: str, new: Sequence[str] = ()) -> str:
     """Replaces one match of the pattern by one of `new`, or by another match."""
     spans = [match.span() for match in pattern.finditer(text)]
     if not spans:
@@ -95,7 +95,7 @@ def _at_a(pattern: re.Pattern[str], dice: random.Random, text: str, new: Sequenc
     return text[:start] + (dice.choice(new) if new else text[first:last]) + text[end:]
 
 
-def _lines(dice: random.Random, text: str) -> str:
+def with_other_lines(dice: random.Random, text: str) -> str:
     """Leaves out, doubles, exchanges or moves a line."""
     lines = text.splitlines()
     one, other = dice.randrange(len(lines)), dice.randrange(len(lines))
@@ -133,14 +133,14 @@ def _function(dice: random.Random, text: str) -> str:
 DAMAGES = {
     "cut": lambda dice, text: text[: dice.randrange(len(text))],
     "token": _tokens,
-    "line": _lines,
-    "number": lambda dice, text: _at_a(_NUMBER, dice, text, NUMBERS),
-    "other number": lambda dice, text: _at_a(_NUMBER, dice, text),
-    "register": lambda dice, text: _at_a(_REGISTER, dice, text),
-    "type": lambda dice, text: _at_a(_PART, dice, text, TYPES),
-    "part": lambda dice, text: _at_a(_PART, dice, text),
-    "label": lambda dice, text: _at_a(_LABEL, dice, text),
-    "brace": lambda dice, text: _at_a(re.compile(r"[{}\[\];,]"), dice, text, ("", "{", "}", "[", "]", ";", ",")),
+    "line": with_other_lines,
+    "number": lambda dice, text: replaced_at(_NUMBER, dice, text, NUMBERS),
+    "other number": lambda dice, text: replaced_at(_NUMBER, dice, text),
+    "register": lambda dice, text: replaced_at(_REGISTER, dice, text),
+    "type": lambda dice, text: replaced_at(_PART, dice, text, TYPES),
+    "part": lambda dice, text: replaced_at(_PART, dice, text),
+    "label": lambda dice, text: replaced_at(_LABEL, dice, text),
+    "brace": lambda dice, text: replaced_at(re.compile(r"[{}\[\];,]"), dice, text, ("", "{", "}", "[", "]", ";", ",")),
     "statement": _statement,
     "function": _function,
 }

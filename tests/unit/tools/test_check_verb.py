@@ -49,7 +49,7 @@ def test_stages_of_ones_choice(capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 0
         assert said in row, row
     code, (row,), _ = run(capsys, NEGATE, "--stages", "passes")
-    assert f"ok  {3 + len(KERNEL) + len(FOR_TOOLS)} executions after passes:" in row  # PTX among them
+    assert f"ok  {4 + len(KERNEL) + len(FOR_TOOLS)} executions after passes:" in row  # LLVM IR and PTX among them
     code, (row,), err = run(capsys, NEGATE, "--stages", "scf,sass")
     assert (code, row.split()[1:]) == (2, ["not", "run"])
     assert err.startswith("error: [check] stage 'sass' cannot be executed")
@@ -99,7 +99,13 @@ def test_one_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str
     bad.write_text("ENTRY e {")
     code, rows, err = run(capsys, NEGATE, "nowhere.hlo", bad, TWO_OUTPUTS)
     assert code == 1
-    assert [row.split()[1:3] for row in rows] == [["ok", "9"], ["not", "run"], ["not", "run"], ["ok", "9"], ["of", "4"]]
+    assert [row.split()[1:3] for row in rows] == [
+        ["ok", "10"],
+        ["not", "run"],
+        ["not", "run"],
+        ["ok", "10"],
+        ["of", "4"],
+    ]
     assert rows[-1] == "2 of 4 files ok, 2 failed"
     assert "error: [file] nowhere.hlo: No such file or directory" in err
     assert f"{bad}:1:" in err
@@ -165,7 +171,7 @@ def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PROGRAMS["bytes"].encode())))
     code, (row,), _ = run(capsys, "-")
     assert code == 0
-    assert row.startswith("-  ok  9 stages: 1003 of 1003")
+    assert row.startswith("-  ok  10 stages: 1003 of 1003")
 
 
 # ---- many files ----

@@ -1,4 +1,4 @@
-"""`run FILE.ptx` and `check FILE.ptx`."""
+"""`run FILE.ptx` and `check FILE.ptx`, and the same with LLVM IR."""
 
 from __future__ import annotations
 
@@ -27,11 +27,31 @@ DONE: ret;
 }
 """
 
+LLVM_IR = """define ptx_kernel void @scale(ptr %x, ptr %y, i32 %n, float %by) {
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %start = shl i32 %block, 7
+  %i = or disjoint i32 %start, %thread
+  %inside = icmp slt i32 %i, %n
+  br i1 %inside, label %then, label %done
+then:
+  %from = getelementptr inbounds float, ptr %x, i32 %i
+  %v = load float, ptr %from, align 4
+  %w = fmul float %v, %by
+  %to = getelementptr inbounds float, ptr %y, i32 %i
+  store float %w, ptr %to, align 4
+  br label %done
+done:
+  ret void
+}
+"""
+
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("scale.ptx").write_text(TEXT)
+    Path("scale.ll").write_text(LLVM_IR)
     x, numbers = np.arange(1000, dtype=np.float32), {"p2": np.int32(1000), "p3": np.float32(3)}
     np.savez("in.npz", p0=x, p1=np.zeros(1000, np.float32), **numbers)
     np.savez("short.npz", p0=x, p1=np.zeros(900, np.float32), **numbers)
@@ -48,6 +68,19 @@ def test_a_kernel_is_run(capsys: pytest.CaptureFixture[str]) -> None:
         assert found.files == ["r0", "r1"]
         np.testing.assert_array_equal(found["r0"], np.arange(1000))
         np.testing.assert_array_equal(found["r1"], np.arange(1000) * 3)
+
+
+@pytest.mark.usefixtures("files")
+def test_llvm_ir_is_run_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "scale.ll", "--launch", "8x128", "--inputs", "in.npz", "--outputs", "out.npz"]) == 0
+    with np.load("out.npz") as found:
+        np.testing.assert_array_equal(found["r1"], np.arange(1000) * 3)
+    assert main(["check", "scale.ll", "--launch", "8x128", "--inputs", "short.npz"]) == 3
+    assert "scale.ll:13:3: error: [simt] llvm.store in block 7, thread 4 writes index 900" in capsys.readouterr().err
+    assert main(["run", "scale.ll", "--inputs", "in.npz"]) == 2
+    assert "scale.ll is LLVM IR, which does not say how it is launched" in capsys.readouterr().err
+    assert main(["run", "scale.ll", "--launch", "8x128"]) == 1
+    assert "p0: !llvm.ptr x, p1: !llvm.ptr y, p2: i32 n, p3: f32 by" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("files")
@@ -69,7 +102,7 @@ def test_a_kernel_is_checked_for_faults(capsys: pytest.CaptureFixture[str]) -> N
         (["--inputs", "in.npz"], 2, "does not say how it is launched"),
         (["--inputs", "in.npz", "--launch", "8"], 2, "'8' is no launch"),
         (["--inputs", "in.npz", "--launch", "8x2048"], 2, "beyond what a GPU launches"),
-        (["--launch", "8x128"], 1, "needs --inputs: PTX does not say how large its arrays are"),
+        (["--launch", "8x128"], 1, "needs --inputs: it does not say how large its arrays are"),
         (
             ["--inputs", "in.npz", "--launch", "8x128", "--entry", "other"],
             1,

@@ -129,9 +129,10 @@ def test_the_table_of_stages(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     lines = out.splitlines()
     assert code == 0
     assert lines[0].split() == ["stage", "ops", "ms"]
-    rows = [line.split()[0] for line in lines[1:12]]
-    assert rows == ["hlo", "partition", *EXECUTABLE_STAGES[EXECUTABLE_STAGES.index("xla_gpu") :], "ptx", "total"]
-    assert lines[12] == "kernel negate: 1x1x1 blocks of 20x1x1 threads, sm_90"
+    rows = [line.split()[0] for line in lines[1:13]]
+    stages = EXECUTABLE_STAGES[EXECUTABLE_STAGES.index("xla_gpu") :]
+    assert rows == ["hlo", "partition", *stages, "llvm", "ptx", "total"]
+    assert lines[13] == "kernel negate: 1x1x1 blocks of 20x1x1 threads, sm_90"
     names = sorted(path.name for path in (tmp_path / "tree").iterdir())
     assert names[0] == "00-hlo.hlo"
     assert names[-1].endswith("-ptx.ptx")

@@ -258,7 +258,7 @@ def bitcast(op: vector.BitcastOp) -> Kernel:
 
 
 def vector_bits(source_type: Attribute, target_type: Attribute) -> Kernel:
-    """The same bytes as another vector or scalar. raises Unsupported for types that share a byte."""
+    """The same bits as another vector or scalar, the first element in the lowest bits."""
     source, target = form_of(source_type), form_of(target_type)
     is_scalar = not isinstance(target_type, VectorType)
     if source.bits == target.bits:
@@ -268,7 +268,17 @@ def vector_bits(source_type: Attribute, target_type: Attribute) -> Kernel:
 
         return one_by_one
     if source.bits % 8 or target.bits % 8:
-        raise Unsupported(f"bits of {source_type} as {target_type}", stage="simt")
+
+        def bit_by_bit(machine: Machine, value: Value) -> Value:
+            words = [scalars.to_bits(source, element).astype(np.uint64) for element in elements_of(value)]
+            bits = [word >> np.uint64(place) & np.uint64(1) for word in words for place in range(source.bits)]
+            parts = [bits[start : start + target.bits] for start in range(0, len(bits), target.bits)]
+            found = (sum(bit << np.uint64(place) for place, bit in enumerate(part)) for part in parts)
+            return _as(
+                is_scalar, tuple(scalars.from_bits(target, np.asarray(each).astype(target.storage)) for each in found)
+            )
+
+        return bit_by_bit
 
     def run(machine: Machine, value: Value) -> Value:
         return _as(is_scalar, columns(target, rows_of(source, elements_of(value)).view(target.storage)))
