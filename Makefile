@@ -70,8 +70,8 @@ tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 long: install $(TESTS_STAMP)  ## the cases that `make test` leaves out
 	@$(PYTEST) -m long
 
-corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at every stage on whole grids, launches, PTX for four architectures
-	@PYTHONPATH=tests $(BIN)/python -m runtime.corpus
+corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at every stage on whole grids, launches, PTX for four architectures (CORPUS="loop/ --executor dask://HOST:8786")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.corpus $(CORPUS)
 
 mpi: install $(TESTS_STAMP)  ## the programs for 2, 4 and 8 devices, one process a device over MPI, against JAX (needs mpirun and the extra [mpi])
 	@for count in 2 4 8; do OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PYTHONPATH=tests mpirun --oversubscribe -n $$count $(BIN)/python -m runtime.mpi_programs || exit 1; done

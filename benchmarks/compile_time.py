@@ -19,7 +19,7 @@ from benchmarks.table import header, print_table
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.xla import XlaGpu
 from xla_emitters.lowering.machine_code import assemble
-from xla_emitters.lowering.tools import idle_processes
+from xla_emitters.lowering.processes import idle_processes
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.settings import read_settings
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import xla_emitters as xe
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import device
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.computation import FusionOp
@@ -32,7 +33,6 @@ from xla_emitters.explore.plots import (
 from xla_emitters.fusions.heroes import find_transposes
 from xla_emitters.fusions.reductions import find_reductions
 from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import Program
 from xla_emitters.trace.html import Html

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import drawings
 
 import xla_emitters as xe
+from xla_emitters import extend
 from xla_emitters.device import DEVICES
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
@@ -188,6 +189,10 @@ def api() -> str:
         value = getattr(xe, name)
         home = value.__module__ if hasattr(value, "__qualname__") else f"xla_emitters.{xe._HOMES[name]}"
         parts.append(f"::: {home}.{name}\n    options:\n      heading: xe.{name}\n      toc_label: {name}\n")
+    names = ", ".join(f"`{name}`" for name in extend.__all__ if name not in xe.__all__)
+    parts.append(
+        f"## For plugins\n\n[Plugins](plugins.md) import from `xla_emitters.extend`, besides names of this page: {names}.\n"
+    )
     return "\n".join(parts)
 
 

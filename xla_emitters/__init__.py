@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xla_emitters.algebra.map import IndexingMap as IndexingMap
     from xla_emitters.device import DEVICES as DEVICES
     from xla_emitters.device import Device as Device
     from xla_emitters.device import register_device as register_device
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from xla_emitters.explore.torch_program import TorchProgram as TorchProgram
     from xla_emitters.explore.torch_program import from_torch as from_torch
     from xla_emitters.functions import register_function as register_function
-    from xla_emitters.indexing import IndexingMap as IndexingMap
     from xla_emitters.memory_limit import limited_memory as limited_memory
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
     from xla_emitters.runtime import Kernel as Kernel
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "DEVICES": "device",
     "Device": "device",
-    "IndexingMap": "indexing",
+    "IndexingMap": "algebra.map",
     "JaxProgram": "explore.jax_program",
     "Kernel": "runtime",
     "Program": "runtime",

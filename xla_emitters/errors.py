@@ -14,9 +14,8 @@ broke a promise to another. The exception has the parts of the message as fields
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import ClassVar
-
-from xla_emitters.late_dataclass import dataclass
 
 SHOWN = 20
 """Most errors of one run that are printed; the others are only counted."""

@@ -7,17 +7,19 @@
 
 File, emitter, verdict on the numbers, launch, registers for each architecture.
 
-Ends with 1 if a row is wrong: numbers, emitter, launch, shared memory, or PTX that ptxas refuses.
+Ends with 1 if a row is wrong: numbers, emitter, launch, shared memory, or PTX that ptxas refuses. `-j`, `--executor`, `--resume` and
+`--timeout` are those of `xla-emitters check`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import sys
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
+from os import cpu_count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,9 @@ from xla_emitters.explore.check import check
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
+from xla_emitters.tools.executors import carried_out
+from xla_emitters.tools.options import add_engine
+from xla_emitters.tools.workers import Job
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
@@ -109,27 +114,34 @@ def assembled(path: Path, architecture: str, problems: list[str]) -> int:
     return most
 
 
+def _depends(job: Job) -> bytes:
+    return (CORPUS / job.name).read_bytes() + Path(__file__).read_bytes()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Every file of the corpus against NumPy and against what XLA did.")
     parser.add_argument("beginnings", nargs="*", help="only files whose names begin so, such as loop/ or loop/tr_")
     parser.add_argument("--blocks", type=int, default=0, help="run at most so many blocks of each grid; 0: all")
     parser.add_argument("--architectures", default=",".join(ARCHITECTURES), help="assemble for these")
+    add_engine(parser, "file")
     options = parser.parse_args()
     names = files(*options.beginnings)
     architectures = tuple(name for name in str(options.architectures).split(",") if name)
     wrong = 0
-    with multiprocessing.Pool() as pool:
-        for row in pool.imap(partial(examine, blocks=options.blocks, architectures=architectures), names):
-            wrong += bool(row.problems)
-            registers = " ".join(map(str, row.registers))
-            print(
-                f"{row.file:<58} {row.emitter:<12} {row.numbers:<80} {row.launch:<18} {registers}".rstrip(), flush=True
-            )
-            for problem in row.problems:
-                print(f"    {problem}", flush=True)
+    jobs = [Job(name, partial(examine, name, blocks=options.blocks, architectures=architectures)) for name in names]
+    for done in carried_out(
+        options, jobs, "examining", Row, depends=_depends, apart=("beginnings",), processes=cpu_count() or 1
+    ):
+        row = done.result or Row(done.name, problems=(done.failure,))
+        wrong += bool(row.problems)
+        registers = " ".join(map(str, row.registers))
+        print(f"{row.file:<58} {row.emitter:<12} {row.numbers:<80} {row.launch:<18} {registers}".rstrip(), flush=True)
+        for problem in row.problems:
+            print(f"    {problem}", flush=True)
     print(f"{len(names) - wrong} of {len(names)} files are as they must be")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Under its own name, by which an engine's workers import it.
+    sys.exit(import_module("runtime.corpus").main())

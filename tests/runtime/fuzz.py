@@ -9,14 +9,12 @@
 
 A case is determined by its seed: `hero_fuzzer.draw_case(5017)` returns the same text and inputs on every machine. Every tenth is executed
 after each single pass. A case fails by wrong numbers, by any error, by PTX that ptxas refuses, and by taking longer than `LONGEST_SECONDS`.
-Ends with 1 if a case failed.
+Ends with 1 if a case failed. `-j`, `--executor`, `--resume` and `--timeout` are those of `xla-emitters check`.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import signal
 import sys
 import time
 import traceback
@@ -24,6 +22,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from os import cpu_count
 from pathlib import Path
 
 from runtime.fusion_fuzzer import Fusion
@@ -33,11 +33,15 @@ from tools_here import here
 from xla_emitters.explore.check import check
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.tools.executors import carried_out
+from xla_emitters.tools.options import add_engine
+from xla_emitters.tools.workers import Job
 
 TARGET = "t4"
 ARCHITECTURES = ("sm_75", "sm_90")
 FAILURES = Path("build") / "fuzz"
 LONGEST_SECONDS = 180
+DRAWN_BY = ("fusion_fuzzer", "hero_fuzzer", "fuzz")
 
 
 @dataclass(frozen=True)
@@ -75,22 +79,14 @@ def examine(seed: int, kinds: Sequence[str], architectures: Sequence[str]) -> Ou
     began = time.monotonic()
     fusion = draw_case(seed, kinds)
     problems = list[str]()
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(LONGEST_SECONDS)
     try:
         problems = problems_of(fusion, stages_of(seed), architectures)
     except Exception as error:  # Whatever it is, it is a finding.
         problems = [f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines()[-12:]]
-    finally:
-        signal.alarm(0)
     if problems:
         FAILURES.mkdir(parents=True, exist_ok=True)
         (FAILURES / f"{seed}.hlo").write_text(fusion.text)
     return Outcome(seed, fusion.kind, time.monotonic() - began, tuple(problems))
-
-
-def _too_long(*_: object) -> None:
-    raise TimeoutError(f"more than {LONGEST_SECONDS} s")
 
 
 def main() -> int:
@@ -99,24 +95,35 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000, help="how many seeds")
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"which kinds to draw, of {', '.join(KINDS)}")
     parser.add_argument("--architectures", default=",".join(ARCHITECTURES), help="assemble for these; '' for none")
-    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), help="processes")
+    add_engine(parser, "case")
     options = parser.parse_args()
     kinds = [name for name in str(options.kinds).split(",") if name]
     architectures = [name for name in str(options.architectures).split(",") if name]
     seeds = range(options.first, options.first + options.cases)
     failed, drawn = Counter[str](), Counter[str]()
-    judge = partial(examine, kinds=kinds, architectures=architectures)
-    with multiprocessing.Pool(options.jobs, maxtasksperchild=50) as pool:
-        for outcome in pool.imap_unordered(judge, seeds):
-            drawn[outcome.kind] += 1
-            if sum(drawn.values()) % 50 == 0:
-                print(f"{sum(drawn.values())} cases", file=sys.stderr, flush=True)
-            if outcome.problems:
-                failed[outcome.kind] += 1
-                print(f"seed {outcome.seed} ({outcome.kind}): {outcome.problems[0]}", flush=True)
-                for problem in outcome.problems[1:]:
-                    print(f"    {problem}", flush=True)
-                print(f"    {FAILURES / f'{outcome.seed}.hlo'}", flush=True)
+    jobs = [Job(f"seed {seed}", partial(examine, seed, kinds, architectures)) for seed in seeds]
+    drawing = b"".join((Path(__file__).parent / f"{name}.py").read_bytes() for name in DRAWN_BY)
+    outcomes = carried_out(
+        options,
+        jobs,
+        "judging",
+        Outcome,
+        depends=lambda job: drawing,
+        apart=("first", "cases"),
+        processes=cpu_count() or 1,
+        timeout_seconds=LONGEST_SECONDS,
+    )
+    for seed, done in zip(seeds, outcomes, strict=True):
+        outcome = done.result or Outcome(seed, "no result", 0.0, (done.failure,))
+        drawn[outcome.kind] += 1
+        if sum(drawn.values()) % 50 == 0:
+            print(f"{sum(drawn.values())} cases", file=sys.stderr, flush=True)
+        if outcome.problems:
+            failed[outcome.kind] += 1
+            print(f"seed {outcome.seed} ({outcome.kind}): {outcome.problems[0]}", flush=True)
+            for problem in outcome.problems[1:]:
+                print(f"    {problem}", flush=True)
+            print(f"    {FAILURES / f'{outcome.seed}.hlo'}", flush=True)
     for kind, count in sorted(drawn.items()):
         print(f"{kind:<16} {count:>5} cases  {failed[kind]:>3} wrong")
     print(f"{sum(drawn.values())} cases, {sum(failed.values())} wrong")
@@ -124,4 +131,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Under its own name, by which an engine's workers import it.
+    sys.exit(import_module("runtime.fuzz").main())

@@ -50,7 +50,7 @@ from pathlib import Path
 import pytest
 from runtime.source_mutants import KINDS, Identity, Mutant, is_python, mutants_of
 
-ROOMS = ("indexing", "fusions", "kernels", "rewrite", "graph", "emitters", "transforms", "lowering")
+ROOMS = ("algebra", "fusions", "kernels", "rewrite", "graph", "emitters", "transforms", "lowering")
 GENERAL = (
     "tests/runtime/test_passes_keep_meaning.py",
     "tests/filecheck/pipelines",
@@ -130,33 +130,35 @@ def imports_of(path: Path) -> frozenset[str]:
     return frozenset(name for name in found if name.startswith("xla_emitters"))
 
 
-def tests_of_stem(tree: Path, stem: str, room: str) -> Iterator[Path]:
-    """Files and folders of tests with that stem, the room's own first."""
-    tests = tree / "tests"
+def tests_of_stem(tree: Path, file: Path) -> Iterator[Path]:
+    """Files and folders of tests with the stem of a file of the package, those of the file's room first."""
+    tests, stem = tree / "tests", file.stem
     found = [
         *tests.rglob(f"test_{stem}.py"),
-        *tests.glob(f"filecheck/*/{stem}.*"),
-        *tests.glob(f"filecheck/*/{stem}_*"),
+        *tests.glob(f"filecheck/**/{stem}.*"),
+        *tests.glob(f"filecheck/**/{stem}_*"),
     ]
-    found += [path for path in tests.glob(f"filecheck/*/{stem}") if path.is_dir()]
-    yield from sorted(found, key=lambda path: (path.parent.name != room, path))
+    found += [path for path in tests.glob(f"filecheck/**/{stem}") if path.is_dir()]
+    room = file.parent.relative_to(tree / "xla_emitters")
+    own = [tests / kind / room for kind in ("unit", "filecheck")]
+    yield from sorted(found, key=lambda path: (path.parent not in own, path))
 
 
 def nearest_tests(tree: Path, file: str) -> list[list[str]]:
     """Test files and folders by distance, each of them once; see the head of the file."""
     path = tree / file
     module = ".".join(Path(file).with_suffix("").parts)
-    room = path.parent.name
+    room = path.parent.relative_to(tree / "xla_emitters")
     package, tests = tree / "xla_emitters", tree / "tests"
     elsewhere = tree / ELSEWHERE[path.stem] if path.stem in ELSEWHERE else None
     by_distance = [
-        list(tests_of_stem(tree, path.stem, room)),
+        list(tests_of_stem(tree, path)),
         [test for test in sorted(tests.rglob("test_*.py")) if module in imports_of(test) or test == elsewhere],
         [
             test
             for user in sorted(package.rglob("*.py"))
             if module in imports_of(user)
-            for test in tests_of_stem(tree, user.stem, user.parent.name)
+            for test in tests_of_stem(tree, user)
         ],
         [place for kind in ("unit", "filecheck") if (place := tests / kind / room).exists()],
         [place for name in GENERAL if (place := tree / name).exists()],

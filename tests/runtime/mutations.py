@@ -26,10 +26,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
+from xla_emitters.algebra.expression import Expr, ExprKind
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir import arith, gpu, llvm, vector
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap
 
 SWAPS: dict[str, type[Operation]] = {
     "arith.addi": arith.SubiOp,

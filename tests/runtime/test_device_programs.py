@@ -32,7 +32,7 @@ def close(found: Array, wanted: Array) -> bool:
 def test_every_device_has_what_jax_computes(name: str) -> None:
     program = xe.compile((FILES / f"{name}.hlo").read_text(), stage="llvm-dialect", record="stages", cache=False)
     given = load_for_devices(FILES / f"{name}.npz", program)
-    found = run_on_devices(program.devices, lambda device: run_program(program, given[device]))
+    found = run_on_devices(range(program.devices), lambda device: run_program(program, given[device]))
     for device, listed in enumerate(found):
         keys = [f"r{number}@{device}" for number in range(len(listed))]
         for key, result, wanted in zip(

@@ -70,6 +70,13 @@ def test_results_are_jaxs(name: str, tmp_path: Path) -> None:
                 assert close(found, wanted)
 
 
+def test_what_the_kit_runs_on_one_gpu() -> None:
+    path = os.pathsep.join((str(FOLDER), str(ROOT), os.environ.get("PYTHONPATH", "")))
+    words = [sys.executable, str(ROOT / "lab/gpu/nccl_alone.py")]
+    ran = subprocess.run(words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+    assert (ran.returncode, ran.stdout) == (0, "NCCL alone: right\n"), ran.stderr
+
+
 def test_a_job_that_is_none(tmp_path: Path) -> None:
     (ran,) = run_ranks(1, str(FILES / "two_devices.hlo"))
     assert ran.returncode == 2

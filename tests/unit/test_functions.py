@@ -139,7 +139,7 @@ def test_no_file_repeats_a_name_of_the_table() -> None:
 
 def test_the_table_imports_no_room_that_reads_it() -> None:
     imported = re.findall(r"^from (xla_emitters\S+)", (PACKAGE / TABLE).read_text(), re.MULTILINE)
-    assert imported == ["xla_emitters.errors", "xla_emitters.late_dataclass", "xla_emitters.plugins"]
+    assert {name.rpartition(".")[2] for name in imported} == {"errors", "late_dataclass", "plugins"}
 
 
 @pytest.mark.parametrize(("bits", "wanted"), [(64, 4), (32, 6), (16, 1), (8, 1), (4, 1)])

@@ -358,6 +358,24 @@ def run_python(code: str, environment: dict[str, str]) -> subprocess.CompletedPr
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
+def test_what_plugins_import_is_exported() -> None:
+    """Each name by itself, in a process where nothing else was imported; the examples of the docs need no other module."""
+    for page in ("plugins.md", "extending.md"):
+        code = "\n".join(
+            re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.DOTALL | re.MULTILINE)
+        )
+        modules = set(re.findall(r"^(?:from|import) (xla_emitters\S*)", code, re.MULTILINE))
+        assert {"xla_emitters.extend"} <= modules <= {"xla_emitters", "xla_emitters.extend", "xla_emitters.library"}
+    code = """
+import sys, xla_emitters.extend as extend
+assert not {"numpy", "xdsl"} & sys.modules.keys()
+print([name for name in extend.__all__ if not hasattr(extend, name)], len(extend.__all__) > 50)
+"""
+    assert run_python(code, dict(os.environ)).stdout == "[] True\n"
+    with pytest.raises(ImportError):
+        from xla_emitters.extend import nothing  # type: ignore[attr-defined]  # noqa: F401  # pyright: ignore
+
+
 def test_an_installed_package_is_known_to_the_tools(tmp_path: Path) -> None:
     environment = installed(tmp_path)
     hypot = "ENTRY f { p = f32[2] parameter(0)\n ROOT h = f32[2] hypot(p, p) }"

@@ -1,4 +1,4 @@
-"""The arguments in an HLO snapshot: XLA's LiteralProtos as an `.npz` that `--inputs` takes.
+"""The arguments in an HLO snapshot: XLA's LiteralProtos as arrays.
 
     message LiteralProto { ShapeProto shape = 1; repeated int32 s32s = 4; repeated float f32s = 8; bytes bf16s = 13; ... }
 
@@ -9,7 +9,6 @@ Source: XLA, xla/xla_data.proto, xla/literal.cc, and xla/literal.h for what Lite
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BytesIO
 from math import prod
 from typing import Any
 
@@ -17,8 +16,6 @@ import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ParseError
-from xla_emitters.program import ArraySpec
-from xla_emitters.runtime.arrays import save_named
 from xla_emitters.texts.decoding import SavedModule
 from xla_emitters.texts.wire import message, messages, packed
 
@@ -54,28 +51,24 @@ _VARINTS = {"pred", "s32", "s64", "u32", "u64"}
 """Types whose elements are numbers of the wire format."""
 
 
-def arguments_of(saved: SavedModule, name: str) -> bytes:
-    """An `.npz` with p0, p1, ...; of several devices p0@0, p0@1, ... The parts of a tuple have a number each.
+def arguments_of(saved: SavedModule, name: str) -> dict[str, tuple[str, Array]]:
+    """The type and the array of p0, p1, ...; of several devices p0@0, p0@1, ... The parts of a tuple have a number each.
 
     raises ParseError that names the argument
     """
     devices, arrays_of = saved.arguments, _arrays_serialized if saved.serialized else _arrays
-    found: dict[str, Array] = {}
-    specs: list[ArraySpec] = []
+    found: dict[str, tuple[str, Array]] = {}
     for device, literals in enumerate(devices):
         suffix, part = f"@{device}" if len(devices) > 1 else "", 0
         for number, literal in enumerate(literals):
             try:
-                for element, array in arrays_of(literal):
-                    found[f"p{part}{suffix}"], part = array, part + 1
-                    specs.append(ArraySpec(element, array.shape, tuple(reversed(range(array.ndim)))))
+                for typed in arrays_of(literal):
+                    found[f"p{part}{suffix}"], part = typed, part + 1
             except (ValueError, IndexError, KeyError, OverflowError, MemoryError) as error:
                 raise ParseError(
                     f"argument {number} of the snapshot {name} is damaged: {error}", stage="read"
                 ) from error
-    out = BytesIO()
-    save_named(out, list(found), list(found.values()), specs)
-    return out.getvalue()
+    return found
 
 
 def _arrays(literal: bytes, depth: int = 0) -> Iterator[tuple[str, Array]]:

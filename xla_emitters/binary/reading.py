@@ -14,16 +14,21 @@ from __future__ import annotations
 import json
 import sys
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xla_emitters.binary import jaxlib_process
 from xla_emitters.binary.jaxlib_process import CONVERTED, MISSING
 from xla_emitters.errors import AS_TEXT, ParseError, ToolError
 from xla_emitters.extras import install_command
-from xla_emitters.lowering.tools import run_tool
+from xla_emitters.lowering.processes import run_tool
 from xla_emitters.texts.decoding import GZIP, BinaryKind, decoded, described, kind_of, saved_module
+
+if TYPE_CHECKING:
+    from xla_emitters.dtypes import Array  # it loads NumPy
 
 STAGE = "read"
 MOST_BYTES = 2**31
@@ -37,12 +42,12 @@ class Binary:
     """A binary form as text.
 
     name    for messages: a place in it is an instruction, since its lines are in no file
-    inputs  the arguments of a snapshot, as `.npz` with p0, p1, ...; None of other forms
+    inputs  the arguments of a snapshot: of p0, p1, ... the element type and the array; None of other forms
     """
 
     text: str
     name: str
-    inputs: bytes | None = None
+    inputs: Mapping[str, tuple[str, Array]] | None = None
 
 
 def text_of(data: bytes, name: str) -> tuple[str, str]:

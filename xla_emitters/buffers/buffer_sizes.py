@@ -19,11 +19,12 @@ from functools import lru_cache
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
+from xla_emitters.algebra.size import Size
+from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import tensor_of
 from xla_emitters.dialects.mlir import arith, func, memref
-from xla_emitters.shapes import Size, parse_size
 
 SIZES = "disc.sizes"
 UNKNOWN_SIZE = "?"

@@ -39,6 +39,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import leaves_the_block, uses_of
 from xla_emitters.buffers.fusion_graph import FusionGraph
@@ -66,7 +67,6 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_
 from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_all
-from xla_emitters.shapes import Size
 
 SHARED = "disc.shared"
 """Attribute of a kStitch fusion: the names of the reductions whose results a block keeps."""

@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.size import mod
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.fusion_rules import LOOP, ROW, SINGLE, VECTOR, Group, Part
 from xla_emitters.buffers.index_code import IndexCode, Number
@@ -43,7 +44,6 @@ from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.shapes import mod
 
 ROW_SCHEDULE = "disc.row_schedule"
 """Attribute of a fusion: 1, a block per row, 2, a warp per row, or 3, eight lanes per row."""

@@ -21,10 +21,10 @@ from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dialects.mlir import arith, func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.shapes import Size
 
 
 @dataclass(frozen=True)

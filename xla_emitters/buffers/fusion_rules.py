@@ -33,6 +33,7 @@ from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue, Use
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.buffers.buffer_uses import asks_size, frees, updated_in_place
 from xla_emitters.buffers.tiled_transposes import moves_last, tiled_transpose
@@ -52,7 +53,6 @@ from xla_emitters.dialects.mlir import memref
 from xla_emitters.dtypes import Kind
 from xla_emitters.functions import BY_OPCODE
 from xla_emitters.functions import Size as CodeSize
-from xla_emitters.shapes import Size
 
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
 SINGLE = "kSingleOp"

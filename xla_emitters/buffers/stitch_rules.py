@@ -17,6 +17,7 @@ and inference on modern SIMT architectures" (ASPLOS 2022).
 
 from __future__ import annotations
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import product
 from xla_emitters.buffers.fusion_rules import (
     BROADCASTS,
@@ -33,7 +34,6 @@ from xla_emitters.buffers.fusion_rules import (
 )
 from xla_emitters.dialects.lmhlo import tensor_of
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.shapes import Size
 
 SHARED_BYTES = 8192
 """Shared memory of a block for its rows' results."""

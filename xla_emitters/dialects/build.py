@@ -22,13 +22,15 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.expression import Expr, ExprKind
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 
 NestBody: TypeAlias = Callable[[Builder, Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
 """(builder inside, values of the symbols, iter args) -> the next iter args."""

@@ -16,10 +16,10 @@ from xdsl.dialects import scf as stock_scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_op import PlainMeta, op_of
-from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"
 """The attribute, of an op or a function's argument, with its range; both ends are included."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
@@ -39,7 +40,6 @@ from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.thread_work import ThreadWork, thread_works
 from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
 
 

@@ -37,6 +37,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import build
 from xla_emitters.dialects.attributes import NO_ENTRIES, array, function_type, tensor_type
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
@@ -56,7 +57,6 @@ from xla_emitters.dialects.mlir.llvm import INTERNAL
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.locations import UNKNOWN, locate
 

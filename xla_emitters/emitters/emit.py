@@ -36,8 +36,7 @@ from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double, registered
-from xla_emitters.rewrite.notes import decide, notes_wanted
-from xla_emitters.trace import Remark
+from xla_emitters.rewrite.notes import decide, remark
 
 
 @dataclass(eq=False)
@@ -146,8 +145,8 @@ def emit_fusion(
     raises   Unsupported, with its place: names the op that has no code, or lists the reasons of all emitters
     """
     refuse_without_code(view)
-    if device.assumed and (notes := notes_wanted()) is not None:
-        notes.add(Remark("target", device.assumed))
+    if device.assumed:
+        remark("target", device.assumed)
     emitter = emitter_for(view, device, rules)
     if choose is not None and isinstance(emitter, TunableEmitter):
         emitter = choose(emitter)

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
@@ -33,7 +34,6 @@ from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, 
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
 
 

@@ -23,6 +23,7 @@ from typing import Self
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
@@ -39,7 +40,6 @@ from xla_emitters.fusions.scatters import scatter_of
 from xla_emitters.fusions.thread_work import ThreadWork, thread_works
 from xla_emitters.fusions.unroll import UNROLL, elements_per_thread, unroll_reason
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.notes import decide

@@ -25,20 +25,20 @@ Source: seed document, "Partitioning"; docs/reference/1 4.1.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
 from xla_emitters.hlo_text.literals import literal_text
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.kernels.kernel_entry import sanitize
 from xla_emitters.late_dataclass import dataclass
 
 SUBGRAPH_LIMIT = 2000
@@ -315,13 +315,3 @@ def post_order(computation: ComputationOp) -> Iterator[HloOp]:
         else:
             pending.pop()
             yield op
-
-
-def sanitize(name: str) -> str:
-    """`name` as a function's name: characters other than letters, digits, _ and $ become _, and a leading digit is prefixed by _.
-
-    >>> sanitize("fused_computation.1_add.3"), sanitize("2x")
-    ('fused_computation_1_add_3', '_2x')
-    """
-    name = re.sub(r"[^A-Za-z0-9_$]", "_", name) or "__unnamed"
-    return f"_{name}" if name[0].isdigit() or name in ("_", "$") else name

@@ -31,6 +31,8 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import bitcast_map, identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp, integers
@@ -64,8 +66,6 @@ from xla_emitters.emitters.reduction_plans import (
 from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
 from xla_emitters.fusions.view import FusionView, once_per_view
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.shapes import bitcast_map, identity_map
 from xla_emitters.rewrite.notes import decide
 
 

@@ -41,6 +41,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import delinearize_in_bounds, identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
@@ -68,8 +72,6 @@ from xla_emitters.fusions.scatters import (
 )
 from xla_emitters.fusions.thread_work import ThreadWork, blocks_of_same_work
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import delinearize_in_bounds, identity_map
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.notes import decide
 

@@ -34,6 +34,9 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, BoolAttr, ModuleOp, 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import reshape_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
@@ -51,8 +54,6 @@ from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.heroes import TransposeHeroes, find_transposes, place_map
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing import Expr, IndexingMap
-from xla_emitters.indexing.shapes import reshape_map
 from xla_emitters.rewrite.notes import decide
 
 _IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])

@@ -25,10 +25,12 @@ from itertools import product
 
 import numpy as np
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
 from xla_emitters.fusions.transposes import TILE, PackedTranspose, TransposeDescription
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import delinearize_in_bounds
 from xla_emitters.program import Launch
 
 THREADS = 128

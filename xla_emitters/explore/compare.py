@@ -20,10 +20,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.explore.optimize import ask_xla
 from xla_emitters.explore.pass_rows import PassRow, compare_passes
 from xla_emitters.explore.xla_log import XlaLog, parse_log
+from xla_emitters.kernels.kernel_entry import sanitize
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.pipelines.options import CompileOptions

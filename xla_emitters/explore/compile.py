@@ -16,7 +16,7 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
-from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo, may_exchange
 from xla_emitters.texts.torch_archive import is_torch_archive
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def compile(
     if flags:
         raise UsageError("flags are for XLA, which does not see this module", help="xe.optimize(text, target, flags)")
     text, name = read_text(source)
+    if (module := _for_devices(text, name, given)) is not None:
+        source = text = module
     if is_stablehlo(text):
         return compile_text(text, name, CompileOptions(**given))
     if (found := look_up(source, CompileOptions(**given), cache=cache)).program is not None:
@@ -64,6 +66,15 @@ def compile(
     from xla_emitters.pipelines import compiler
 
     return compiler.compile(source, cache=cache, **given)
+
+
+def _for_devices(text: str, name: str, given: CompileKeywords) -> str | None:
+    """The module of a program in StableHLO that several devices run as it is; None for other texts."""
+    if not may_exchange(text):
+        return None
+    from xla_emitters.stablehlo_text import module_for_devices
+
+    return module_for_devices(text, name, given.get("entry", ""))
 
 
 def compile_text(
@@ -101,6 +112,8 @@ def examined(
                 stage="compile",
                 help=f"a module with it: MODULE.hlo --replace STAGE={name}",
             )
+        if (module := _for_devices(text, name, given)) is not None:
+            return read_module(module), given
         if is_stablehlo(text):
             return compile_text(text, name, replace(CompileOptions(**given), stage="stablehlo")), given
         return read_module(source), given

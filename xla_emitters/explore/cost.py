@@ -19,16 +19,16 @@ from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dtypes import Array
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.compile import examined
+from xla_emitters.kernels.kernel_entry import sanitize
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.pricing.calls import COPY, WITHOUT_WORK, CallCost, price_call, price_copy
 from xla_emitters.pricing.collectives import price_collective
-from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
@@ -37,7 +37,6 @@ from xla_emitters.program import Compiled, LibraryCall, Program
 from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.texts.units import microseconds
-from xla_emitters.tuning.priced_kernels import LEAST_GAIN
 
 STAGE = EXECUTABLE_STAGES[-1]
 MOVES_AGAIN = 1.2

@@ -14,9 +14,9 @@ from xdsl.ir import OpResult
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import type_text
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.fusions.control_computations import kernel_sources
 from xla_emitters.fusions.view import view_of
+from xla_emitters.kernels.kernel_entry import sanitize
 from xla_emitters.pipelines.compiler import plan_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_listing import is_size, symbolic_type

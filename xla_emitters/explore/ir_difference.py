@@ -18,7 +18,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.context import make_context
 from xla_emitters.explore.ir_listing import count_ops, listing
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.transforms.from_upstream_spelling import FromUpstreamSpellingPass
+from xla_emitters.rewrite.pass_table import made
 
 VERDICTS = ("equal", "differs")
 
@@ -44,7 +44,7 @@ class KernelIr:
     def spelled(self) -> ModuleOp:
         """In our spelling, without casts there and back, which XLA keeps until its last pass."""
         copy = self.module.clone()
-        run_pass(FromUpstreamSpellingPass(), make_context(), copy)
+        run_pass(made("xla-from-upstream-spelling"), make_context(), copy)
         _without_casts_back(copy)
         return copy
 

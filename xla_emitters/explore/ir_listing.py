@@ -18,11 +18,12 @@ from hashlib import sha256
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from xla_emitters.algebra.interval import Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.llvm import GlobalOp
 from xla_emitters.dialects.mlir.vector import TransferReadOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
-from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.symbols import symbol_name, symbols_in
 

@@ -6,7 +6,7 @@ Source: `runtime/devices`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -58,7 +58,7 @@ def on_each_device(
         found[device] = run(given[device])
 
     try:
-        run_on_devices(len(given), on_one)
+        run_on_devices(range(len(given)), on_one)
     except ExecutionError:
         if not any(map(is_wrong, found.values())):
             raise
@@ -66,11 +66,11 @@ def on_each_device(
 
 
 def references_on_devices(
-    module: ModuleOp, inputs: Sequence[Sequence[Array]], *, most_iterations: int = MOST_ITERATIONS
+    module: ModuleOp, inputs: Mapping[int, Sequence[Array]], *, most_iterations: int = MOST_ITERATIONS
 ) -> list[Reference]:
     """What ENTRY computes on each device, from the inputs of each, with bounds. raises as `evaluate` and `run_on_devices`"""
     return run_on_devices(
-        len(inputs), lambda device: reference_of_device(module, inputs[device], most_iterations=most_iterations)
+        [*inputs], lambda device: reference_of_device(module, inputs[device], most_iterations=most_iterations)
     )
 
 

@@ -25,9 +25,10 @@ from itertools import accumulate, product
 
 import numpy as np
 
+from xla_emitters.algebra.interval import Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
-from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.runtime.simt import access_counts
 from xla_emitters.runtime.simt.access_counts import BANKS, NO_THREAD, WORD
 from xla_emitters.runtime.simt.gpu import WARP_SIZE

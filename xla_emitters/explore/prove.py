@@ -1,14 +1,16 @@
-"""Proofs about indexing maps of any size, for all points of the domain at once, by integer sets instead of enumeration.
+"""Proofs about indexing maps and sizes of any magnitude, for all points of the domain at once, by integer sets instead of enumeration.
 
     m = IndexingMap.parse("(th_x, bl_x)[v] -> ((bl_x * 128 + th_x) * 4 + v),"
                           " domain: th_x in [0, 127], bl_x in [0, 24575], v in [0, 3]")
     prove_equal(m, m.simplify())     the same domain, and the same results on it
     prove_injective(m)               no index is computed twice
     prove_covers(m, (12582912,))     every index of the shape is computed, and nothing outside
+    prove_fact(Fact(AT_LEAST, s - s // 2, Size.constant(1), ""), facts.stated)      the fact follows from those that are stated
 
-A map consists of sums, products by constants, floor divisions and remainders by constants, minima and maxima. It is quasi-affine, so each
-claim is equivalent to a set of integer points being empty, which the library isl decides exactly. The simplifier is not used: expressions
-are translated node by node. A refuted claim has a counterexample, which is evaluated in Python, so that a wrong translation is detected.
+Maps and sizes consist of sums, products by constants, floor divisions and remainders by constants, minima and maxima. They are
+quasi-affine, so each claim is equivalent to a set of integer points being empty, which the library isl decides exactly. The simplifiers
+are not used: expressions are translated node by node. A refuted claim has a counterexample, which is evaluated in Python, so that a
+wrong translation is detected.
 Integers are unbounded here: the proofs do not show that 64 bits are enough.
 
 Refused by name: products of two variables and divisors that are variables (a variable with only one value counts as a constant), and
@@ -18,18 +20,21 @@ Source: Verdoolaege, "isl: An Integer Set Library for the Polyhedral Model" (201
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import starmap
 from typing import Any
 
+from xla_emitters.algebra.expression import Expr, ExprKind, postorder
+from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Fact
+from xla_emitters.algebra.interval import MAX, MIN, Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.map_text import display_names
+from xla_emitters.algebra.size import numbered
 from xla_emitters.errors import InternalError, ToolError, Unsupported
 from xla_emitters.extras import install_command
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
-from xla_emitters.indexing.expression import postorder
-from xla_emitters.indexing.map_text import display_names
 
 HELP = install_command(extras="prove")
 BUDGET = 20_000_000
@@ -129,6 +134,33 @@ def prove_covers(m: IndexingMap, shape: Sequence[int]) -> Proof:
     return Proof(claim)
 
 
+def prove_fact(fact: Fact, stated: Iterable[Fact]) -> Proof:
+    """Proves that a fact about sizes holds for all values of the symbols for which the stated ones hold.
+
+    raises   Unsupported, also for products of symbols and divisions by them; ToolError without the extra
+    """
+    known = list(stated)
+    names = sorted(
+        frozenset[str]().union(*(size.symbols for each in (fact, *known) for size in (each.left, each.right)))
+    )
+    left, right, *differences = numbered([fact.left, fact.right, *(each.left - each.right for each in known)], names)
+    intervals = [_DIFFERENCES[each.relation] for each in known]
+    dims = tuple(Variable(Interval(), name) for name in names)
+    m = IndexingMap((left, right), dims, constraints=tuple(zip(differences, intervals, strict=True)))
+    with _translation() as isl:
+        one, other = isl.functions(m, m.results)
+        fails = {EQUAL: one.ne_set, AT_LEAST: one.lt_set, AT_MOST: one.gt_set}[fact.relation](other)
+        point = isl.first(fails.intersect(isl.domain(m)))
+    if point is None:
+        return Proof(str(fact))
+    values = dict(zip(names, point, strict=True))
+    _expect(all(each.holds(values) for each in known) and not fact.holds(values), m)
+    return Proof(str(fact), f"at {_at(m, point)} it is {fact.left.evaluate(values)}, and {fact.right.evaluate(values)}")
+
+
+_DIFFERENCES = {EQUAL: Interval(0, 0), AT_LEAST: Interval(0), AT_MOST: Interval(upper=0)}
+"""The values of left - right by a fact's relation."""
+
 # ---- Points in Python -----------------------------------------------------------------------------------------------
 
 
@@ -186,18 +218,21 @@ class _Translation:
         self.context.set_max_operations(BUDGET)
 
     def first(self, points: Any) -> Point | None:
-        """The lexicographically first point of the set; None if it is empty."""
+        """The lexicographically first point of the set, any point if there is no first; None if it is empty."""
         if points.is_empty():
             return None
-        found, axes = points.lexmin().sample_point(), range(points.dim(self.isl.dim_type.set))
+        first = points.lexmin() if points.is_bounded() else points
+        found, axes = first.sample_point(), range(points.dim(self.isl.dim_type.set))
         return tuple(found.get_coordinate_val(self.isl.dim_type.set, axis).to_python() for axis in axes)
 
     def box(self, bounds: Sequence[Interval]) -> Any:
         """The set of points whose coordinate i is in bounds[i]."""
         points = self.isl.Set.universe(self._space(len(bounds)))
         for axis, interval in enumerate(bounds):
-            points = points.lower_bound_val(self.isl.dim_type.set, axis, self._value(interval.lower))
-            points = points.upper_bound_val(self.isl.dim_type.set, axis, self._value(interval.upper))
+            if interval.lower != MIN:
+                points = points.lower_bound_val(self.isl.dim_type.set, axis, self._value(interval.lower))
+            if interval.upper != MAX:
+                points = points.upper_bound_val(self.isl.dim_type.set, axis, self._value(interval.upper))
         return points
 
     def domain(self, m: IndexingMap) -> Any:
@@ -207,8 +242,10 @@ class _Translation:
             return points.subtract(points)
         functions = self.functions(m, [e for e, _ in m.constraints])
         for function, (_, interval) in zip(functions, m.constraints, strict=True):
-            lower, upper = self._constant(m, interval.lower), self._constant(m, interval.upper)
-            points = points.intersect(function.ge_set(lower)).intersect(function.le_set(upper))
+            if interval.lower != MIN:
+                points = points.intersect(function.ge_set(self._constant(m, interval.lower)))
+            if interval.upper != MAX:
+                points = points.intersect(function.le_set(self._constant(m, interval.upper)))
         return points
 
     def graph(self, m: IndexingMap) -> Any:

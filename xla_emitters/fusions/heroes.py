@@ -18,6 +18,9 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.expression import ExprKind
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import reshape_map
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import TupleOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
@@ -25,8 +28,6 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeO
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.fusions.transposes import TransposeDescription, describe_transpose
 from xla_emitters.fusions.view import FusionView, once_per_view
-from xla_emitters.indexing import ExprKind, IndexingMap
-from xla_emitters.indexing.shapes import reshape_map
 from xla_emitters.late_dataclass import dataclass
 
 EPILOGUE_OPERANDS = 3

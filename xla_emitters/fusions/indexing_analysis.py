@@ -20,13 +20,15 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import identity_map
 
 
 @dataclass(frozen=True)

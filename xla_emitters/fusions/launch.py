@@ -18,10 +18,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
 from xla_emitters.errors import Place, Unsupported
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import delinearize_in_bounds
 from xla_emitters.program import Launch
 
 THREADS_PER_BLOCK = 128

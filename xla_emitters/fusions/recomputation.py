@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -26,7 +27,6 @@ from xla_emitters.dialects.hlo.shape_ops import PadOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing import IndexingMap
 
 _NOT_COMPUTED = (ParameterOp, ConstantOp, TupleOp, GetTupleElementOp)
 _READ_EACH_ONCE = (PadOp, DynamicUpdateSliceOp)

@@ -31,6 +31,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.size import Size, floordiv, maximum, minimum
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import RealDynamicSliceOp, ShapeAssertionOp
@@ -43,7 +44,6 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.shape_code import SCALAR, ShapeCode
 from xla_emitters.graph.shape_code import Number as Coded
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.shapes import Size, floordiv, maximum, minimum
 from xla_emitters.sizes import Sizes, sizes_of
 
 PRED = array_type(dtype("pred").ir_type, ())

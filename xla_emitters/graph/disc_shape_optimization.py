@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -31,7 +32,6 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Kind
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.shapes import Size
 from xla_emitters.sizes import Sizes, sizes_of
 
 ERASED = frozenset(

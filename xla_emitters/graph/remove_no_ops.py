@@ -113,7 +113,7 @@ def _of_one_device(op: HloOp, names: set[str]) -> SSAValue | None:
     if not isinstance(collective, RuleOp) or collective.opcode not in (*_COLLECTIVES, *_STARTS.values()):
         return None
     is_start = collective is op and op.opcode not in _COLLECTIVES
-    if is_start or "slice_sizes" in collective.properties or not is_alone(collective):
+    if is_start or not is_alone(collective):
         return None
     values = collective.operands
     if gets_zeros(collective):

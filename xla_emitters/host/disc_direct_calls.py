@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefTyp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import BlockInsertPoint, InsertPoint, Rewriter
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT, integers
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
@@ -59,7 +60,6 @@ from xla_emitters.host.memref_descriptors import (
     row_major,
     sizes_of_buffer,
 )
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 from xla_emitters.rewrite.split import split_before

@@ -27,12 +27,13 @@ from dataclasses import field
 from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from xla_emitters.algebra.expression import Expr, ExprKind
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.quick_op import number_of, op_of, operands_of, walk
 from xla_emitters.dialects.ranges import constant_of, range_of_value
-from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
 from xla_emitters.late_dataclass import dataclass
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any, TypeAlias
+from functools import reduce
+from operator import add, mul, sub
+from typing import Any
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, gpu, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
@@ -27,11 +29,10 @@ from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.kernels.kernel_entry import DIMENSIONS
 from xla_emitters.program import Extents, Launch
 
-Bounds: TypeAlias = tuple[int, int]
-"""The least and the greatest value."""
 LIMIT = 1 << 31
 MOST_ANSWERS = 1024
-ANYTHING: Bounds = (-(1 << 200), 1 << 200)
+ANYTHING = Interval()
+ONE = Interval(1, 1)
 
 
 class IndexBounds:
@@ -59,24 +60,24 @@ class IndexBounds:
         arguments = self._function.body.blocks[0].args
         for bits in range(31, 0, -1):
             most = (1 << bits) - 1
-            if not self._exceed_within(Launch((most, most, most), block), [(0, most)] * len(arguments)):
+            if not self._exceed_within(Launch((most, most, most), block), [Interval(0, most)] * len(arguments)):
                 return most
         return 0
 
     def _exceed(self, launch: Launch, numbers: Sequence[int]) -> bool:
         if max(numbers, default=0) >= LIMIT:
             return True
-        return self._exceed_within(launch, [(number, number) for number in numbers])
+        return self._exceed_within(launch, [*map(Interval.point, numbers)])
 
-    def _exceed_within(self, launch: Launch, numbers: Sequence[Bounds]) -> bool:
+    def _exceed_within(self, launch: Launch, numbers: Sequence[Interval]) -> bool:
         arguments = zip(self._function.body.blocks[0].args, numbers, strict=False)
         visit = _Visit(launch, dict(arguments))
         for block in self._function.body.blocks:
             for op in block.ops:
                 visit.op(op)
         return any(
-            isinstance(value.type, IndexType) and not (-LIMIT <= low and high < LIMIT)
-            for value, (low, high) in visit.known.items()
+            isinstance(value.type, IndexType) and not (-LIMIT <= found.lower and found.upper < LIMIT)
+            for value, found in visit.known.items()
         )
 
 
@@ -85,17 +86,16 @@ class _Visit:
     """Finds the bounds of each value, operands first."""
 
     launch: Launch
-    known: dict[SSAValue, Bounds]
+    known: dict[SSAValue, Interval]
 
-    def of(self, value: SSAValue) -> Bounds:
+    def of(self, value: SSAValue) -> Interval:
         return self.known.get(value) or _of_type(value.type)
 
     def op(self, op: Operation) -> None:
         match op:
             case scf.ForOp():
                 low, high, step = map(self.of, (op.lb, op.ub, op.step))
-                last = max(low[0], high[1] - 1)
-                self.known[op.body.block.args[0]] = (low[0], last + step[1])
+                self.known[op.body.block.args[0]] = low.union((high - 1).maximum(low) + step.upper)
                 for carried in (*op.body.block.args[1:], *op.results):
                     self.known[carried] = _of_type(carried.type)
                 self.inside(op)
@@ -103,12 +103,10 @@ class _Visit:
                 self.inside(op)
                 for number, result in enumerate(op.results):
                     ends = [region.block.last_op for region in op.regions if region.blocks]
-                    found = [self.of(end.operands[number]) for end in ends if end is not None]
-                    self.known[result] = (min(low for low, _ in found), max(high for _, high in found))
+                    self.known[result] = reduce(Interval.union, [self.of(end.operands[number]) for end in ends if end])
             case arith.IndexCastOp() if (width := _width(op.input.type)) is not None:
-                low, high = self.of(op.input)
-                half = 1 << width - 1
-                self.known[op.result] = (low, high) if -half <= low and high < half else (-half, half - 1)
+                signed, known = Interval(-1 << width - 1, (1 << width - 1) - 1), self.of(op.input)
+                self.known[op.result] = known if signed.contains(known) else signed
             case DelinearizeIndexOp():
                 self.coordinates(op)
             case LinearizeIndexOp():
@@ -117,7 +115,7 @@ class _Visit:
                 is_grid = isinstance(op, gpu.BlockIdOp | gpu.GridDimOp)
                 axis = DIMENSIONS.index(op.dimension.data)
                 extent = (self.launch.grid if is_grid else self.launch.block)[axis]
-                self.known[op.result] = (0, max(extent, 1))
+                self.known[op.result] = Interval(0, max(extent, 1))
             case _:
                 self.inside(op)
                 rule = RULES.get(type(op))
@@ -134,30 +132,30 @@ class _Visit:
                 for inner in block.ops:
                     self.op(inner)
 
-    def sizes(self, op: DelinearizeIndexOp | LinearizeIndexOp) -> list[Bounds]:
+    def sizes(self, op: DelinearizeIndexOp | LinearizeIndexOp) -> list[Interval]:
         """The sizes of all dimensions but the first."""
         inner = op.basis[len(op.basis) - len(op.multi_index) + 1 :]
-        return [(size, size) if isinstance(size, int) else self.of(size) for size in inner]
+        return [Interval.point(size) if isinstance(size, int) else self.of(size) for size in inner]
 
     def coordinates(self, op: DelinearizeIndexOp) -> None:
         number = self.of(op.linear_index)
         sizes = self.sizes(op)
         for value, size in zip(reversed(op.multi_index[1:]), reversed(sizes), strict=True):
-            self.known[value] = (0, max(0, min(size[1] - 1, number[1])))
+            self.known[value] = Interval(0, max(0, min(size.upper - 1, number.upper)))
             number = _quotient(number, size)
         self.known[op.multi_index[0]] = number
 
-    def number(self, op: LinearizeIndexOp) -> Bounds:
+    def number(self, op: LinearizeIndexOp) -> Interval:
         first, *rest = map(self.of, op.multi_index)
         for coordinate, size in zip(rest, self.sizes(op), strict=True):
-            first = _sum(_product(first, size), coordinate)
+            first = first * size + coordinate
         return first
 
 
-def _of_type(ir_type: Attribute) -> Bounds:
+def _of_type(ir_type: Attribute) -> Interval:
     """The bounds of a value that is not computed here: the range of its type, signed or unsigned."""
     width = _width(ir_type)
-    return ANYTHING if width is None else (-(1 << width - 1), (1 << width) - 1)
+    return ANYTHING if width is None or width > 63 else Interval(-1 << width - 1, (1 << width) - 1)
 
 
 def _width(ir_type: Attribute) -> int | None:
@@ -165,77 +163,50 @@ def _width(ir_type: Attribute) -> int | None:
     return ir_type.width.data if isa(ir_type, IntegerType) else None
 
 
-def _constant(op: Operation) -> Bounds | None:
+def _constant(op: Operation) -> Interval | None:
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data, op.value.value.data
+        return Interval.point(op.value.value.data)
     return None
 
 
-def _sum(a: Bounds, b: Bounds) -> Bounds:
-    return a[0] + b[0], a[1] + b[1]
+def _quotient(a: Interval, b: Interval) -> Interval:
+    """The range for nonnegative numbers; anything for others, because an unsigned division sees them as large."""
+    return a // b.maximum(ONE) if a.lower >= 0 and b.lower >= 0 else ANYTHING
 
 
-def _product(a: Bounds, b: Bounds) -> Bounds:
-    ends = [x * y for x, y in product(a, b)]
-    return min(ends), max(ends)
+def _remainder(a: Interval, b: Interval) -> Interval:
+    return a % b.maximum(ONE) if a.lower >= 0 and b.lower >= 0 else ANYTHING
 
 
-def _quotient(a: Bounds, b: Bounds) -> Bounds:
-    """Bounds for nonnegative numbers; anything for others, because an unsigned division sees them as large."""
-    return (a[0] // max(b[1], 1), a[1] // max(b[0], 1)) if a[0] >= 0 and b[0] >= 0 else ANYTHING
-
-
-def _remainder(a: Bounds, b: Bounds) -> Bounds:
-    return (0, max(0, min(a[1], b[1] - 1))) if a[0] >= 0 and b[0] >= 0 else ANYTHING
-
-
-def _same(a: Bounds) -> Bounds:
+def _same(a: Interval) -> Interval:
     return a
 
 
-def _masked(a: Bounds, b: Bounds) -> Bounds:
-    """A nonnegative number keeps some of its bits."""
-    ends = [high for low, high in (a, b) if low >= 0]
-    return (0, min(ends)) if ends else ANYTHING
+def _at_most_either(a: Interval, b: Interval) -> Interval:
+    """From 0 to the nonnegative operand: some of its bits, or the smaller as an unsigned number, for which a negative one is large."""
+    ends = [operand.upper for operand in (a, b) if operand.lower >= 0]
+    return Interval(0, min(ends)) if ends else ANYTHING
 
 
-def _larger(a: Bounds, b: Bounds) -> Bounds:
-    return max(a[0], b[0]), max(a[1], b[1])
+def _either(_: Interval, a: Interval, b: Interval) -> Interval:
+    return a.union(b)
 
 
-def _smaller(a: Bounds, b: Bounds) -> Bounds:
-    return min(a[0], b[0]), min(a[1], b[1])
-
-
-def _smaller_unsigned(a: Bounds, b: Bounds) -> Bounds:
-    """At most the nonnegative operand: a negative one is large as an unsigned number."""
-    ends = [high for low, high in (a, b) if low >= 0]
-    return (0, min(ends)) if ends else ANYTHING
-
-
-def _either(_: Bounds, a: Bounds, b: Bounds) -> Bounds:
-    return min(a[0], b[0]), max(a[1], b[1])
-
-
-def _difference(a: Bounds, b: Bounds) -> Bounds:
-    return a[0] - b[1], a[1] - b[0]
-
-
-RULES: Mapping[type[Operation], Callable[..., Bounds]] = {
-    arith.AddiOp: _sum,
-    arith.AndIOp: _masked,
+RULES: Mapping[type[Operation], Callable[..., Interval]] = {
+    arith.AddiOp: add,
+    arith.AndIOp: _at_most_either,
     arith.DivSIOp: _quotient,
     arith.DivUIOp: _quotient,
     arith.FloorDivSIOp: _quotient,
     arith.IndexCastOp: _same,
     IndexCastUIOp: _same,
-    arith.MaxSIOp: _larger,
-    arith.MinSIOp: _smaller,
-    arith.MinUIOp: _smaller_unsigned,
-    arith.MuliOp: _product,
+    arith.MaxSIOp: Interval.maximum,
+    arith.MinSIOp: Interval.minimum,
+    arith.MinUIOp: _at_most_either,
+    arith.MuliOp: mul,
     arith.RemSIOp: _remainder,
     arith.RemUIOp: _remainder,
     arith.SelectOp: _either,
-    arith.SubiOp: _difference,
+    arith.SubiOp: sub,
 }
 """Op -> the function from the bounds of its operands to the bounds of its result."""

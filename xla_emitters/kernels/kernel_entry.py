@@ -21,6 +21,7 @@ value"; docs/reference/2 3.3 "xla-gpu-lower-xla-shared".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import prod
 
@@ -72,6 +73,16 @@ _REGISTERS = {
 }
 """The op that reads an id -> (True for a block id, False for a thread id; its dimension)."""
 _IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, llvm.FuncOp, *_REGISTERS))
+
+
+def sanitize(name: str) -> str:
+    """`name` as a function's name: characters other than letters, digits, _ and $ become _, and a leading digit is prefixed by _.
+
+    >>> sanitize("fused_computation.1_add.3"), sanitize("2x")
+    ('fused_computation_1_add_3', '_2x')
+    """
+    name = re.sub(r"[^A-Za-z0-9_$]", "_", name) or "__unnamed"
+    return f"_{name}" if name[0].isdigit() or name in ("_", "$") else name
 
 
 def is_entry(op: Operation) -> bool:

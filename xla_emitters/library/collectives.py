@@ -6,7 +6,7 @@
     all_to_all        along a dimension: piece i of each member; of a list of arrays: number i of each
     ragged_all_to_all rows, as many as each member sends, at the place that the sender says
     broadcast         the first member's arrays
-    permute           the arrays of the member that sends; zeros without one
+    permute           the arrays of the member that sends; zeros without one. Of slices: they replace parts of the receiver's arrays
     send, receive     arrays of one device to another; a device that sends nothing goes on, one that receives nothing has zeros
     wait              nothing: the place in the program from which on a collective that started before is done
     device_id         the number of a replica, or of a partition
@@ -18,7 +18,9 @@ Source: XLA's operation semantics; xla/service/collective_ops_utils.h.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -39,15 +41,28 @@ def _group_of(arguments: LibraryArguments) -> tuple[int, ...]:
     return group
 
 
-def _met(arguments: LibraryArguments, among: Callable[[Shares], Shares]) -> list[Array]:
+def _met(
+    arguments: LibraryArguments, among: Callable[[Shares], Shares], group: tuple[int, ...] | None = None
+) -> list[Array]:
     """`among` applied to the arrays of the group of this device."""
-    name, group, xp = arguments.config["instruction"], _group_of(arguments), arguments.xp
+    name, group, xp = arguments.config["instruction"], group or _group_of(arguments), arguments.xp
     operands = [xp.asarray(operand) for operand in arguments.operands]
     if len(group) == 1:
         (found,) = among([operands])
         return [array.copy() for array in found]
     device = current_device(name)
     return device.exchange.meet(device.number, name, group, operands, among)
+
+
+def _met_by_pairs(arguments: LibraryArguments, among: Callable[[Sequence[int], Shares], Shares]) -> list[Array]:
+    """The same for a permute: those meet that its pairs connect, whatever its groups are; `among` gets them too."""
+    whole = _group_of(arguments)
+    group = [current_device(arguments.config["instruction"]).number] if len(whole) > 1 else [*whole]
+    pairs: Sequence[Sequence[int]] = arguments.config["pairs"]
+    for device in group:
+        group += {other for pair in pairs if device in pair for other in pair}.difference(group)
+    met = tuple(sorted(group))
+    return _met(arguments, partial(among, met), met)
 
 
 _ON_GPU: Mapping[str, str] = {
@@ -138,18 +153,28 @@ def ragged_all_to_all(arguments: LibraryArguments) -> list[Array]:
     """Operands: rows to send, rows as they are before, then for each receiver: first row here, number of rows, first row there, and
     how many rows come from each."""
 
+    name, group = arguments.config["instruction"], _group_of(arguments)
+
     def among(shares: Shares) -> Shares:
-        results = [share[1].copy() for share in shares]
-        for rows, _, starts, sizes, places, _ in shares:
-            each = len(starts) // len(shares)
+        results, members = [share[1].copy() for share in shares], len(shares)
+        for sender, (rows, _, starts, sizes, places, _) in enumerate(shares):
+            each, more = divmod(len(starts), members)
+            if more:
+                raise DataError(
+                    f"%{name}: {len(starts)} updates are not as many for each of {members} devices", stage="run"
+                )
             for update, (start, size, place) in enumerate(zip(starts, sizes, places, strict=True)):
-                first, count, there = int(start), int(size), int(place)
-                target = results[update // each]
-                if min(first, count, there) < 0 or first + count > len(rows) or there + count > len(target):
-                    raise DataError(
-                        f"%{arguments.config['instruction']}: rows {first} to {first + count} do not fit at {there}",
-                        stage="run",
-                    )
+                receiver, first, count, there = update // each, int(start), int(size), int(place)
+                target, expected = results[receiver], int(shares[receiver][5][sender * each + update % each])
+                said = (
+                    f"%{name}: device {group[sender]} sends rows {first} to {first + count} to device {group[receiver]}"
+                )
+                if min(first, count) < 0 or first + count > len(rows):
+                    raise DataError(f"{said}, but has {len(rows)}", stage="run")
+                if there < 0 or there + count > len(target):
+                    raise DataError(f"{said}, at row {there} of {len(target)}", stage="run")
+                if count != expected:
+                    raise DataError(f"{said}, which expects {expected} rows", stage="run")
                 target[there : there + count] = rows[first : first + count]
         return [[result] for result in results]
 
@@ -161,18 +186,54 @@ def broadcast(arguments: LibraryArguments) -> list[Array]:
 
 
 def permute(arguments: LibraryArguments) -> list[Array]:
-    """`pairs` of the configuration are (sender, receiver)."""
+    """`pairs` of the configuration are (sender, receiver); `slices`: see `dialects/hlo/permuted_slices`."""
+    if "slices" in arguments.config:
+        return _permute_slices(arguments)
     sender = {receiver: sender for sender, receiver in arguments.config["pairs"]}
     if all(sender.get(device) == device for group in arguments.config["groups"] for device in group):
         return [operand.copy() for operand in arguments.operands]
-    group = _group_of(arguments)
 
-    def among(shares: Shares) -> Shares:
+    def among(group: Sequence[int], shares: Shares) -> Shares:
         of_device = dict(zip(group, shares, strict=True))
         empty = [arguments.xp.zeros_like(array) for array in shares[0]]
         return [of_device[sender[device]] if device in sender else empty for device in group]
 
-    return _met(arguments, among)
+    return _met_by_pairs(arguments, among)
+
+
+def _permute_slices(arguments: LibraryArguments) -> list[Array]:
+    """Operands: arrays, arrays that are results but for the slices, starts in the former, starts in the latter."""
+    config, slices = arguments.config, arguments.config["slices"]
+    count, ranks = len(slices), [len(of_array[0]) for of_array in slices]
+
+    def window(share: list[Array], where: int, array: int, number: int) -> tuple[slice, ...]:
+        """Of slice `number` of an array: where 0, in what is sent; 1, in the result."""
+        rank, sizes, shape = ranks[array], slices[array][number], share[where * count + array].shape
+        before = len(slices[0]) * (where * sum(ranks) + sum(ranks[:array])) + number * rank
+        starts = share[2 * count + before :][:rank]
+        inside = [min(max(int(start), 0), dim - size) for start, dim, size in zip(starts, shape, sizes, strict=True)]
+        return tuple(slice(start, start + size) for start, size in zip(inside, sizes, strict=True))
+
+    def among(group: Sequence[int], shares: Shares) -> Shares:
+        of_device = dict(zip(group, shares, strict=True))
+        results = {device: [array.copy() for array in share[count : 2 * count]] for device, share in of_device.items()}
+        sent, received = Counter[int](), Counter[int]()
+        for sender, receiver in config["pairs"]:
+            for array in range(count if sender in of_device else 0):
+                source = window(of_device[sender], 0, array, sent[sender])
+                target = window(of_device[receiver], 1, array, received[receiver])
+                part = of_device[sender][array][source]
+                if part.shape != results[receiver][array][target].shape:
+                    raise DataError(
+                        f"%{config['instruction']}: device {sender} sends {list(part.shape)} to another shape",
+                        stage="run",
+                    )
+                results[receiver][array][target] = part
+            sent[sender] += 1
+            received[receiver] += 1
+        return [results[device] for device in group]
+
+    return _met_by_pairs(arguments, among)
 
 
 def send(arguments: LibraryArguments) -> list[Array]:

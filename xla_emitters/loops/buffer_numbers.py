@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import writes
 from xla_emitters.buffers.index_code import IndexCode, Number
@@ -25,7 +26,6 @@ from xla_emitters.dialects.mlir import memref
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.rewrite.effects import is_pure
-from xla_emitters.shapes import Size
 
 
 class CpuCode(IndexCode):

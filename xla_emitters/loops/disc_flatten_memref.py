@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAt
 from xdsl.ir import Attribute, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.isa import isa
@@ -40,7 +41,6 @@ from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
-from xla_emitters.shapes import Size
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
-from xla_emitters.kernels.index_sums import Sum, Sums
+from xla_emitters.kernels.index_sums import Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 TILE = 16
@@ -143,11 +144,11 @@ def _for(code: IndexCode, low: SSAValue, high: SSAValue, step: SSAValue, body: B
     code.builder.insert(scf.ForOp(low, high, step, [], Region(body))).location = code.location
 
 
-def _count(sums: Sums, coordinates: DelinearizeIndexOp) -> Sum:
+def _count(sums: Sums, coordinates: DelinearizeIndexOp) -> Size:
     """The number of elements of the array with these coordinates."""
-    total = Sum(1)
+    total = Size.constant(1)
     for size in coordinates.basis:
-        total = total * (Sum(size) if isinstance(size, int) else sums.of(size))
+        total = total * (size if isinstance(size, int) else sums.of(size))
     return total
 
 

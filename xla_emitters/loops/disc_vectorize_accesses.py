@@ -41,6 +41,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.size import Size, split_constant
 from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
@@ -49,7 +50,7 @@ from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import loops_of, written_buffer
-from xla_emitters.kernels.index_sums import Sum, Sums
+from xla_emitters.kernels.index_sums import Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
 from xla_emitters.rewrite.unrolling import unroll_fully
@@ -101,10 +102,10 @@ def _is_marked(op: Operation) -> bool:
 
 
 def _join_loads(ops: Iterable[Operation], sums: Sums) -> None:
-    open_ones = dict[tuple[SSAValue, Sum], list[memref.LoadOp]]()
+    open_ones = dict[tuple[SSAValue, Size], list[memref.LoadOp]]()
     for op in ops:
         if isinstance(op, memref.LoadOp) and _elements_an_access(op) > 1:
-            key = (op.memref, sums.of(op.indices[0]).rest)
+            key = (op.memref, split_constant(sums.of(op.indices[0]))[0])
             group = open_ones.setdefault(key, [])
             group.append(op)
         else:
@@ -113,7 +114,7 @@ def _join_loads(ops: Iterable[Operation], sums: Sums) -> None:
         _load_together(group, sums)
 
 
-def _close(open_ones: dict[tuple[SSAValue, Sum], list[memref.LoadOp]], op: Operation, sums: Sums) -> None:
+def _close(open_ones: dict[tuple[SSAValue, Size], list[memref.LoadOp]], op: Operation, sums: Sums) -> None:
     """Ends the groups of loads that may not move over an op, because it (or an op in it) writes their buffer."""
     written = {written_buffer(inner) for inner in op.walk()}
     for key in [key for key in open_ones if key[0] in written]:
@@ -121,14 +122,14 @@ def _close(open_ones: dict[tuple[SSAValue, Sum], list[memref.LoadOp]], op: Opera
 
 
 def _join_stores(ops: Iterable[Operation], sums: Sums) -> None:
-    open_ones = dict[tuple[SSAValue, Sum], list[memref.StoreOp]]()
+    open_ones = dict[tuple[SSAValue, Size], list[memref.StoreOp]]()
     for op in ops:
         if op.parent is None:
             continue  # a load that is combined with others
         accessed = {buffer for inner in op.walk() for buffer in inner.operands if isinstance(buffer.type, MemRefType)}
         own = None
         if isinstance(op, memref.StoreOp) and _elements_an_access(op) > 1:
-            own = (op.memref, sums.of(op.indices[0]).rest)
+            own = (op.memref, split_constant(sums.of(op.indices[0]))[0])
             open_ones.setdefault(own, []).append(op)
         for key in [key for key in open_ones if key[0] in accessed and key != own]:
             _store_together(open_ones.pop(key), sums)
@@ -156,8 +157,8 @@ def _rows(group: Sequence[AccessT], sums: Sums) -> Iterable[list[AccessT]]:
     """The accesses of one buffer, at indices with constant differences, in runs that become one access each."""
     places = dict[int, AccessT]()
     for op in group:
-        places.setdefault(sums.of(op.indices[0]).constant, op)
-    divisor = sums.divisor(sums.of(group[0].indices[0]).rest)
+        places.setdefault(split_constant(sums.of(op.indices[0]))[1], op)
+    divisor = sums.divisor(split_constant(sums.of(group[0].indices[0]))[0])
     width = _elements_an_access(group[0])
     while width > 1:
         if divisor % width == 0:
@@ -181,14 +182,14 @@ def _load_together(group: Sequence[memref.LoadOp], sums: Sums) -> None:
             extract = vector.ExtractOp(made.result, [number], element)
             locate(extract, first.location)
             Rewriter.insert_op(extract, InsertPoint.before(first))
-            taken[sums.of(row[number].indices[0]).constant] = extract.result
+            taken[split_constant(sums.of(row[number].indices[0]))[1]] = extract.result
         for op in group:
-            if op.parent is not None and (value := taken.get(sums.of(op.indices[0]).constant)) is not None:
+            if op.parent is not None and (value := taken.get(split_constant(sums.of(op.indices[0]))[1])) is not None:
                 Rewriter.replace_op(op, [], [value])
 
 
 def _store_together(group: Sequence[memref.StoreOp], sums: Sums) -> None:
-    if len({sums.of(op.indices[0]).constant for op in group}) < len(group):
+    if len({split_constant(sums.of(op.indices[0]))[1] for op in group}) < len(group):
         return  # of two stores to one index, the later one counts
     for row in _rows(group, sums):
         last = max(row, key=group.index)

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from xdsl.builder import Builder
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, OperationT, integers
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.loops.kernel_code import KernelCode, KernelIndex
 
 

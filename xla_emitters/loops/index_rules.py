@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import product
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp, emit_scalar
@@ -34,7 +35,6 @@ from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.loops.element_context import BufferElement
-from xla_emitters.shapes import Size
 
 Indices: TypeAlias = Sequence[Number]
 Move: TypeAlias = Callable[[BufferElement], Indices]

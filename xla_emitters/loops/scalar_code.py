@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
 from xla_emitters.dialects.hlo.called import needed_by
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, ParameterOp, TupleOp, find_computation
 from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.rewrite.kernel_pass import refusal
 

@@ -28,13 +28,13 @@ from itertools import chain
 
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.loops.combine import reduces_rows
-from xla_emitters.shapes import Size
 
 BROADCASTS = frozenset(("hlo.broadcast", "hlo.dynamic_broadcast_in_dim"))
 SAME_PLACE = frozenset(("hlo.copy", "hlo.reshape", "hlo.dynamic_reshape", "hlo.bitcast"))

@@ -22,7 +22,8 @@ from typing import Any
 
 from xla_emitters.errors import ToolError, UsageError
 from xla_emitters.lowering.object_symbols import undefined_symbols
-from xla_emitters.lowering.tools import LLVMLITE_HELP, run_tool
+from xla_emitters.lowering.processes import run_tool
+from xla_emitters.lowering.tools import LLVMLITE_HELP
 
 STAGE = "cpu"
 CPU_FEATURES = "XLA_EMITTERS_CPU_FEATURES"

@@ -20,10 +20,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,

@@ -17,7 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from xla_emitters.errors import InternalError
-from xla_emitters.lowering.tools import STAGE, TIMEOUT_SECONDS, find_tool, run_tool
+from xla_emitters.lowering.processes import STAGE, TIMEOUT_SECONDS, run_tool
+from xla_emitters.lowering.tools import find_tool
 from xla_emitters.settings import Toolchain
 
 

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xla_emitters.lowering.machine_code import disassemble_with_lines
+from xla_emitters.lowering.processes import TIMEOUT_SECONDS
 from xla_emitters.lowering.ptx_lines import Instruction, instruction_at
-from xla_emitters.lowering.tools import TIMEOUT_SECONDS
 from xla_emitters.settings import Toolchain
 
 _SASS = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)\s*(.*?)\s*;")

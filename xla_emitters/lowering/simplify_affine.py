@@ -20,11 +20,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.interval import Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,

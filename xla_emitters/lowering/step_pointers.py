@@ -28,11 +28,12 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType, 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.size import Size, split_constant, sum_of_terms
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, llvm, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.kernels.index_sums import Product, Sum, Sums, Term, factors_of
+from xla_emitters.kernels.index_sums import Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -45,7 +46,7 @@ class StepPointersPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [found for found in op.walk() if isinstance(found, scf.ForOp)]:
-            sums, rows = Sums(loop.body.block), dict[tuple[SSAValue, Sum], list[Access]]()
+            sums, rows = Sums(loop.body.block), dict[tuple[SSAValue, Size], list[Access]]()
             for found in loop.body.block.ops:
                 if isinstance(found, llvm.GEPOp) and (access := Access.of(loop, found, sums)) is not None:
                     rows.setdefault((found.ptr, access.stride), []).append(access)
@@ -58,8 +59,8 @@ class Access:
     """An address that a loop's iterations compute: of the element at index `first` + `stride` * the loop's variable."""
 
     address: llvm.GEPOp
-    first: Sum
-    stride: Sum
+    first: Size
+    stride: Size
 
     @staticmethod
     def of(loop: scf.ForOp, address: llvm.GEPOp, sums: Sums) -> Access | None:
@@ -71,32 +72,23 @@ class Access:
             return None
         if not (address.ssa_indices and isinstance(cast := address.ssa_indices[0].owner, IndexCastUIOp)):
             return None
-        first, stride = sums.of(cast.input), Sum(0)
-        for term, coefficient in first.terms:
-            rest = tuple(factor for factor in factors_of(term) if factor is not variable)
-            if any(not isinstance(factor, SSAValue) or body.is_ancestor(factor.owner) for factor in rest):
+        first, stride, along = sums.of(cast.input), Size.constant(0), sums.of(variable)
+        for factors, coefficient in first.terms:
+            rest = tuple(factor for factor in factors if factor[0] is not along)
+            terms = [sums.terms[atom] for atom, _ in rest]
+            if any(not isinstance(term, SSAValue) or body.is_ancestor(term.owner) for term in terms):
                 return None
-            match len(factors_of(term)) - len(rest):
+            match dict(factors).get(along, 0):
                 case 0:
                     continue
                 case 1:
-                    stride += _term(rest, coefficient)
+                    stride += sum_of_terms({rest: coefficient})
                 case _:
                     return None
-        return Access(address, first - stride * sums.of(variable), stride) if stride.terms else None
+        return Access(address, first - stride * along, stride) if stride.value is None else None
 
 
-def _term(factors: Sequence[Term], coefficient: int) -> Sum:
-    match factors:
-        case ():
-            return Sum(coefficient)
-        case (factor,):
-            return Sum(0, frozenset([(factor, coefficient)]))
-        case _:
-            return Sum(0, frozenset([(Product(tuple(factors)), coefficient)]))
-
-
-def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Sum], Sequence[Access]]) -> None:
+def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Size], Sequence[Access]]) -> None:
     """Replaces the loop by one that carries an address for each buffer and stride."""
     body, before = loop.body.block, located_builder(InsertPoint.before(loop), loop)
     last = body.last_op
@@ -108,7 +100,7 @@ def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Sum], Seque
         starts.append(before.insert(llvm.GEPOp.from_mixed_indices(buffer, [start], one.elem_type)).result)
         address: SSAValue = body.insert_arg(buffer.type, len(body.args))
         for access in accesses:
-            if (distance := access.first - reached) != Sum(0):
+            if (distance := access.first - reached) != 0:
                 bytes_ = _bytes_of(before, sums, distance, one)
                 place = located_builder(InsertPoint.before(access.address), access.address)
                 address = place.insert(llvm.GEPOp.from_mixed_indices(address, [bytes_], i8)).result
@@ -125,12 +117,12 @@ def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Sum], Seque
     Rewriter.replace_op(loop, made, made.results[: len(loop.results)])
 
 
-def _number(builder: Builder, sums: Sums, total: Sum, like: llvm.GEPOp) -> SSAValue:
+def _number(builder: Builder, sums: Sums, total: Size, like: llvm.GEPOp) -> SSAValue:
     """The sum as an integer as wide as the index of an address."""
     return builder.insert(IndexCastUIOp(_value(builder, sums, total), like.ssa_indices[0].type)).result
 
 
-def _bytes_of(builder: Builder, sums: Sums, elements: Sum, like: llvm.GEPOp) -> SSAValue:
+def _bytes_of(builder: Builder, sums: Sums, elements: Size, like: llvm.GEPOp) -> SSAValue:
     """So many elements in bytes, in 64 bits. LLVM would take the product into the loop, were it the address's own."""
     found = _number(builder, sums, elements, like)
     if found.type != i64:
@@ -146,7 +138,7 @@ def _bytes(element: Attribute) -> int:
     return dtype_of(element).bits // 8
 
 
-def _value(builder: Builder, sums: Sums, total: Sum) -> SSAValue:
+def _value(builder: Builder, sums: Sums, total: Size) -> SSAValue:
     """The sum as an index."""
 
     def constant(number: int) -> SSAValue:
@@ -160,8 +152,8 @@ def _value(builder: Builder, sums: Sums, total: Sum) -> SSAValue:
         parts.append(
             product if coefficient == 1 else builder.insert(arith.MuliOp(product, constant(coefficient))).result
         )
-    if total.constant or not parts:
-        parts.append(constant(total.constant))
+    if (left := split_constant(total)[1]) or not parts:
+        parts.append(constant(left))
     found, *rest = parts
     for part in rest:
         found = builder.insert(arith.AddiOp(found, part)).result

@@ -39,17 +39,8 @@ from xla_emitters.errors import InternalError, ToolError
 from xla_emitters.kernels.id_functions import IdFunction, declared_by
 from xla_emitters.lowering.llvm_ir.debug_nodes import subprogram_of
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
-from xla_emitters.lowering.tools import (
-    LLVM_PROCESS,
-    NVIDIA_HELP,
-    STAGE,
-    TIMEOUT_SECONDS,
-    ResidentTool,
-    RunningTool,
-    borrow_tool,
-    find_tool,
-    run_tool,
-)
+from xla_emitters.lowering.processes import STAGE, TIMEOUT_SECONDS, ResidentTool, RunningTool, borrow_tool, run_tool
+from xla_emitters.lowering.tools import LLVM_PROCESS, NVIDIA_HELP, find_tool
 from xla_emitters.lowering.ways import LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way
 from xla_emitters.settings import Toolchain
 

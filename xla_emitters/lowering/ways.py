@@ -14,7 +14,8 @@ from enum import StrEnum
 
 from xla_emitters.errors import ToolError, UsageError
 from xla_emitters.late_dataclass import dataclass
-from xla_emitters.lowering.tools import STAGE, find_tool
+from xla_emitters.lowering.processes import STAGE
+from xla_emitters.lowering.tools import find_tool
 from xla_emitters.settings import AUTO, TOOLCHAIN, Toolchain
 
 # XLA's options for LLVM: f32 division within 2 ulp (div.full.f32), bf16x2 arithmetic at most, its own inlining thresholds.

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.explore.compare import Comparison, KernelComparison
 from xla_emitters.explore.compare_report import number_rows, verdict_texts
 from xla_emitters.explore.pass_rows import PassRow
+from xla_emitters.kernels.kernel_entry import sanitize
 from xla_emitters.page.data import Chunks
 
 

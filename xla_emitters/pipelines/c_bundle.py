@@ -24,6 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+from xla_emitters.algebra.expression import FLOORDIV, MOD, VARIABLE
+from xla_emitters.algebra.facts import EQUAL, Fact
+from xla_emitters.algebra.guards import Guard
+from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.backend_configs import target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
@@ -43,9 +47,6 @@ from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.shapes import Guard, Size
-from xla_emitters.shapes.facts import EQUAL, Fact
-from xla_emitters.shapes.size import Atom, Kind
 
 STAGE = "bundle"
 MOST_DIMENSIONS = 16
@@ -360,11 +361,10 @@ def _divisors(sizes: Iterable[Size], names: Mapping[str, str]) -> list[str]:
     """C statements that check that no divisor in these sizes is 0."""
     found = list[str]()
     for size in sizes:
-        for atom in [atom for factors, _ in size.terms for atom, _ in factors if atom.kind is not Kind.SYMBOL]:
+        for atom in [atom for factors, _ in size.terms for atom, _ in factors]:
             found += _divisors(atom.operands, names)
-            if atom.kind in (Kind.FLOORDIV, Kind.MOD) and not atom.operands[1].value:
-                divisor = _size(atom.operands[1], names)
-                found.append(_unless(f"({divisor}) != 0", f"division by zero in {atom.text}", []))
+            if atom.kind in (FLOORDIV, MOD) and not atom.rhs.value:
+                found.append(_unless(f"({_size(atom.rhs, names)}) != 0", f"division by zero in {atom}", []))
     return list(dict.fromkeys(found))
 
 
@@ -382,13 +382,10 @@ def _size(size: Size, names: Mapping[str, str]) -> str:
     return " + ".join(terms) or "(ral_wide)0"
 
 
-def _atom(atom: Atom, names: Mapping[str, str]) -> str:
-    if atom.kind is Kind.SYMBOL:
+def _atom(atom: Size, names: Mapping[str, str]) -> str:
+    if atom.kind is VARIABLE:
         return names[atom.name]
-    made = _size(atom.operands[0], names)
-    for other in atom.operands[1:]:
-        made = f"ral_{atom.kind.value}({made}, {_size(other, names)})"
-    return made
+    return f"ral_{atom.kind.name.lower()}({_size(atom.lhs, names)}, {_size(atom.rhs, names)})"
 
 
 def c_name(text: str) -> str:

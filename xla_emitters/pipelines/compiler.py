@@ -27,13 +27,12 @@ from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.emitter import Emitter
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
+from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of, sanitize
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels

@@ -19,6 +19,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.fusion_rules import Group, Part
 from xla_emitters.device import Device, device
@@ -34,7 +35,6 @@ from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.pipelines.program_listing import LIBRARY, ListedOp, ProgramListing
 from xla_emitters.program import Program
 from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
-from xla_emitters.shapes import Size
 from xla_emitters.sizes import Sizes
 
 ASSUMED = 128
@@ -48,8 +48,7 @@ def assumed_sizes(sizes: Sizes, given: Mapping[str, int]) -> dict[str, int]:
     found = dict[str, int]()
     for solved in sizes.guards.plan.solved:
         bounds = sizes.facts.bounds(Size.symbol(solved.symbol))
-        value = max(ASSUMED, bounds.lower or 0)
-        found[solved.symbol] = value if bounds.upper is None else min(value, bounds.upper)
+        found[solved.symbol] = min(max(ASSUMED, bounds.lower), bounds.upper)
     return found | dict(given)
 
 

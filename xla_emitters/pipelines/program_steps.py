@@ -17,6 +17,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
+from xla_emitters.algebra.size import Size as Expression
+from xla_emitters.algebra.size import as_size, ceildiv, floordiv, maximum, minimum, mod
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
 from xla_emitters.dialects.lmhlo import BufferOp
@@ -46,9 +48,6 @@ from xla_emitters.program.steps import (
 from xla_emitters.program.steps import (
     Launch as Launched,
 )
-from xla_emitters.shapes import Size as Expression
-from xla_emitters.shapes import ceildiv, floordiv, maximum, minimum, mod
-from xla_emitters.shapes.size import as_size
 from xla_emitters.sizes import Sizes
 from xla_emitters.sizes.specs import plain_size
 

@@ -51,13 +51,12 @@ from xla_emitters.dialects.mlir import gpu as gpu_functions
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Kind
 from xla_emitters.emitters.entry import argument_attributes, data_layout
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
 from xla_emitters.fusions.view import STITCHED, FusionView, once_per_view
 from xla_emitters.graph.fusion_parts import Part
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.kernels.kernel_entry import DIMENSIONS, GRID
+from xla_emitters.kernels.kernel_entry import DIMENSIONS, GRID, sanitize
 from xla_emitters.loops import stitch_forms
 from xla_emitters.loops.roots import roots_of
 from xla_emitters.loops.stitch_forms import NOWHERE, HeldRow, RowForm

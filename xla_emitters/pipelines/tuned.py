@@ -13,6 +13,7 @@ from xla_emitters.emitters.emitter import Emitter, TunableEmitter
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.hlo_text import print_hlo
+from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, PassRow
@@ -43,8 +44,8 @@ def with_cheapest_splits(
         return plan_program(run_graph(given, replace(options, splits=splits))).kernels
 
     graph = partial(run_graph, module, options)
-    splits, remarks = split_candidates.cheapest_splits(graph, kernels_of, _passes(options))
-    return replace(options, splits=splits), remarks
+    splits, figures = split_candidates.cheapest_splits(graph, kernels_of, _passes(options))
+    return replace(options, splits=splits), [Remark("tune", text, place) for text, place in figures]
 
 
 def cheapest_rows(
@@ -75,8 +76,13 @@ def _passes(options: CompileOptions) -> Passes:
         options.toolchain,
         options.hero_rules,
         lower=partial(_run, rows_of("kernel"), options),
-        for_tools=partial(_run, FOR_TOOLS, options),
+        to_ptx=partial(_to_ptx, options),
     )
+
+
+def _to_ptx(options: CompileOptions, module: ModuleOp) -> str:
+    _run(FOR_TOOLS, options, module)
+    return compile_to_ptx(module, options.device.architecture, options.toolchain)
 
 
 def _run(rows: Sequence[PassRow], options: CompileOptions, module: ModuleOp) -> None:

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from xla_emitters.algebra.expression import Expr, ExprKind, bits_of, evaluate_all, linear_terms, mask_of
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import Array
 from xla_emitters.fusions.indexing_analysis import Indexing, Indexings, indexing_of_operands
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing import IndexingMap, Interval
-from xla_emitters.indexing.expression import Expr, ExprKind, bits_of, evaluate_all, linear_terms, mask_of
 
 MOST_POINTS = 1 << 21
 

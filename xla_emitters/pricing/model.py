@@ -56,6 +56,8 @@ L2_SHARE = Assumption(1.3, 1.0, 0.8)
 """The share of the second-level cache's bandwidth in `Device.rates` that a kernel reaches."""
 L2_PORT_BYTES = 64
 """Bytes per clock from the second-level cache to one multiprocessor."""
+LEAST_GAIN = 0.02
+"""Smallest relative gain that counts, of expected times and of instructions."""
 NORM = 8
 
 

@@ -84,7 +84,7 @@ def sent_bytes(name: str, config: Mapping[str, Any], operands: int, results: int
         case "ragged_all_to_all":  # operands and what they are written to have one size
             return others * operands // (2 * members)
         case "collective_broadcast" | "collective_permute" | "send":
-            return operands if others else 0
+            return config.get("sliced_bytes", operands) if others else 0
         case _:
             return 0
 

@@ -58,6 +58,12 @@ def notes_wanted() -> Notes | None:
     return _TAKING.get()
 
 
+def remark(topic: str, text: str) -> None:
+    """Records a remark that is about no op."""
+    if (notes := _TAKING.get()) is not None:
+        notes.add(Remark(topic, text))
+
+
 def decide(topic: str, text: str, **data: Any) -> None:
     """Records a decision: its topic, a line of text, and `data` that JSON can hold."""
     if (notes := _TAKING.get()) is not None:

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import IndexType, IntegerType, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.indexing import Interval
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED, constant_op, integer_attr
 
 

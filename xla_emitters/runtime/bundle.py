@@ -24,7 +24,7 @@ import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
@@ -43,27 +43,41 @@ from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.tolerance import Bounds
 
 PACKAGE = Path(xla_emitters.__file__).parent
-FACES = ("program", "runtime", "runtime/ral")
-"""Packages whose `__init__.py` is empty in a bundle: the real ones import files that a bundle lacks."""
 FILES = (
     "__init__.py",
     "errors.py",
     "late_dataclass.py",
     "memory_limit.py",
-    *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
-    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "executable", "float_forms", "steps")),
-    *(
-        f"runtime/{stem}.py"
-        for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_flat", "cupy_platform")
-    ),
-    *(
-        f"runtime/{stem}.py"
-        for stem in ("cupy_steps", "draws", "flat_platform", "layouts", "loaded", "memory_history", "npz")
-    ),
-    *(f"runtime/{stem}.py" for stem in ("numpy_calls", "packing", "plain_ops", "repetition", "walk")),
+    "program/arrays.py",
+    "program/as_json.py",
+    "program/bind.py",
+    "program/callees.py",
+    "program/executable.py",
+    "program/float_forms.py",
+    "program/steps.py",
+    "runtime/bundle_numbers.py",
+    "runtime/bundle_programs.py",
+    "runtime/cupy_arrays.py",
+    "runtime/cupy_flat.py",
+    "runtime/cupy_platform.py",
+    "runtime/cupy_steps.py",
+    "runtime/draws.py",
+    "runtime/flat_platform.py",
+    "runtime/layouts.py",
+    "runtime/loaded.py",
+    "runtime/memory_history.py",
+    "runtime/npz.py",
+    "runtime/numpy_calls.py",
+    "runtime/packing.py",
+    "runtime/plain_ops.py",
+    "runtime/repetition.py",
+    "runtime/walk.py",
     "runtime/ral/constants.py",
+    *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
 )
 """The files of `xla_emitters` that a bundle holds: with NumPy and ml_dtypes, all that its script imports."""
+FACES = {str(folder / "__init__.py") for name in FILES for folder in PurePosixPath(name).parents} - set(FILES)
+"""Of the packages, those that are empty in a bundle: the real ones import files that a bundle lacks."""
 
 WHOLE_BYTES = 1 << 20
 POSITIONS = 65_536
@@ -145,8 +159,8 @@ def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case], programs: 
     names = _unique([case.name for case in (*cases, *programs)])
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", Path(bundle_main.__file__).read_text("utf-8"))
-        for face in FACES:
-            archive.writestr(f"xla_emitters/{face}/__init__.py", "")
+        for face in sorted(FACES):
+            archive.writestr(f"xla_emitters/{face}", "")
         for name in FILES:
             archive.writestr(f"xla_emitters/{name}", (PACKAGE / name).read_text("utf-8"))
         for case, name in zip(cases, names, strict=False):

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.device_groups import groups_of
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.runtime.arrays import StandardInput, checked, load_named, random_array
 from xla_emitters.runtime.devices import run_on_devices
-from xla_emitters.runtime.inputs import allowed_starts
+from xla_emitters.runtime.inputs import allowed_starts, exchanged_rows
 from xla_emitters.runtime.npz import opened
 from xla_emitters.runtime.shards import Shards
 
@@ -44,9 +47,14 @@ def whole_specs(program: Program) -> list[ArraySpec]:
     ]
 
 
-def draw_for_devices(program: Program, entry: ComputationOp, seed: int) -> list[list[Array]]:
-    """For each device one array per parameter: parts of one array where it is cut, else an array of its own."""
-    places, devices = allowed_starts(entry), range(program.devices)
+def draw_for_devices(
+    program: Program, entry: ComputationOp, seed: int, ranks: Sequence[int] | None = None
+) -> list[list[Array]]:
+    """For each device one array per parameter: parts of one array where it is cut, else an array of its own.
+
+    ranks  the devices, here and below; default: all
+    """
+    places, devices = allowed_starts(entry), _ranks(program, ranks)
     of_parameter = list[list[Array]]()
     for number, (spec, cut) in enumerate(zip(program.parameters, shards_of(program), strict=False)):
         if cut is None:
@@ -55,24 +63,52 @@ def draw_for_devices(program: Program, entry: ComputationOp, seed: int) -> list[
             whole = random_array(replace(spec, shape=cut.whole(spec.shape)), seed, number, places.get(number))
             drawn = [cut.cut(whole, device) for device in devices]
         of_parameter.append(drawn)
-    return _by_device(of_parameter, program)
+    given, seen = _by_device(of_parameter, len(devices)), set[int]()
+    for op, (starts, sizes, places, expected) in exchanged_rows(entry):
+        made = _exchange(op, seed)
+        for numbers, arrays in zip((starts, sizes, places, expected), made, strict=True):
+            for number in set(numbers) - seen:
+                seen.add(number)
+                for of_device, device in zip(given, devices, strict=True):
+                    of_device[number] = arrays[device].astype(of_device[number].dtype)
+    return given
 
 
-def load_for_devices(path: str | Path | StandardInput, program: Program) -> list[list[Array]]:
+def _exchange(op: RuleOp, seed: int) -> list[dict[int, Array]]:
+    """For each device of a ragged-all-to-all: first rows, numbers of rows, places, expected numbers. Rows fit, none is written twice."""
+    (updates,), (rows, *_), (room, *_) = (dims_of(op.operands[operand]) for operand in (2, 0, 1))
+    random, found = np.random.default_rng(seed), [dict[int, Array]() for _ in range(4)]
+    most, here, there = min(rows, room) // updates, rows // updates, room // updates
+    for group in groups_of(op):
+        each = updates // len(group)
+        sizes: Array = random.integers(0, most + 1, (len(group), updates))
+        for member, device in enumerate(group):
+            spare = np.array([int(random.integers(0, here - int(size) + 1)) for size in sizes[member]])
+            places = there * (member * each + np.arange(updates) % max(each, 1))
+            expected = sizes.reshape(len(group), len(group), -1)[:, member].reshape(-1)
+            parts = here * np.arange(updates) + spare, sizes[member], places, expected
+            for arrays, part in zip(found, parts, strict=True):
+                arrays[device] = part
+    return found
+
+
+def load_for_devices(
+    path: str | Path | StandardInput, program: Program, ranks: Sequence[int] | None = None
+) -> list[list[Array]]:
     """For each device one array per parameter. raises as `load_arrays`"""
     with opened(path) as archive:
         present = set(archive.members)
-    devices, whole = program.devices, whole_specs(program)
+    devices, whole = _ranks(program, ranks), whole_specs(program)
     of_parameter = list[list[Array]]()
     for number, (spec, cut) in enumerate(zip(program.parameters, shards_of(program), strict=False)):
-        own = [f"p{number}@{device}" for device in range(devices)]
+        own = [f"p{number}@{device}" for device in devices]
         if given := [name for name in own if name in present]:
             if missing := [name for name in own if name not in present]:
                 raise DataError(f"{path} has no '{missing[0]}', but it has '{given[0]}'", stage="arrays")
-            of_parameter.append(load_named(path, own, [spec] * devices))
+            of_parameter.append(load_named(path, own, [spec] * len(devices)))
         else:
             of_parameter.append(_parts(load_named(path, [f"p{number}"], [whole[number]])[0], cut, devices))
-    return _by_device(of_parameter, program)
+    return _by_device(of_parameter, len(devices))
 
 
 def cut_for_devices(program: Program, arrays: Sequence[Any]) -> list[list[Array]]:
@@ -83,8 +119,8 @@ def cut_for_devices(program: Program, arrays: Sequence[Any]) -> list[list[Array]
     of_parameter = list[list[Array]]()
     for number, (given, spec, cut) in enumerate(zip(arrays, whole_specs(program), shards, strict=False)):
         array = checked(np.asarray(given), spec, f"parameter {number}, for all {program.devices} devices,")
-        of_parameter.append(_parts(array, cut, program.devices))
-    return _by_device(of_parameter, program)
+        of_parameter.append(_parts(array, cut, range(program.devices)))
+    return _by_device(of_parameter, program.devices)
 
 
 def run_on_whole_arrays(
@@ -92,7 +128,7 @@ def run_on_whole_arrays(
 ) -> list[Any]:
     """The results of `together`, of `run` with the arrays of each device, on all devices. raises as `cut_for_devices`, `run_on_devices`"""
     given = cut_for_devices(program, arrays)
-    return together(program, run_on_devices(program.devices, lambda device: run(given[device])))
+    return together(program, run_on_devices(range(program.devices), lambda device: run(given[device])))
 
 
 def together(program: Program, results: Sequence[Sequence[Array]]) -> list[Array | list[Array]]:
@@ -106,22 +142,30 @@ def together(program: Program, results: Sequence[Sequence[Array]]) -> list[Array
 
 
 def named_results(
-    program: Program, results: Sequence[Sequence[Array]]
+    program: Program, results: Sequence[Sequence[Array]], ranks: Sequence[int] | None = None
 ) -> tuple[list[str], list[Array], list[ArraySpec]]:
-    """The results of all devices as they are printed and stored: r0 for a whole array, r0@0, r0@1 ... for each device's own."""
+    """The results of devices as they are printed and stored: r0 for a whole array, r0@0, r0@1 ... for each device's own."""
     names, arrays, specs = list[str](), list[Array](), list[ArraySpec]()
-    whole = whole_specs(program)[len(program.parameters) :]
-    for number, (spec, found) in enumerate(zip(whole, together(program, results), strict=True)):
+    devices = _ranks(program, ranks)
+    if len(devices) < program.devices:
+        whole, all_found = program.results, [list(found) for found in zip(*results, strict=True)]
+    else:
+        whole, all_found = whole_specs(program)[len(program.parameters) :], together(program, results)
+    for number, (spec, found) in enumerate(zip(whole, all_found, strict=True)):
         of_devices = found if isinstance(found, list) else [found]
-        names += [f"r{number}@{device}" for device in range(program.devices)] if of_devices is found else [f"r{number}"]
+        names += [f"r{number}@{device}" for device in devices] if of_devices is found else [f"r{number}"]
         arrays += of_devices
         specs += [spec] * len(of_devices)
     return names, arrays, specs
 
 
-def _parts(array: Array, cut: Shards | None, devices: int) -> list[Array]:
-    return [array if cut is None else cut.cut(array, device) for device in range(devices)]
+def _ranks(program: Program, ranks: Sequence[int] | None) -> Sequence[int]:
+    return range(program.devices) if ranks is None else ranks
 
 
-def _by_device(of_parameter: Sequence[Sequence[Array]], program: Program) -> list[list[Array]]:
-    return [[parts[device] for parts in of_parameter] for device in range(program.devices)]
+def _parts(array: Array, cut: Shards | None, devices: Sequence[int]) -> list[Array]:
+    return [array if cut is None else cut.cut(array, device) for device in devices]
+
+
+def _by_device(of_parameter: Sequence[Sequence[Array]], count: int) -> list[list[Array]]:
+    return [[parts[place] for parts in of_parameter] for place in range(count)]

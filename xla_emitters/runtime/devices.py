@@ -1,6 +1,7 @@
 """All devices of a program in one process: one thread for each, one of which runs at a time.
 
-    run_on_devices(4, lambda device: program(*inputs[device]))          [results of device 0, of device 1, ...]
+    run_on_devices(range(4), lambda device: program(*inputs[device]))          [results of device 0, of device 1, ...]
+    run_on_devices([0, 1], ...)                                         an error where one of them needs a device that is not run
 
 A thread runs until it waits for others at a collective, or ends; then the next device that can go on does, in order of their numbers. So
 a run has one order, whatever the machine does, and nothing is shared by two threads at a time. Where no device can go on, none ever will:
@@ -10,7 +11,7 @@ this is an error that says where each of them waits, not a wait without end.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
@@ -27,12 +28,46 @@ _Key = tuple[str, tuple[int, ...]]
 """(instruction, group), or (channel, (source, receiver))."""
 
 
-def run_on_devices(count: int, run: Callable[[int], T]) -> list[T]:
+def run_on_devices(devices: Sequence[int], run: Callable[[int], T]) -> list[T]:
     """What `run` returns for each device, in order.
 
     raises  the first error of any device; ExecutionError where collectives do not meet
     """
-    return _Devices(count, run).results()
+    return _Devices(devices, run).results()
+
+
+def ranks_named(text: str, count: int) -> list[int]:
+    """The devices that `0,3-5` names, of `count`. raises UsageError for other text
+
+    >>> ranks_named("3-5,0", 8)
+    [0, 3, 4, 5]
+    """
+    found = set[int]()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or not (last.isdecimal() if dash else not last) or int(last or first) >= count:
+            raise UsageError(
+                f"--ranks {text}: numbers and ranges, of devices 0 to {count - 1}", stage="run", help="--ranks 0,3-5"
+            )
+        found.update(range(int(first), int(last or first) + 1))
+    if not found:
+        raise UsageError(f"--ranks {text} names no device", stage="run")
+    return sorted(found)
+
+
+def ranks_text(devices: Iterable[int]) -> str:
+    """The same as text.
+
+    >>> ranks_text([0, 3, 4, 5])
+    '0,3-5'
+    """
+    runs = list[list[int]]()
+    for device in sorted(devices):
+        if runs and device == runs[-1][-1] + 1:
+            runs[-1].append(device)
+        else:
+            runs.append([device])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def devices_wanted(needed: int, asked: int | None, stage: str) -> int:
@@ -46,7 +81,10 @@ def devices_wanted(needed: int, asked: int | None, stage: str) -> int:
         )
     if asked is None and needed > MOST_DEVICES:
         raise UsageError(
-            f"the program is for {needed} devices: each has arrays of its own", stage=stage, help=f"--devices {needed}"
+            f"the program is for {needed} devices: each has arrays of its own",
+            stage=stage,
+            help=f"--devices {needed}"
+            + "; or run some of them, if they need no others: --ranks 0-7" * (stage == "run"),
         )
     return needed
 
@@ -66,15 +104,16 @@ class _Left(Exception):
 class _Devices(Exchange, Generic[T]):
     """The threads of a run, and what they exchange.
 
+    devices  those that are run
     turn     the device that runs
     waiting  device -> where it waits, and for whom
     ended    devices that have ended
     """
 
-    def __init__(self, count: int, run: Callable[[int], T]) -> None:
-        self.count, self._run = count, run
+    def __init__(self, devices: Sequence[int], run: Callable[[int], T]) -> None:
+        self.devices, self._run = devices, run
         self._change = Condition()
-        self.turn: int | None = 0
+        self.turn: int | None = devices[0]
         self.waiting = dict[int, tuple[str, Callable[[], list[int]]]]()
         self.ended = set[int]()
         self._open = dict[_Key, _Meeting]()
@@ -83,16 +122,14 @@ class _Devices(Exchange, Generic[T]):
         self._error: BaseException | None = None
 
     def results(self) -> list[T]:
-        threads = [
-            Thread(target=copy_context().run, args=(self._of, device), daemon=True) for device in range(self.count)
-        ]
+        threads = [Thread(target=copy_context().run, args=(self._of, device), daemon=True) for device in self.devices]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         if self._error is not None:
             raise self._error
-        return [self._found[device] for device in range(self.count)]
+        return [self._found[device] for device in self.devices]
 
     def _of(self, device: int) -> None:
         """The thread of a device."""
@@ -119,7 +156,8 @@ class _Devices(Exchange, Generic[T]):
 
     def _pass_on(self, device: int) -> None:
         """The next device that can go on does. Without one, the run ends."""
-        others = [(device + step) % self.count for step in range(1, self.count + 1)]
+        at = self.devices.index(device) + 1
+        others = [*self.devices[at:], *self.devices[:at]]
         self.turn = next((other for other in others if other not in self.waiting and other not in self.ended), None)
         if self.turn is None and self.waiting and self._error is None:
             self._error = self._do_not_meet()
@@ -138,6 +176,7 @@ class _Devices(Exchange, Generic[T]):
         self, device: int, name: str, group: tuple[int, ...], arrays: Sequence[Array], among: Callable[[Shares], Shares]
     ) -> list[Array]:
         """See `library.devices.Exchange`."""
+        self._expect(name, group)
         key = name, group
         meeting = self._open.setdefault(key, _Meeting())
         meeting.arrays[device] = [array.copy() for array in arrays]  # the device may write over them once all have met
@@ -161,10 +200,21 @@ class _Devices(Exchange, Generic[T]):
 
     def receive(self, device: int, source: int, name: str, like: Sequence[Array] = ()) -> list[Array]:
         """See `library.devices.Exchange`."""
+        self._expect(name, (source, device))
         key = name, (source, device)
         while not self._sent.get(key):
             self._wait(device, name, lambda: [source])
         return self._sent[key].popleft()
+
+    def _expect(self, name: str, group: Sequence[int]) -> None:
+        """raises ExecutionError for a device that is not run"""
+        if missing := set(group).difference(self.devices):
+            word = "device" if len(missing) == 1 else "devices"
+            raise ExecutionError(
+                f"%{name} needs {word} {ranks_text(missing)}, not run here",
+                stage="run",
+                help=f"--ranks {ranks_text(missing.union(self.devices))}",
+            )
 
     def _wait(self, device: int, name: str, missing: Callable[[], list[int]]) -> None:
         """Lets the others run until one of them ends the wait."""

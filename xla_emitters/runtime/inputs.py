@@ -29,6 +29,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.dynamic_slices import DynamicOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.program import ArraySpec
@@ -79,6 +80,18 @@ def allowed_starts(computation: ComputationOp) -> dict[int, Places]:
     for value in _bounds_of_loops(computation):
         note(value, TRIPS)
     return found
+
+
+def exchanged_rows(computation: ComputationOp) -> Iterator[tuple[RuleOp, list[list[int]]]]:
+    """The ragged-all-to-alls of a computation and of what it calls, with the numbers of the parameters that hold the starts, sizes, places
+    and expected sizes of each."""
+    for op in computation.instructions:
+        if isinstance(op, RuleOp) and op.opcode == "ragged-all-to-all":
+            yield op, [_parameters_behind(op.operands[operand]) for operand in range(2, 6)]
+        elif isinstance(op, CallingOp) and op.opcode in ("call", "async-start"):
+            (callee,) = op.callees()
+            for found, numbers in exchanged_rows(find_computation(op, callee.symbol)):
+                yield found, [[n for k in each for n in _parameters_behind(op.operands[k])] for each in numbers]
 
 
 def _between(least: int, most: int) -> Places:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from xla_emitters.shapes import Size
+from xla_emitters.algebra.size import Size
 
 
 class Comparison(NamedTuple):

@@ -28,13 +28,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import Size, TooLarge, floordiv, maximum, minimum, mod
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import DType, Kind
 from xla_emitters.errors import VerifyError
-from xla_emitters.shapes import Facts, Size, TooLarge, floordiv, maximum, minimum, mod
-from xla_emitters.shapes.size import lone_atom
 from xla_emitters.sizes.arrays import Comparison, Number, Truth
 
 FEWEST_BITS = 32  # of a type that sizes are computed in
@@ -233,8 +233,7 @@ def _compare(direction: str, a: Number, b: Number, facts: Facts) -> Truth | None
     if known is not None:
         return known
     if direction == "NE" and b == Size.constant(1):
-        atom = lone_atom(a)
-        for x in atom.operands if atom is not None else ():  # min(x, 1) != 1, where x >= 0: x == 0
+        for x in a.operands:  # min(x, 1) != 1, where x >= 0: x == 0
             if a == minimum(x, 1) and facts.at_least(x, 0):
                 comparison = Comparison("EQ", x, Size.constant(0))
     return frozenset({comparison})

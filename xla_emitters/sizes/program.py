@@ -25,12 +25,15 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.axes import Axes
+from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Facts, Relation
+from xla_emitters.algebra.guards import Guard, needed
+from xla_emitters.algebra.size import Size
+from xla_emitters.algebra.solve import Parameter, Plan, plan
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, type_text
 from xla_emitters.errors import DataError
-from xla_emitters.shapes import Axes, Facts, Guard, Parameter, Plan, Size, needed, plan
-from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL, Relation
 from xla_emitters.sizes.arrays import Leaf, Number, Value, leaves
 from xla_emitters.sizes.numbers import is_data
 from xla_emitters.sizes.symbols import names_in, renaming
@@ -176,7 +179,7 @@ class Sizes:
             name = self.guards.parameters[solved.axis.argument].name
             wanted = self.guards.parameters[solved.axis.argument].shape[solved.axis.axis]
             equation = "" if wanted == Size.symbol(solved.symbol) else f", which is {wanted}"
-            least = self.facts.bounds(Size.symbol(solved.symbol))
+            least = self.facts.bounds(Size.symbol(solved.symbol)).to_text()
             lines.append(
                 f"  {solved.symbol:6}{_label(solved.axis.argument, name)}, axis {solved.axis.axis}{equation}; in {least}"
             )

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import Size, floordiv, maximum, minimum
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Broken, Number, Shape, Sizing, Unknown
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.shapes import Facts, Size, floordiv, maximum, minimum
 from xla_emitters.sizes.arrays import AxisKey, Leaf
 from xla_emitters.sizes.numbers import is_data
 

@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, has_dynamic_dims, is_array, tuple_type
-from xla_emitters.shapes import Size
 from xla_emitters.sizes.arrays import Leaf, Value
 from xla_emitters.sizes.program import Sizes, sizes_of
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.computation import TupleOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, is_array, leaf_types
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.program.arrays import ArraySpec
 from xla_emitters.program.arrays import Size as Plain
-from xla_emitters.shapes import Size
 from xla_emitters.sizes.program import Sizes
 
 

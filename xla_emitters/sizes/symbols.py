@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from xla_emitters.algebra.expression import FLOORDIV
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import Size
 from xla_emitters.errors import VerifyError
-from xla_emitters.shapes import Facts, Size
-from xla_emitters.shapes.size import FLOORDIV, lone_atom
 from xla_emitters.sizes.walk import Assertion
 
 _OBTAINED = re.compile(r"'([A-Za-z_]\w*)' = \{(\d+)\} from specification")
@@ -63,9 +64,8 @@ def _solved(size: Size, name: str, unknown: set[str]) -> tuple[str, Size] | None
         value = Size.symbol(name)
     except VerifyError:
         return None
-    atom = lone_atom(size)
-    if atom is not None and atom.kind is FLOORDIV:
-        size, divisor = atom.operands  # exact: the text asserts that the remainder is 0
+    if size.kind is FLOORDIV:
+        size, divisor = size.operands  # exact: the text asserts that the remainder is 0
         value = value * divisor
     symbols = size.symbols & unknown
     if len(symbols) != 1:

@@ -26,6 +26,9 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr, TupleType
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.algebra.axes import Axes
+from xla_emitters.algebra.facts import Facts, Source
+from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.base import HloOp, integer, integers, written_at
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, ParameterOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
@@ -40,8 +43,6 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.errors import DataError, Place, VerifyError
-from xla_emitters.shapes import Axes, Facts, Size
-from xla_emitters.shapes.facts import Source
 from xla_emitters.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.sizes.numbers import FEWEST_BITS, Arithmetic, assume, in_range, is_data
 from xla_emitters.sizes.sizing import Entry, SizeSizing

@@ -19,16 +19,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xla_emitters.stablehlo_text.beginning import is_kernel_ir as is_kernel_ir
     from xla_emitters.stablehlo_text.beginning import is_stablehlo as is_stablehlo
+    from xla_emitters.stablehlo_text.beginning import may_exchange as may_exchange
+    from xla_emitters.stablehlo_text.for_devices import module_for_devices as module_for_devices
     from xla_emitters.stablehlo_text.printer import print_stablehlo as print_stablehlo
     from xla_emitters.stablehlo_text.reader import parse_stablehlo as parse_stablehlo
 
 _HOMES = {
     "is_kernel_ir": "beginning",
     "is_stablehlo": "beginning",
+    "may_exchange": "beginning",
+    "module_for_devices": "for_devices",
     "parse_stablehlo": "reader",
     "print_stablehlo": "printer",
 }
-__all__ = ["is_kernel_ir", "is_stablehlo", "parse_stablehlo", "print_stablehlo"]
+__all__ = [
+    "is_kernel_ir",
+    "is_stablehlo",
+    "may_exchange",
+    "module_for_devices",
+    "parse_stablehlo",
+    "print_stablehlo",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,16 @@ def is_stablehlo(text: str) -> bool:
     return _BEGINNINGS.match(text, start.end()) is not None
 
 
+_EXCHANGES = re.compile(
+    r"\b(all_reduce|all_gather|reduce_scatter|all_to_all|collective_permute|collective_broadcast|partition_id|replica_id)\b"
+)
+
+
+def may_exchange(text: str) -> bool:
+    """Whether a program may need other devices: it names an op that does."""
+    return is_stablehlo(text) and _EXCHANGES.search(text) is not None
+
+
 _ENTRY = re.compile(r"\b(?:xla\.entry|nvvm\.kernel)\b")
 
 

@@ -55,7 +55,7 @@ def _manual_computation(c: Conversion) -> Results:
         example = f": {stablehlo_type(cut[0])} is cut to {stablehlo_type(cut[1])}" if cut else ""
         raise c.unsupported(
             f"'{c.op.name}' is not taken: its region runs on each of several devices{example}",
-            help="have XLA partition the module, and compile the HLO text that it dumps after optimizations",
+            help="xla-emitters optimize FILE has XLA partition it, for all of them",
         )
     return _inlined(c)
 

@@ -77,6 +77,7 @@ class TreeParser:
         self.aliases: dict[str, Location] = {}
         self._values: dict[str, Value] = {}
         self._skipped: dict[str, Token] = {}
+        self._meshes: dict[str, str] = {}
 
     # ---------------------------------------------------------------------------------------------------------- program
 
@@ -109,7 +110,7 @@ class TreeParser:
             program = Program("module", Attributes(cursor, "module", cursor.token))
         for function in functions:
             self._add(program, function)
-        program.skipped = self._skipped
+        program.skipped, program.meshes = self._skipped, self._meshes
         if not program.functions:
             found = dict.fromkeys(f"{token} is not taken" for token in program.skipped.values())
             help = "func.func @main(...) { ... }"
@@ -210,7 +211,11 @@ class TreeParser:
                 symbol = self._symbol_of(after)
             if opened < 0 or (opened == 0 and self._begins_an_op(after)):
                 break
-        if dialect != "sdy":  # a mesh of devices: attributes name it that are not read either
+        if dialect == "sdy":
+            text = self.source.text[token.start : cursor.token.start]
+            if (named := re.search(r'@"?([\w.$-]+)|sym_name = "([^"]+)"', text)) is not None:
+                self._meshes[named[1] or named[2]] = text
+        else:
             self._skipped[symbol] = token
         return True
 
@@ -711,9 +716,9 @@ class TreeParser:
             cursor.group("a name")
         self._parenthesized(op, region)
         while cursor.token.kind is TokenKind.WORD and cursor.token.text != "attributes":
-            cursor.advance()
+            key = cursor.advance().text
             cursor.expect("=", "after the name of an attribute")
-            cursor.group("the value of an attribute")
+            op.written[key] = cursor.group("the value of an attribute")
         cursor.expect("(", "before the arguments of a region")
         arguments = list[tuple[Token, Attribute]]()
         while not cursor.at(")"):

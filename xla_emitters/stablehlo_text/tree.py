@@ -48,6 +48,7 @@ class Op:
     token      the name in the text
     operands   each with its token in the text
     location   from the text's `loc`
+    written    text of the keys before the region of an op of Shardy
     """
 
     name: str
@@ -58,6 +59,7 @@ class Op:
     regions: list[Region] = field(default_factory=list["Region"])
     results: list[Value] = field(default_factory=list[Value])
     location: Location | None = None
+    written: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def opcode(self) -> str:
@@ -117,6 +119,7 @@ class Program:
 
     declared  the functions without a body
     skipped   the ops beside the functions, which are not read: their symbols, or a number -> their names in the text
+    meshes    of devices, for Shardy: their symbols -> their texts
     """
 
     name: str
@@ -124,6 +127,7 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     declared: dict[str, Function] = field(default_factory=dict[str, Function])
     skipped: dict[str, Token] = field(default_factory=dict[str, Token])
+    meshes: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def called_functions(region: Region) -> Iterator[tuple[str, Token]]:

@@ -4,31 +4,24 @@
     b.hlo      not run                                        its message is on stderr
     1 of 2 files ok, 1 failed
 
-A directory means all modules in it and below (`dump_directory`). A file that fails does not stop the others. With `-j` or `--timeout`
-each file has a process of its own (`workers`), else all are checked in this process.
+A directory means all modules in it and below (`dump_directory`). A file that fails does not stop the others. Where they are checked:
+`executors`.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
 from xla_emitters.memory_limit import limited_memory
-from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.dump_directory import files_in
-from xla_emitters.tools.executors import FORMS, Kept, executor_named, run_on
-from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.file_rows import FileRow, rows_of
 from xla_emitters.tools.findings import Finding, add_findings_format, at_instruction, findings_of, print_findings
 from xla_emitters.tools.given import INPUTS, Given, read_given, refuse_sizes_with_inputs, sizes_of, told_if_drawn
 from xla_emitters.tools.input_output import (
@@ -41,6 +34,7 @@ from xla_emitters.tools.input_output import (
 from xla_emitters.tools.options import (
     add_arrays,
     add_compilation,
+    add_engine,
     add_input,
     add_keep_going,
     add_max_iterations,
@@ -51,44 +45,54 @@ from xla_emitters.tools.options import (
     max_iterations,
 )
 from xla_emitters.tools.ptx_files import add_launch, check_ptx, is_ptx
-from xla_emitters.tools.terminal import marked_error, progress
-from xla_emitters.tools.workers import Done, Job, run_jobs
 
 if TYPE_CHECKING:
     from xla_emitters.explore.verdict import Verdict
 
 
 @dataclass
-class FileRow:
+class CheckedFile(FileRow):
     """The outcome of one file.
 
-    ok        everything was compiled, and all numbers are right
     summary   one line
     details   where numbers differ
     kernels   for a program of several kernels: the verdict of each (name, ok, summary, details)
     left_out  with --keep-going: name, computation, place and reason of each kernel that was not compiled
     findings  what is wrong, with its places
-    exit_code of this file alone
-    messages  what was printed on stderr
     """
 
-    file: str
-    ok: bool = False
     summary: str = "not run"
     details: tuple[str, ...] = ()
     kernels: tuple[dict[str, Any], ...] = ()
     left_out: tuple[dict[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()
-    exit_code: int = 0
-    messages: str = field(default="", repr=False)
+
+    @classmethod
+    def kept(cls, **fields: Any) -> Self:
+        fields["findings"] = tuple(Finding(**each) for each in fields["findings"])
+        return cls(**fields)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was compiled, and all numbers are right."""
+        return self.exit_code == 0
+
+    def saw(self, error: XlaEmittersError) -> None:
+        self.findings += tuple(findings_of(error, self.file))
+
+    def lost(self, why: str) -> None:
+        self.summary, self.findings = f"not run: {why}", (Finding("check", why, self.file),)
+
+    def all_findings(self) -> Sequence[Finding]:
+        """Its findings; of a file that failed without any, its messages."""
+        if self.ok or self.findings:
+            return self.findings
+        return (Finding("check", self.messages.strip() or self.summary, self.file),)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says."""
-        data = asdict(self)
-        code, messages = data.pop("exit_code"), data.pop("messages")
-        del data["findings"]
-        data["error"] = None if self.ok else {"exit_code": code, "message": messages.rstrip("\n")}
-        return data
+        names = ("summary", "details", "kernels", "left_out")
+        return {"file": self.file, "ok": self.ok, **{k: getattr(self, k) for k in names}, "error": self.error}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,19 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="allow this absolute difference instead of the error bounds of the ops",
     )
     parser.add_argument("--rtol", "--rel_error_bound", type=float, help="allow this relative difference instead")
-    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="check N files at once; default 1")
-    parser.add_argument("--executor", metavar="ENGINE", help=f"check files on the workers of an engine: {FORMS}")
-    parser.add_argument(
-        "--resume",
-        metavar="RESULTS.jsonl",
-        help="keep the row of each file there, and take those that are there already",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        metavar="SECONDS",
-        help="a file that takes longer, without waiting for a busy CPU, has failed",
-    )
+    add_engine(parser, "file")
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
     add_findings_format(parser)
 
@@ -144,23 +136,17 @@ def run(options: argparse.Namespace) -> int:
     files = [file for name in options.files for file in files_in(name)]
     if options.inputs and len(files) > 1:
         raise UsageError(f"--inputs needs exactly one file, got {len(files)}", stage="check")
-    if options.executor is not None and (options.jobs != 1 or options.timeout is not None or "-" in files):
-        raise UsageError("--executor has workers of its own: no -j, no --timeout, no '-'", stage="check")
-    if options.jobs < 1 or (options.timeout is not None and options.timeout <= 0):
-        raise UsageError("-j and --timeout take numbers above 0", stage="check")
     if options.json and options.format:
         raise UsageError("--json and --format both say what is printed", stage="check")
     refuse_second_reader("check", *files, options.inputs)
-    width, rows = max(map(len, files)), list[FileRow]()
-    for row in checked(options, files):
+    import_module("xla_emitters.explore.check")  # before processes are forked, which then share it
+    width, rows = max(map(len, files)), list[CheckedFile]()
+    for row in rows_of(options, files, "checking", CheckedFile, check_file):
         rows.append(row)
-        sys.stderr.write(marked_error(row.messages, sys.stderr))
         if not options.json and options.format != "sarif":
             print(f"{row.file:<{width}}  {row.summary}", flush=True)
             for kernel in row.kernels:
                 print(f"{'':<{width}}    kernel {kernel['name']}: {kernel['summary']}", flush=True)
-        if row.exit_code == INTERRUPTED:
-            break
     passed = sum(row.ok for row in rows)
     if options.json:
         data = {"files": [row.to_json() for row in rows], "passed": passed, "failed": len(rows) - passed}
@@ -170,112 +156,23 @@ def run(options: argparse.Namespace) -> int:
     elif len(files) > 1:
         print(f"{passed} of {counted(len(files), 'file')} ok, {len(files) - passed} failed")
     if options.format:
-        print_findings([finding for row in rows for finding in row.findings], options.format)
+        print_findings([finding for row in rows for finding in row.all_findings()], options.format)
     return max(row.exit_code for row in rows)
 
 
-def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[FileRow]:
-    """A row for each file, in order."""
-    if options.resume is None:
-        yield from _checked(options, files, lambda row: None)
-        return
-    kept = Kept(options.resume)
-    keys = {name: _key(options, name) for name in files}
-    known = {name: row for name in files if (row := kept.get(keys[name])) is not None}
-    made = _checked(
-        options, [name for name in files if name not in known], lambda row: kept.put(keys[row.file], asdict(row))
-    )
-    for name in files:
-        if name not in known:
-            yield next(made)
-            continue
-        findings = tuple(Finding(**each) for each in known[name].pop("findings", ()))
-        yield FileRow(**known[name], findings=findings)
-
-
-def _key(options: argparse.Namespace, name: str) -> str:
-    """What the row of a file depends on: its bytes, the options, and this version of the package."""
-    from xla_emitters.runtime.cache import own_fingerprint
-
-    apart = {"run", "parser", "files", "jobs", "executor", "resume", "json", "timeout"}
-    plain = sorted((key, repr(value)) for key, value in vars(options).items() if key not in apart)
-    data = Path(name).read_bytes() if name != "-" else b""
-    return hashlib.sha256(repr((name, plain, own_fingerprint())).encode() + data).hexdigest()
-
-
-def _checked(options: argparse.Namespace, files: Sequence[str], done: Callable[[FileRow], object]) -> Iterator[FileRow]:
-    """The same without `--resume`; `done` gets each row as soon as it is there."""
-    if options.executor is None and options.jobs == 1 and options.timeout is None:
-        for number, name in enumerate(files):
-            with progress(said(f"checking {name}", len(files) - number - 1)):
-                row = check_one(options, name)
-            done(row)
-            yield row
-        return
-    # Loaded once, before the fork: the forked processes share it.
-    import_module("xla_emitters.explore.check")
-    plain = argparse.Namespace(
-        **{name: value for name, value in vars(options).items() if name not in ("run", "parser")}
-    )
-    jobs = [Job(name, partial(check_one, plain, name)) for name in files]
-
-    def line(name: str, left: int) -> str:
-        return said(f"checking {name}", left)
-
-    if options.executor is not None:
-        for outcome in run_on(executor_named(options.executor), jobs, line, lambda outcome: done(_row_of(outcome))):
-            yield _row_of(outcome)
-        return
-    for outcome in run_jobs(jobs, options.jobs, options.timeout, line):
-        row = _row_of(outcome)
-        done(row)
-        yield row
-
-
-def _row_of(done: Done) -> FileRow:
-    if isinstance(done.result, FileRow):
-        return done.result
-    message = f"error: [check] {done.name}: {done.failure}\n"
-    findings = (Finding("check", done.failure, done.name),)
-    return FileRow(done.name, summary=f"not run: {done.failure}", findings=findings, exit_code=1, messages=message)
-
-
-def said(what: str, left: int) -> str:
-    return f"{what}, {counted(left, 'more file')} to go" if left else what
-
-
-def check_one(options: argparse.Namespace, name: str) -> FileRow:
-    """Checks one file. Its errors and messages are recorded in the row, not raised."""
-    row, messages = FileRow(name), io.StringIO()
-    with redirect_stderr(messages):
-        reduced = partial(reduced_crash, name, options)
-        found = list[Finding]()
-        row.exit_code = reported(
-            partial(_check, options, name, row),
-            reduced,
-            lambda error: found.extend(findings_of(error, name)),
-            debug=options.settings.debug,
-        )
-    row.findings += tuple(found)
-    if row.exit_code and not row.findings:
-        row.findings = (Finding("check", messages.getvalue().strip() or row.summary, name),)
-    row.ok, row.messages = row.ok and row.exit_code == 0, messages.getvalue()
-    return row
-
-
-def _check(options: argparse.Namespace, name: str, row: FileRow) -> int:
+def check_file(options: argparse.Namespace, name: str, row: CheckedFile) -> int:
     """Fills in a row; returns the file's exit code. raises what `check` raises."""
     with limited_memory(options.max_memory):
         return _check_within(options, name, row)
 
 
-def _check_within(options: argparse.Namespace, name: str, row: FileRow) -> int:
+def _check_within(options: argparse.Namespace, name: str, row: CheckedFile) -> int:
     from xla_emitters.explore.check import check
     from xla_emitters.program import Program
 
     if is_ptx(name):
         report = check_ptx(options, name)
-        row.ok, row.summary, row.details = report.ok, report.summary, report.details
+        row.summary, row.details = report.summary, report.details
         for detail in report.details:
             print(f"    {detail}", file=sys.stderr)
         return 0 if report.ok else NumbersDiffer.exit_code
@@ -301,7 +198,7 @@ def _check_within(options: argparse.Namespace, name: str, row: FileRow) -> int:
             devices=options.devices,
             **replace(compile_options(options), verify=True).as_keywords(),
         )
-    row.ok, row.summary, row.details = report.ok, report.summary, report.details
+    row.summary, row.details = report.summary, report.details
     row.kernels = rows_of_kernels(report)
     row.left_out = tuple(map(asdict, report.left_out))
     if not report.ok:

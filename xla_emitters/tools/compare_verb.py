@@ -78,9 +78,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_both(given: Given, how: CompileOptions) -> str:
     """The table of both sides' results."""
-    from xla_emitters.emitters.partitioner import sanitize
     from xla_emitters.explore.compare import kernels_of_xla, same_kernels
     from xla_emitters.explore.run_beside import OtherCode, beside_text, run_beside
+    from xla_emitters.kernels.kernel_entry import sanitize
     from xla_emitters.pipelines.compiler import plan_module, read_module
     from xla_emitters.program import Launch
 

@@ -1,4 +1,8 @@
-"""`xla-emitters compile`: prints a program at one stage."""
+"""`xla-emitters compile`: prints a program at one stage.
+
+Of a directory, all modules in it and below (`dump_directory`): a row each, and with `-o OUT/` a folder each. Where they are compiled:
+`executors`.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,25 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
 from xla_emitters.settings import Toolchain
+from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.given import Given, read_given
-from xla_emitters.tools.input_output import print_dumps, print_left_out, print_warnings, write_file
+from xla_emitters.tools.input_output import counted, print_dumps, print_left_out, print_warnings, write_file
 from xla_emitters.tools.kernel_files import file_stem, is_directory, make_directory, write_kernel_files, write_whole
 from xla_emitters.tools.options import (
     add_compilation,
     add_dumps,
+    add_engine,
     add_input,
     add_keep_going,
     add_mixed_precision,
+    check_engine,
     compile_options,
     prints_anything,
     record_wanted,
@@ -31,11 +40,13 @@ ANNOTATED = ("ptx", "sass")
 """The stages at which kernels have PTX: `--annotate` prints them."""
 HLO_STAGES = ("hlo", "graph")
 """The stages at which a module is HLO text."""
+_OF_ONE_FILE = ("emit", "diff", "annotate", "keep_intermediates", "print_ir_tree_dir", "trace")
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
+    from xla_emitters.tools.file_rows import PrintedRow
     from xla_emitters.trace import Trace
 
 
@@ -82,13 +93,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="PTX with `.loc`, so that profilers show lines of the HLO or StableHLO text; the code is the same",
     )
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help="compile the kernels of a module in N processes; default 1",
+    add_engine(
+        parser, "file", "compile the kernels of a module in N processes; of a directory, N files at once; default 1"
     )
     parser.add_argument(
         "--keep-intermediates",
@@ -101,13 +107,54 @@ def run(options: argparse.Namespace) -> int:
     options.stage = options.stage or _default_stage(options)
     if options.annotate:
         _refuse_other_than_code(options)
-    given = read_given(options)
+    if len(files := files_in(options.file)) > 1:
+        return _compile_all(options, files)
+    check_engine(options)
+    if options.executor or options.resume or options.timeout:
+        raise UsageError("--executor, --resume and --timeout are for directories with several modules", stage="compile")
+    return compile_file(options, files[0], None)
+
+
+def _compile_all(options: argparse.Namespace, files: Sequence[str]) -> int:
+    """Compiles each file of a directory."""
+    from xla_emitters.tools.file_rows import PrintedRow, rows_of  # imported here: it loads multiprocessing
+
+    if options.output != "-" and not is_directory(options.output):
+        raise UsageError(f"{len(files)} files are compiled, each to a folder", stage="compile", help="-o DIR/")
+    if given := [name for name in _OF_ONE_FILE if getattr(options, name)]:
+        raise UsageError(f"--{given[0].replace('_', '-')} is for one file, not for {len(files)}", stage="compile")
+    import_module("xla_emitters.pipelines.compiler")  # before processes are forked, which then share it
+    width, rows = max(map(len, files)), list[PrintedRow]()
+    output = None if options.output == "-" else partial(_folder_of, options)
+    for row in rows_of(options, files, "compiling", PrintedRow, compile_file, output):
+        rows.append(row)
+        if not options.json:
+            print(f"{row.file:<{width}}  {row.text or 'not compiled'}", flush=True)
+    failed = sum(row.exit_code > 0 for row in rows)
+    if options.json:
+        print(json.dumps({"files": [{"file": row.file, **row.data, "error": row.error} for row in rows]}, indent=2))
+    else:
+        print(f"{len(rows) - failed} of {counted(len(files), 'file')} compiled, {failed} failed")
+    return max(row.exit_code for row in rows)
+
+
+def _folder_of(options: argparse.Namespace, name: str) -> Path:
+    """Where the files of a module in the directory are written."""
+    return Path(options.output) / Path(name).relative_to(options.file)
+
+
+def compile_file(options: argparse.Namespace, name: str, row: PrintedRow | None) -> int:
+    """Compiles one file; of a directory's fills in its row. raises what the compiler raises"""
+    if row is not None:
+        output = None if options.output == "-" else f"{_folder_of(options, name)}/"
+        options = argparse.Namespace(**{**vars(options), "output": output, "jobs": 1})
+    given = read_given(options, name)
     if options.emit:
         return _emit(options, given)
     left_out: Sequence[LeftOut] = ()
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
-    folder = Path(options.output) if is_directory(options.output) else None
+    folder = Path(options.output) if options.output and is_directory(options.output) else None
     if folder is not None and given.is_program:
         make_directory(folder)  # for the constants
     how = _how(options, given, folder)
@@ -119,9 +166,15 @@ def run(options: argparse.Namespace) -> int:
         program = given.compiled(how, cache=cached)
     if options.keep_intermediates:
         _keep_intermediates(program, Path(options.keep_intermediates), options.settings.toolchain)
+    if row is not None:
+        kernels, calls = counted(len(program.kernels), "kernel"), counted(len(program.calls), "library call")
+        row.text = f"ok  {kernels}, {calls}{f', {len(left_out)} left out' if left_out else ''}"
+        row.data = as_json(program) if options.json else {}
+        options.json = False
     kind, text = _printed(options, given, program)
     if folder is None:
-        write(options.output, text, kind)
+        if options.output:
+            write(options.output, text, kind)
     elif kind == options.stage and not given.is_program and _has_kernels(options.stage):
         write_kernel_files(program, folder, given.source)
     else:
@@ -158,7 +211,7 @@ def _how(options: argparse.Namespace, given: Given, folder: Path | None) -> Comp
         else record_wanted(options, "none" if is_bare and not given.is_program else "stages"),
         verify=bool(options.print_ir_after_all or options.print_ir_tree_dir) and not given.is_program,
         line_info=options.line_info or options.annotate,
-        jobs=options.jobs,
+        jobs=options.jobs or 1,
         constants=str(folder / f"{file_stem(given.stem)}.npz") if folder and given.is_program and is_text else "",
     )
 

@@ -134,7 +134,7 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     """
     # Imported here: --help of a verb loads none of it.
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+    from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo, may_exchange
     from xla_emitters.texts.torch_archive import is_torch_archive
 
     file = file or str(options.file)
@@ -150,6 +150,11 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
         inputs = _inputs_of(source, name)
     if not isinstance(source, Path):
         source, name = text, "<stdin>"
+    if may_exchange(text):
+        from xla_emitters.stablehlo_text import module_for_devices
+
+        if (module := module_for_devices(text, name, getattr(options, "entry", None) or "")) is not None:
+            source = text = module
     given = Given(source, text, name.removesuffix(AS_TEXT), name, is_stablehlo(text), inputs)
     if is_kernel_ir(text) and options.verb not in OF_KERNELS:
         raise Unsupported(
@@ -165,15 +170,24 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
 
 
 def _inputs_of(source: str | Path | bytes, name: str) -> StandardInput | None:
-    """The arguments in a snapshot, whose text has the name of a binary form."""
+    """The arguments in a snapshot, whose text has the name of a binary form, as an `.npz`."""
     if isinstance(source, str) or not name.endswith(AS_TEXT):
         return None
     from xla_emitters.binary.reading import read_binary
-    from xla_emitters.runtime.arrays import StandardInput
 
     data = source.read_bytes() if isinstance(source, Path) else source
     inputs = read_binary(data, name.removesuffix(AS_TEXT)).inputs
-    return None if inputs is None else StandardInput(inputs)
+    if inputs is None:
+        return None
+    from xla_emitters.program import ArraySpec
+    from xla_emitters.runtime.arrays import StandardInput, save_named
+
+    arrays = [array for _, array in inputs.values()]
+    specs = [ArraySpec(name, array.shape, tuple(reversed(range(array.ndim)))) for name, array in inputs.values()]
+    stream = StandardInput()
+    save_named(stream, list(inputs), arrays, specs)
+    stream.seek(0)
+    return stream
 
 
 def refuse_programs(given: Given, verb: str, why: str) -> None:

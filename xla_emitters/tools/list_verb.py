@@ -7,15 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from xla_emitters.errors import UsageError
 from xla_emitters.tools.dump_directory import files_in
-from xla_emitters.tools.failures import reported
+from xla_emitters.tools.file_rows import PrintedRow, rows_of
 from xla_emitters.tools.given import read_given
 from xla_emitters.tools.input_output import counted
-from xla_emitters.tools.options import add_compilation, add_file, compile_options
+from xla_emitters.tools.options import add_compilation, add_engine, add_file, compile_options
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fusion", metavar="NAME", help="of a module, with --format: the instructions inside of this fusion"
     )
+    add_engine(parser, "file")
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -42,21 +43,17 @@ def run(options: argparse.Namespace) -> int:
     if options.fusion:
         raise UsageError("--fusion is for --format", stage="list")
     files = files_in(options.file)
-    if len(files) == 1:
-        found = dict[str, Any]()
-        _list(options, files[0], found)
-        if options.json:
-            print(json.dumps(found, indent=2))
-        return 0
-    codes, rows = [0], list[dict[str, Any]]()
-    for file in files:
+    import_module("xla_emitters.explore.listing")  # before processes are forked, which then share it
+    rows = list[PrintedRow]()
+    for row in rows_of(options, files, "listing", PrintedRow, list_file):
+        rows.append(row)
         if not options.json:
-            print(f"{file}:", flush=True)
-        rows.append({"file": file})
-        codes.append(reported(partial(_list, options, file, rows[-1])))
-    if options.json:
-        print(json.dumps({"files": rows}, indent=2))
-    return max(codes)
+            print(f"{row.file}:\n{row.text}" if len(files) > 1 else row.text, end="", flush=True)
+    if options.json and len(files) > 1:
+        print(json.dumps({"files": [{"file": row.file, **row.data} for row in rows]}, indent=2))
+    elif options.json and not rows[0].exit_code:
+        print(json.dumps(rows[0].data, indent=2))
+    return max(row.exit_code for row in rows)
 
 
 def _graph(options: argparse.Namespace) -> int:
@@ -80,23 +77,22 @@ def _graph(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(options: argparse.Namespace, file: str, data: dict[str, Any]) -> int:
-    """Prints one module, or adds its JSON to `data`."""
+def list_file(options: argparse.Namespace, file: str, row: PrintedRow) -> int:
+    """Fills in the row of one module."""
     from xla_emitters.explore.listing import listing_of
 
     given, how = read_given(options, file), compile_options(options)
     with progress(f"listing {given.name}"):
         listing = listing_of(given.checked_source(options), how)
-    if options.json:
-        data.update(listing.to_json())
-        return 0
+    row.data = listing.to_json()
     rows = [kernel_row(kernel, with_types=given.is_program) for kernel in listing.kernels]
     rows += [call_row(call, with_types=given.is_program) for call in (*listing.library_calls, *listing.other_calls)]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
-    for row in rows:
-        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False) if width]
-        print("  ".join([*cells, row[4]]).rstrip())
-    print(", ".join(_counts(listing, is_program=given.is_program)))
+    lines = list[str]()
+    for each in rows:
+        cells = [f"{cell:<{width}}" for cell, width in zip(each, widths, strict=False) if width]
+        lines.append("  ".join([*cells, each[4]]).rstrip())
+    row.text = "\n".join((*lines, ", ".join(_counts(listing, is_program=given.is_program)), ""))
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.errors import UsageError
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 
 ANSWER_SECONDS = 60.0
+ENGINE = ("jobs", "executor", "resume", "timeout")
+"""The options of `add_engine`."""
+ENGINES = "dask://HOST:PORT, or mpi"
 
 
 def add_file(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -298,3 +302,32 @@ def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
 def prints_anything(options: argparse.Namespace) -> bool:
     """Whether a dump was asked for. The program is then compiled without the cache, so that the dump is of this run."""
     return record_wanted(options, "") != "" or options.time_passes or options.remarks or options.trace
+
+
+def add_engine(parser: argparse.ArgumentParser, what: str, jobs: str = "") -> None:
+    """Adds the options that say where jobs run.
+
+    what  the words for a job: "file"
+    jobs  the help of `-j`, if it is not about jobs alone
+    """
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help=jobs or f"N {what}s at once, in N processes")
+    parser.add_argument("--executor", metavar="ENGINE", help=f"each {what} on a worker of an engine: {ENGINES}")
+    parser.add_argument(
+        "--resume",
+        metavar="RESULTS.jsonl",
+        help=f"keep the result of each {what} there, and take those that are there already",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help=f"a {what} that takes longer, without waiting for a busy CPU, has failed",
+    )
+
+
+def check_engine(options: argparse.Namespace) -> None:
+    """raises UsageError for options of `add_engine` that do not go together"""
+    if options.executor is not None and (options.jobs is not None or options.timeout is not None):
+        raise UsageError("--executor has workers of its own: no -j, no --timeout", stage="executor")
+    if options.jobs == 0 or min(options.jobs or 1, options.timeout or 1) < 0 or options.timeout == 0:
+        raise UsageError("-j and --timeout take numbers above 0", stage="executor")

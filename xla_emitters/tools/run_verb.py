@@ -97,6 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run a module with collectives on all of its N devices, here on one CPU; needed above 16",
     )
     parser.add_argument(
+        "--ranks", metavar="0,3-5", help="run a module with collectives on these of its devices, which need no others"
+    )
+    parser.add_argument(
         "--comm",
         choices=COMMS,
         default="local",
@@ -150,13 +153,17 @@ def _run(options: argparse.Namespace) -> int:
     if options.json and "-" in outputs:
         raise UsageError("--json and '--outputs -' both write to standard output", stage="run")
     runner = _Runner(options, given)
-    if given.is_program and (options.devices or 1) != 1:
+    if given.is_program and ((options.devices or 1) != 1 or options.ranks):
         raise UsageError(
-            "--devices is for modules that XLA partitioned", stage="run", help="xla-emitters optimize FILE"
+            "--devices and --ranks are for modules of parts; this program of whole arrays is still to be partitioned",
+            stage="run",
+            help=f"xla-emitters optimize FILE --devices {options.devices or 'N'}",
         )
     if options.comm != "local":
         if given.is_program or options.json or max(len(inputs), len(outputs)) > 1 or "-" in outputs:
             raise UsageError(f"--comm {options.comm} runs a module once, with files, and prints no JSON", stage="run")
+        if options.ranks:
+            raise UsageError(f"--ranks is for --comm local; by {options.comm} each process is a rank", stage="run")
         return run_as_rank(options, runner, *(names[0] if names else None for names in (inputs, outputs)))
     results, standard = BytesIO(), sys.stdout
     with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
@@ -310,10 +317,13 @@ class _Runner:
     def _devices(self) -> int:
         """How many devices the run has. raises UsageError for another number than the module's, and for options that are for one"""
         from xla_emitters.pipelines.compiler import source_of
-        from xla_emitters.runtime.devices import devices_wanted
+        from xla_emitters.runtime.devices import devices_wanted, ranks_named
 
-        self.module = source_of(self.program)
-        devices = devices_wanted(self.program.devices, self.options.devices, "run")
+        self.module, devices = source_of(self.program), self.program.devices
+        if self.options.ranks:
+            self.ranks: Sequence[int] = ranks_named(self.options.ranks, devices)
+        else:
+            self.ranks = range(devices_wanted(devices, self.options.devices, "run"))
         if devices > 1 and self.on_gpu and self.options.comm == "local":
             raise Unsupported(
                 f"a module for {devices} devices runs here on the CPU",
@@ -341,35 +351,36 @@ class _Runner:
         return inputs_of(self.options, self.program, self.sizes, file)
 
     def _arrays_of_devices(self, file: str | StandardInput | None) -> Sequence[Array]:
-        """The arguments of device 0, then those of device 1, ..."""
+        """The arguments of the first device that is run, then those of the next, ..."""
         from xla_emitters.fusions.entry import entry_of
         from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
 
         if (source := arrays_source(file)) is not None:
-            given = load_for_devices(source, self.program)
+            given = load_for_devices(source, self.program, self.ranks)
         else:
-            given = draw_for_devices(self.program, entry_of(self.module), self.options.seed)
+            given = draw_for_devices(self.program, entry_of(self.module), self.options.seed, self.ranks)
         return [array for of_device in given for array in of_device]
 
-    def _of_device(self, arrays: Sequence[Array], device: int) -> Sequence[Array]:
-        count = len(arrays) // self.devices
-        return arrays[device * count : (device + 1) * count]
+    def _by_device(self, arrays: Sequence[Array]) -> dict[int, Sequence[Array]]:
+        count = len(self.program.parameters)
+        return {device: arrays[at * count : (at + 1) * count] for at, device in enumerate(self.ranks)}
 
     def _run_on_devices(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.runtime.cpu_launcher import run_program
         from xla_emitters.runtime.device_arrays import named_results
         from xla_emitters.runtime.devices import run_on_devices
 
-        start, program = time.perf_counter(), self.program
+        start, program, given = time.perf_counter(), self.program, self._by_device(arrays)
 
         def run(device: int) -> Sequence[Array]:
-            return run_program(program, self._of_device(arrays, device), self.stage, most_iterations=self.limit)
+            return run_program(program, given[device], self.stage, most_iterations=self.limit)
 
         with progress(f"running {self.given.name}"):
-            self.of_devices = run_on_devices(self.devices, run)
-        names, results, specs = named_results(program, self.of_devices)
-        where = f"{self.devices} devices on the CPU at stage {self.stage}"
-        return _Ran(results, specs, where, time.perf_counter() - start, row={"devices": self.devices}, names=names)
+            self.of_devices = run_on_devices(self.ranks, run)
+        names, results, specs = named_results(program, self.of_devices, self.ranks)
+        said = "" if len(self.ranks) == self.devices else f" of {self.devices}"
+        where = f"{len(self.ranks)}{said} devices on the CPU at stage {self.stage}"
+        return _Ran(results, specs, where, time.perf_counter() - start, row={"devices": len(self.ranks)}, names=names)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
         if self.given.is_program:
@@ -461,11 +472,10 @@ class _Runner:
         """The comparison of each device's results, in the last run, with the NumPy reference of all."""
         from xla_emitters.explore.on_devices import references_on_devices, verdict_of_devices
 
-        given = [self._of_device(arrays, device) for device in range(self.devices)]
         with progress("evaluating the reference"):
-            references = references_on_devices(self.module, given, most_iterations=self.limit)
+            references = references_on_devices(self.module, self._by_device(arrays), most_iterations=self.limit)
             verdicts = [reference.compare(of) for reference, of in zip(references, self.of_devices, strict=True)]
-        return verdict_of_devices(verdicts, range(self.devices), self.devices)
+        return verdict_of_devices(verdicts, self.ranks, len(self.ranks))
 
     def counts(self) -> dict[str, int]:
         from xla_emitters.pipelines.lowerings import lowerings_of

@@ -3,6 +3,7 @@
     run_jobs([Job("a.hlo", work_a), Job("b.hlo", work_b)], 2, 60.0, said)      yields Done("a.hlo", result), Done("b.hlo", None, "took ...")
 
 Results come in the order of the jobs. Where the system can fork, a process is forked and shares the loaded modules; else it starts fresh.
+A process does one job after the other, so that it loads and prepares things once; after `MOST_JOBS` a new one follows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -19,6 +21,9 @@ from typing import Any
 
 from xla_emitters.own_time import POLL_SECONDS, OwnTime
 from xla_emitters.tools.terminal import progress
+
+MOST_JOBS = 50
+"""Of one process: what it keeps from job to job is not kept for long."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +52,23 @@ def run_jobs(
     said             makes the progress line from the name of the job that is waited for and the number of jobs after it
     """
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    waiting, running, done = list(enumerate(jobs))[::-1], dict[Connection, _Running](), dict[int, Done]()
+    waiting, done = list(range(len(jobs)))[::-1], dict[int, Done]()
+    running, idle = list[_Process](), list[_Process]()
     try:
         for number, job in enumerate(jobs):
             with progress(said(job.name, len(jobs) - number - 1)):
                 while number not in done:
                     while waiting and len(running) < at_once:
-                        started = _start(context, *waiting.pop(), timeout_seconds)
-                        running[started.connection] = started
-                    for each in _ended(list(running.values())):
-                        del running[each.connection]
+                        running.append(idle.pop() if idle else _Process(context, jobs))
+                        running[-1].begin(waiting.pop())
+                    for each in _ended(running, timeout_seconds):
+                        running.remove(each)
                         done[each.number] = each.outcome(timeout_seconds)
+                        if each.goes_on:
+                            idle.append(each)
             yield done.pop(number)
     finally:
-        for each in running.values():
+        for each in (*running, *idle):
             each.end()
 
 
@@ -85,37 +93,46 @@ def _quietly(work: Callable[[], Any]) -> Any:
         return error
 
 
-@dataclass(frozen=True)
-class _Running:
-    """A process, and the connection that its result comes from. `limit` is in seconds of `taken`."""
+class _Process:
+    """A process that does jobs. `number` is that of its job, `taken` the time that it takes; it `goes_on` if another job may follow."""
 
-    number: int
-    job: Job
-    process: Any
-    connection: Connection
-    taken: OwnTime
-    limit: float | None
+    def __init__(self, context: Any, jobs: Sequence[Job]) -> None:
+        self._jobs, self._done = jobs, 0
+        self.connection, other = context.Pipe()
+        self._process = context.Process(target=_work, args=(other, jobs), daemon=True)
+        self._process.start()
+        other.close()
 
-    @property
-    def is_late(self) -> bool:
-        return self.limit is not None and self.taken.seconds() >= self.limit
+    def begin(self, number: int) -> None:
+        """Gives it a job. One that has died since the last one is noticed as if the job had killed it."""
+        self.number, self.taken, self.goes_on = number, OwnTime(self._process.pid), True
+        self._done += 1
+        with suppress(OSError):
+            self.connection.send(number)
+
+    def is_late(self, limit: float | None) -> bool:
+        return limit is not None and self.taken.seconds() >= limit
 
     def outcome(self, timeout_seconds: float | None) -> Done:
-        """The result that was sent, or the reason why there is none."""
+        """The result that was sent, or the reason why there is none; then it has ended."""
+        self.goes_on, name = False, self._jobs[self.number].name
         try:
             if self.connection.poll():
-                return Done(self.job.name, self.connection.recv())
-            return Done(self.job.name, None, f"took longer than {timeout_seconds:g} s")
-        except EOFError:
-            self.process.join()
-            return Done(self.job.name, None, f"its process ended with {_signal(self.process.exitcode)}")
+                found = self.connection.recv()
+                self.goes_on = self._done < MOST_JOBS
+                return Done(name, found)
+            return Done(name, None, f"took longer than {timeout_seconds:g} s")
+        except (EOFError, OSError):
+            self._process.join()
+            return Done(name, None, f"its process ended with {_signal(self._process.exitcode)}")
         finally:
-            self.end()
+            if not self.goes_on:
+                self.end()
 
     def end(self) -> None:
         """Ends the process."""
-        self.process.kill()
-        self.process.join()
+        self._process.kill()
+        self._process.join()
         self.connection.close()
 
 
@@ -123,22 +140,15 @@ def _signal(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _start(context: Any, number: int, job: Job, timeout_seconds: float | None) -> _Running:
-    receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(sending, job), daemon=True)
-    process.start()
-    sending.close()
-    return _Running(number, job, process, receiving, OwnTime(process.pid), timeout_seconds)
+def _work(connection: Connection, jobs: Sequence[Job]) -> None:
+    """Runs in the new process: sends what each job returns that it is asked for."""
+    with suppress(EOFError):
+        while True:
+            number: int = connection.recv()
+            connection.send(jobs[number].work())
 
 
-def _work(connection: Connection, job: Job) -> None:
-    """Runs in the new process: sends what the job returns."""
-    connection.send(job.work())
-    connection.close()
-
-
-def _ended(running: Sequence[_Running]) -> list[_Running]:
+def _ended(running: Sequence[_Process], limit: float | None) -> list[_Process]:
     """Waits a while for processes that have sent a result, died, or passed their limit; returns those."""
-    limits = [each.limit for each in running if each.limit is not None]
-    ready = wait([each.connection for each in running], min(POLL_SECONDS, *limits) if limits else None)
-    return [each for each in running if each.connection in ready or each.is_late]
+    ready = wait([each.connection for each in running], None if limit is None else min(POLL_SECONDS, limit))
+    return [each for each in running if each.connection in ready or each.is_late(limit)]

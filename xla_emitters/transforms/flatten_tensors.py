@@ -41,6 +41,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.expression import Expr, ExprKind
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import linearize_physical_map
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.attributes import function_type, tensor_type
 from xla_emitters.dialects.build import constant_index
@@ -51,8 +55,6 @@ from xla_emitters.dialects.quick_op import blocks_of, operands_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import linearize_physical_map
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.folders import constant_integer, constant_op, hoist_constants, integer_attr
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal

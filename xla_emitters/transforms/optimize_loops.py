@@ -58,6 +58,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.expression import Expr, linear_terms, make_sum
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.isa import isa
@@ -67,8 +70,6 @@ from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.functions import BY_OP, Size
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.expression import linear_terms, make_sum
 from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import is_constant

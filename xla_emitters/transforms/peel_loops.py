@@ -19,9 +19,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import LoopOp
-from xla_emitters.indexing import IndexingMap, Interval
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

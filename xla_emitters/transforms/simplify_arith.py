@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerType, M
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
@@ -35,7 +36,6 @@ from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
-from xla_emitters.indexing import Interval, Variable
 from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.folders import constant_integer

@@ -67,6 +67,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
@@ -75,7 +78,6 @@ from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.kernels.accesses import (
     TensorAccess,
     accesses_in,

@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
 from xla_emitters.rewrite.notes import decide, take_notes
 from xla_emitters.tuning.agreement import disagreement
-from xla_emitters.tuning.priced_kernels import LEAST_GAIN, Passes, TriedKernel, price_kernels
+from xla_emitters.tuning.priced_kernels import Passes, TriedKernel, price_kernels
 
 
 @dataclass(frozen=True)

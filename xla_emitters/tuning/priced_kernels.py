@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
-from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
-from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.kernels.kernel_entry import launch_of, sanitize, shared_bytes
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Argument, Kernel
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.settings import Toolchain
-
-LEAST_GAIN = 0.02
-"""Smallest relative gain that counts, of expected times and of instructions."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +22,15 @@ class Passes:
     """What the map lends to a choice: for which device, with which tools, by which rules for heroes, and its passes, which change a
     module in place.
 
-    lower      a kernel as it was emitted, to the LLVM dialect
-    for_tools  all kernels in one module, before the tools
+    lower    a kernel as it was emitted, to the LLVM dialect
+    to_ptx   all kernels in one module, to PTX
     """
 
     device: Device
     toolchain: Toolchain
     hero_rules: str
     lower: Callable[[ModuleOp], None]
-    for_tools: Callable[[ModuleOp], None]
+    to_ptx: Callable[[ModuleOp], str]
 
 
 @dataclass(frozen=True)
@@ -58,8 +53,7 @@ def price_kernels(kernels: Sequence[TriedKernel], passes: Passes) -> Sequence[Ke
     chip = passes.device
     launches = [(launch_of(kernel.module), shared_bytes(kernel.module)) for kernel in kernels]
     whole, renamed = merge_modules([kernel.module.clone() for kernel in kernels])
-    passes.for_tools(whole)
-    ptx = compile_to_ptx(whole, chip.architecture, passes.toolchain)
+    ptx = passes.to_ptx(whole)
     code, costs = machine_code_of(ptx, chip.architecture, passes.toolchain), list[KernelCost]()
     for tried, symbols, (launch, shared) in zip(kernels, renamed, launches, strict=True):
         symbol = sanitize(tried.view.name)

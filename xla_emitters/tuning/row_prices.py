@@ -20,9 +20,9 @@ from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.recomputation import recomputation_of
 from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.tuning.priced_kernels import LEAST_GAIN, Passes, TriedKernel, price_kernels
+from xla_emitters.tuning.priced_kernels import Passes, TriedKernel, price_kernels
 from xla_emitters.tuning.row_agreement import row_disagreement
 
 WayT = TypeVar("WayT")

@@ -29,15 +29,14 @@ from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.planning.plan import plan_program
-from xla_emitters.pricing.model import least_time
+from xla_emitters.pricing.model import LEAST_GAIN, least_time
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Slot
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt.execute import execute
-from xla_emitters.trace import Remark
 from xla_emitters.tuning.agreement import are_near, is_rounded, positive
 from xla_emitters.tuning.kernel_candidates import Candidate, priced_candidates
-from xla_emitters.tuning.priced_kernels import LEAST_GAIN, Passes
+from xla_emitters.tuning.priced_kernels import Passes
 
 BLOCKS_WANTED = (1, 2)
 """Numbers of blocks to try for the first kernel, in multiples of the multiprocessors."""
@@ -49,8 +48,8 @@ KernelsOf = Callable[[ModuleOp, tuple[str, ...]], Sequence[PlannedKernel]]
 
 def cheapest_splits(
     graph_of: Callable[[], ModuleOp], kernels_of: KernelsOf, passes: Passes
-) -> tuple[tuple[str, ...], Sequence[Remark]]:
-    """The splits that are expected to be faster, and remarks with the figures of all splits that were priced.
+) -> tuple[tuple[str, ...], Sequence[tuple[str, str]]]:
+    """The splits that are expected to be faster, and the figures of all splits that were priced, each as a text and its place.
 
     graph_of  returns the module after the passes on its graph, without splits
     raises    ToolError without LLVM or ptxas and nvdisasm; errors of the executor
@@ -58,17 +57,17 @@ def cheapest_splits(
     with take_notes():  # discarded: these kernels are candidates
         graph = graph_of()
         fusions = {fusion.instruction_name.data: fusion for fusion in fusions_run_by(entry_of(graph))}
-        splits, remarks = list[str](), list[Remark]()
+        splits, figures = list[str](), list[tuple[str, str]]()
         for planned in plan_program(graph).kernels:
             if not (counts := _counts(planned, passes)):
                 continue
             fusion = fusions.get(planned.name)
             alone = graph if fusion is None else isolate_fusions(graph, [fusion])
             chosen, reason = _cheapest(planned.name, counts, alone, kernels_of, passes)
-            remarks.append(Remark("tune", f"%{planned.name}: {reason}", str(planned.view.place or "")))
+            figures.append((f"%{planned.name}: {reason}", str(planned.view.place or "")))
             if chosen is not None:
                 splits.append(f"{planned.name}={chosen}")
-    return tuple(splits), remarks
+    return tuple(splits), figures
 
 
 def _counts(planned: PlannedKernel, passes: Passes) -> Sequence[int]:

@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import build
 from xla_emitters.dialects.mlir import arith, func, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.indexing import IndexingMap
 
 INDEX = IndexType()
 

@@ -28,11 +28,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region
 from xdsl.printer import Printer
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import arith, func, scf
 from xla_emitters.dialects.printer import KernelPrinter, print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.indexing import IndexingMap
 
 MAP = "(d0) -> (d0 floordiv 8), domain: d0 in [0, 63]"
 

@@ -6,9 +6,9 @@ import pytest
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i32
 from xdsl.ir import Operation
 
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.ranges import interval_of, range_attr, range_of_value
-from xla_emitters.indexing import Interval
 
 # Each use is of a value whose range is known, or not: None.
 TEXT = """

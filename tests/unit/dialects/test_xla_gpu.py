@@ -9,12 +9,12 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, bf16, f32
 from xdsl.ir import Block, Operation
 from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dialects.xla_gpu import OPERATIONS, ApplyIndexingOp, AtomicRMWOp, LoopOp, PureCallOp, YieldOp
 from xla_emitters.errors import ParseError, VerifyError
-from xla_emitters.indexing import IndexingMap
 
 # The seed document's listing "MLIR Conversion", word for word.
 SEED_LOOP = """

@@ -7,18 +7,12 @@ import time
 
 import pytest
 
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.emitters.partitioner import (
-    NESTING_LIMIT,
-    Epilogue,
-    PartitionedComputation,
-    partition,
-    post_order,
-    sanitize,
-)
+from xla_emitters.emitters.partitioner import NESTING_LIMIT, Epilogue, PartitionedComputation, partition, post_order
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.kernels.kernel_entry import sanitize
 
 
 def computation(body: str, name: str = "f") -> ComputationOp:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from long_lists import but_long
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.emitters.reduction_plans import (
@@ -24,7 +25,6 @@ from xla_emitters.emitters.reduction_plans import (
 from xla_emitters.fusions.reductions import ABSENT, FusionReductions, Reduction, find_reductions
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.indexing import IndexingMap
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 XLA = json.loads((CORPUS / "xla.json").read_text())["files"]

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.plots import (
     Touch,
@@ -21,7 +22,6 @@ from xla_emitters.explore.plots import (
     touches,
     words_of_banks,
 )
-from xla_emitters.indexing import IndexingMap
 
 SEED = IndexingMap.parse(
     "(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + vector_index), "

@@ -2,28 +2,34 @@
 
 import math
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
+from hypothesis import strategies as st
 from repeatable import repeatable
-from unit.indexing.enumeration import answers
-from unit.indexing.random_maps import batches
+from unit.algebra.enumeration import answers
+from unit.algebra.random_maps import batches
+from unit.algebra.random_sizes import Tape, build
 
+from xla_emitters.algebra import map as map_module
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Fact, Facts
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import bitcast_map, linearize_physical_map, reshape_map, transpose_map
+from xla_emitters.algebra.size import Size, as_size, maximum, minimum
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
-from xla_emitters.errors import ToolError, Unsupported
+from xla_emitters.errors import ToolError, Unsupported, VerifyError
 from xla_emitters.explore import prove
-from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_injective
+from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_fact, prove_injective
 from xla_emitters.extras import install_command
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.indexing import Expr, IndexingMap
-from xla_emitters.indexing import map as map_module
-from xla_emitters.indexing.shapes import bitcast_map, linearize_physical_map, reshape_map, transpose_map
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch
@@ -275,3 +281,55 @@ def test_without_the_extra(monkeypatch):
         prove_injective(parse("(a) -> (a), domain: a in [0, 1]"))
     assert caught.value.exit_code == 4
     assert caught.value.help == install_command(extras="prove")
+
+
+# ---- Sizes
+
+B, S = Size.symbol("b"), Size.symbol("s")
+
+
+@pytest.mark.parametrize(
+    ("claim", "stated", "is_true"),
+    [
+        (Fact(EQUAL, S % 2 + S // 2 * 2, S, ""), [], True),
+        (Fact(AT_LEAST, S - S // 2, Size.constant(1), ""), [Fact(AT_LEAST, S, Size.constant(1), "")], True),
+        (Fact(AT_LEAST, S - S // 2, Size.constant(1), ""), [], False),
+        (Fact(EQUAL, S % 4, Size.constant(0), ""), [Fact(EQUAL, S, 8 * B, "")], True),
+        (Fact(AT_MOST, maximum(B, S), B + S, ""), [Fact(AT_LEAST, minimum(B, S), Size.constant(0), "")], True),
+        (Fact(AT_MOST, maximum(B, S), B + S, ""), [Fact(AT_LEAST, B, Size.constant(0), "")], False),
+    ],
+    ids=str,
+)
+def test_facts_about_sizes(claim, stated, is_true):
+    proof = prove_fact(claim, stated)
+    assert proof.holds is is_true
+    assert str(proof).startswith(f"{'proved' if is_true else 'refuted'}: {claim}")
+
+
+def test_what_isl_cannot_decide_of_sizes_is_refused():
+    for left, right in ((B * S, S), (B // S, B)):
+        with pytest.raises(Unsupported, match="cannot be decided"):
+            prove_fact(Fact(EQUAL, left, right, ""), [])
+
+
+@given(st.lists(st.binary(min_size=80, max_size=80), min_size=6, max_size=6))
+@repeatable(15)
+def test_what_facts_answer_about_sizes_is_proved(batch):
+    """For all values of the symbols, where enumeration (in test_facts.py) takes some."""
+    asked = 0
+    for data in batch:
+        tape, facts = Tape(data), Facts()
+        with suppress(VerifyError):  # one that contradicts the others is left out
+            for _ in range(tape.choose((1, 2, 3))):
+                relation = tape.choose((EQUAL, AT_LEAST, AT_MOST))
+                facts = facts.with_fact(Fact(relation, as_size(build(tape.tree(1))), as_size(build(tape.tree(1))), ""))
+        left, right = (as_size(build(tape.tree(2))) for _ in range(2))
+        claims = [Fact(EQUAL, left, facts.simplify(left), "")]
+        claims += [Fact(AT_LEAST, left, right, "")] * (facts.at_least(left, right) is True)
+        claims += [Fact(AT_LEAST, right, left + 1, "")] * (facts.at_least(left, right) is False)
+        claims += [Fact(EQUAL, left, right, "")] * (facts.equal(left, right) is True)
+        for claim in claims:
+            with suppress(Unsupported):  # products and quotients of symbols
+                assert prove_fact(claim, facts.stated).holds, (claim, facts.stated)
+                asked += 1
+    event(f"{asked} proofs")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import dims_of
@@ -23,7 +24,6 @@ from xla_emitters.fusions.indexing_analysis import (
 )
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.runtime.reference import evaluate
 
 ADD = "add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }\n"

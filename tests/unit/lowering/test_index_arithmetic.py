@@ -7,12 +7,14 @@ import pytest
 from unit.lowering.straight_line import run
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.lowering.index_arithmetic import expressions_of, is_unsigned, overflowing_part
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass

@@ -20,13 +20,13 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import InternalError, ToolError
 from xla_emitters.lowering import llvm_process, toolchain
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
+from xla_emitters.lowering.processes import ResidentTool, borrow_tool, end_idle_tools
 from xla_emitters.lowering.toolchain import (
     compile_to_llvm_ir,
     compile_to_ptx,
     compile_to_ptx_by_steps,
     start_compile,
 )
-from xla_emitters.lowering.tools import ResidentTool, borrow_tool, end_idle_tools
 from xla_emitters.settings import TOOLCHAIN
 
 pytestmark = [pytest.mark.usefixtures("llvmlite_makes_ptx"), needs("llvmlite")]

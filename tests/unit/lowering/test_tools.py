@@ -8,7 +8,8 @@ from tools_here import fake_tool, here
 
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering import tools
-from xla_emitters.lowering.tools import find_tool, run_tool
+from xla_emitters.lowering.processes import run_tool
+from xla_emitters.lowering.tools import find_tool
 
 
 def test_missing_libdevice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.fusions.control_computations import kernel_sources
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.indexing_analysis import Indexing
 from xla_emitters.fusions.view import view_of
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pricing import footprint
 from xla_emitters.pricing.footprint import Needed, needed, needed_of_parameters

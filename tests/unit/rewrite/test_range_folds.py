@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from xdsl.ir import SSAValue
 
+from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import arith, func
-from xla_emitters.indexing import Interval
 from xla_emitters.rewrite.range_folds import decide_comparison, decide_extremum
 
 RANGES = [Interval(lower, upper) for lower in range(-2, 4) for upper in range(lower, 4)]

@@ -29,7 +29,7 @@ def of_all(name: str, groups: list[list[int]], count: int = 4, **config: object)
         (found,) = call(name, settings, [ROWS[device]], result, on_elements=lambda _, pair: pair[0] + pair[1])
         return found
 
-    return run_on_devices(count, run)
+    return run_on_devices(range(count), run)
 
 
 def test_values_against_numpy() -> None:
@@ -57,7 +57,7 @@ def test_a_ragged_exchange_against_a_loop() -> None:
         settings = {"types": ["f32"] * 2 + ["s32"] * 4, "instruction": "r", "groups": [[0, 1]]}
         return call("ragged_all_to_all", settings, given, [("f32", (6,))])[0]
 
-    np.testing.assert_array_equal(run_on_devices(2, run), [[0, 6, 7, -1, -1, -1], [5, 11, -1, -1, -1, -1]])
+    np.testing.assert_array_equal(run_on_devices(range(2), run), [[0, 6, 7, -1, -1, -1], [5, 11, -1, -1, -1, -1]])
 
 
 def test_one_runs_at_a_time_in_the_order_of_numbers() -> None:
@@ -68,12 +68,12 @@ def test_one_runs_at_a_time_in_the_order_of_numbers() -> None:
             seen.append((step, device))
             current_device("m").exchange.meet(device, "m", (0, 1, 2), [], lambda shares: shares)
 
-    run_on_devices(3, run)
+    run_on_devices(range(3), run)
     assert sorted(seen) == sorted((step, device) for step in range(3) for device in range(3))
     assert seen[:3] == [(0, 0), (0, 1), (0, 2)]
     again = list(seen)
     seen.clear()
-    run_on_devices(3, run)
+    run_on_devices(range(3), run)
     assert seen == again
 
 
@@ -83,7 +83,7 @@ def test_devices_that_never_meet_are_an_error() -> None:
             current_device("a").exchange.meet(device, f"r{device}", (0, 1), [], lambda shares: shares)
 
     with pytest.raises(ExecutionError, match="collectives do not meet: device 0 waits at %r0 for device 1") as raised:
-        run_on_devices(3, run)
+        run_on_devices(range(3), run)
     assert raised.value.details == ("device 1 waits at %r1 for device 0", "device 2 has ended")
 
 
@@ -94,7 +94,7 @@ def test_an_error_of_one_device_ends_all() -> None:
         current_device("a").exchange.meet(device, "r", (0, 1, 2), [], lambda shares: shares)
 
     with pytest.raises(DataError, match="device 1: no such row"):
-        run_on_devices(3, run)
+        run_on_devices(range(3), run)
 
 
 def test_how_many() -> None:
@@ -166,7 +166,7 @@ def test_a_receive_that_nothing_is_sent_for() -> None:
             current_device("r").exchange.receive(device, 0, "channel 1")
 
     with pytest.raises(ExecutionError, match="device 1 waits at %channel 1 for device 0"):
-        run_on_devices(2, run)
+        run_on_devices(range(2), run)
 
 
 STARTED = """HloModule m, num_partitions=2
@@ -197,7 +197,7 @@ def test_a_start_and_a_done_are_where_the_text_has_them() -> None:
     assert operand in {place.slot for place in program.steps[second].reads}
     assert not any(isinstance(step, Release) and step.slot == operand for step in program.steps[:second])
     ones = np.ones(1024, np.float32)
-    for found in run_on_devices(2, lambda device: run_program(program, [ones * (device + 1)])[0][:1].tolist()):
+    for found in run_on_devices(range(2), lambda device: run_program(program, [ones * (device + 1)])[0][:1].tolist()):
         assert found in ([6.0 + 2.0], [6.0 + 4.0])
 
 

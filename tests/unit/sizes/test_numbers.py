@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.shapes import Facts, Size
 from xla_emitters.sizes import numbers, sizes_of
 from xla_emitters.stablehlo_text import parse_stablehlo
 

@@ -11,11 +11,14 @@ import pytest
 from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.algebra.axes import Axes
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import Size
+from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.shapes import Axes, Facts, Size, parse_size
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.sizes.arrays import Leaf, Value
 from xla_emitters.sizes.walk import Walk

@@ -1,7 +1,8 @@
-"""`check --executor` and `--resume`: files on an engine's workers, and rows that are kept."""
+"""`--executor` and `--resume` of check, list and compile: files on an engine's workers, and rows that are kept."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from xla_emitters.tools import check_verb
-from xla_emitters.tools.executors import run_on
+from xla_emitters.tools.executors import Kept, run_on
 from xla_emitters.tools.main import main
 from xla_emitters.tools.workers import Job
 
@@ -46,10 +47,13 @@ def test_what_is_kept_is_not_done_again(
     results.write_text("\n".join(lines[:3]) + '\n{"key": "cut o')
     (folder / "n3.hlo").write_text(TEXT.replace("SIZE", "30"))
     asked = list[str]()
-    real = check_verb.check_one
-    monkeypatch.setattr(
-        check_verb, "check_one", lambda options, name: [asked.append(Path(name).name), real(options, name)][1]
-    )
+    real = check_verb.check_file
+
+    def noted(options: argparse.Namespace, name: str, row: check_verb.CheckedFile) -> int:
+        asked.append(Path(name).name)
+        return real(options, name, row)
+
+    monkeypatch.setattr(check_verb, "check_file", noted)
     assert main(words) == 0
     assert sorted(asked) == ["n3.hlo", "n6.hlo", "n7.hlo", "n8.hlo"]
     assert capsys.readouterr().out == first.replace("3 of 3 elements", "30 of 30 elements")
@@ -59,6 +63,58 @@ def test_a_file_of_something_else(folder: Path, tmp_path: Path, capsys: pytest.C
     (tmp_path / "r.jsonl").write_text("what?\n{}\n")
     assert main(["check", str(folder), "--resume", str(tmp_path / "r.jsonl")]) == 2
     assert "r.jsonl:1 is no result of an earlier run" in capsys.readouterr().err
+
+
+def test_what_had_no_end_is_not_kept(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", str(folder), "--stages", "scf", "--resume", str(tmp_path / "r.jsonl")]
+    assert main([*words, "--timeout", "1e-9"]) == 1
+    assert "0 of 6 files ok, 6 failed" in capsys.readouterr().out
+    assert not (tmp_path / "r.jsonl").exists()
+    assert main(words) == 0
+
+
+def test_a_directory_is_compiled_to_a_folder_a_file(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "wrong.hlo").write_text("HloModule m\nENTRY main { ROOT x = f32[3] negate(y) }\n")
+    words = ["compile", str(folder), "-o", f"{tmp_path}/out/", "--stage", "llvm-dialect", "-j", "2"]
+    words += ["--resume", str(tmp_path / "r.jsonl")]
+    assert main(words) == 1
+    found = capsys.readouterr()
+    assert "n3.hlo     ok  1 kernel, 0 library calls\n" in found.out
+    assert "wrong.hlo  not compiled\n6 of 7 files compiled, 1 failed\n" in found.out
+    assert "wrong.hlo:2:" in found.err
+    written = tmp_path / "out" / "n3.hlo" / "main.mlir"
+    text = written.read_text()
+    written.unlink()
+    written.parent.rmdir()
+    assert main(words) == 1  # written anew: what is kept is not enough
+    assert written.read_text() == text
+    capsys.readouterr()
+    assert main(["compile", str(folder), "--stage", "llvm-dialect", "--json"]) == 1
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [each["error"] is None for each in files] == [True] * 6 + [False]
+    assert files[0]["kernels"][0]["name"] == "main"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "x.ptx"], "6 files are compiled, each to a folder"),
+        (["--diff", "scf", "flat"], "--diff is for one file, not for 6"),
+        (["-j", "0"], "-j and --timeout take numbers above 0"),
+    ],
+)
+def test_a_directory_is_not_compiled(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", str(folder), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_one_file_has_no_executor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", str(folder / "n3.hlo"), "--executor", "mpi"]) == 2
+    assert "for directories with several modules" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -96,31 +152,38 @@ def cluster() -> Iterator[Any]:
         yield made
 
 
+@pytest.mark.parametrize("words", [["check"], ["compile", "-o", "OUT"], ["list"]], ids=lambda words: words[0])
 def test_a_worker_of_dask_is_killed_in_the_middle(
-    folder: Path, tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    folder: Path,
+    tmp_path: Path,
+    cluster: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     victim = next(iter(cluster.workers.values())).process.pid
-    real, killed = (
-        check_verb.FileRow.__post_init__ if hasattr(check_verb.FileRow, "__post_init__") else None,
-        list[int](),
-    )
-    assert real is None
-    killed, put = list[int](), check_verb.Kept.put
+    killed, put = list[int](), Kept.put
 
-    def put_and_kill(kept: Any, key: str, result: Any) -> None:
+    def put_and_kill(kept: Kept, key: str, result: Any) -> None:
         put(kept, key, result)
         if not killed:
             killed.append(victim)
             os.kill(victim, signal.SIGKILL)
 
-    monkeypatch.setattr(check_verb.Kept, "put", put_and_kill)
+    monkeypatch.setattr(Kept, "put", put_and_kill)
     address = cluster.scheduler_address.removeprefix("tcp://")
-    results = tmp_path / "r.jsonl"
-    code = main(["check", str(folder), "--executor", f"dask://{address}", "--resume", str(results)])
-    assert code == 0
+    results, out = tmp_path / "r.jsonl", tmp_path / "out"
+    verb, *options = [word.replace("OUT", f"{out}/") for word in words]
+    ask = [verb, str(folder), *options, "--resume", str(results)]
+    assert main([*ask, "--executor", f"dask://{address}"]) == 0
     assert killed
-    assert "6 of 6 files ok" in capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert len({json.loads(line)["key"] for line in results.read_text().splitlines()}) == 6
+    assert [path.name for path in sorted(out.glob("*/*.ptx"))] == ["main.ptx"] * (6 if verb == "compile" else 0)
+    assert main(ask) == 0
+    assert capsys.readouterr().out == printed
+    assert len(results.read_text().splitlines()) == 6
+    assert all(name in printed for name in (f"n{size}.hlo" for size in range(3, 9)))
 
 
 @pytest.mark.skipif(find_spec("distributed") is not None, reason="dask.distributed is here")

@@ -44,12 +44,12 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.algebra.inverse import inverse_map
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, TypeSizing, spelled
 from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.errors import DataError, Place, Unsupported
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.inverse import inverse_map
 
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
 """(name, values) -> the root's value of the computation `name`: a logical, row-major array, or a tuple of values."""

@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.computation import (
     Callee,
@@ -34,8 +36,6 @@ from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, same_axes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, type_text
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.shapes import identity_map
 
 OnElements: TypeAlias = Callable[[Sequence[Array]], tuple[Array, ...]]
 

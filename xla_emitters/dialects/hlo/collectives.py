@@ -19,6 +19,7 @@ from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.device_groups import groups_of, groups_said, pairs_of, pairs_said
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
+from xla_emitters.dialects.hlo.permuted_slices import is_sliced, slices_of
 from xla_emitters.dialects.hlo.rule_ops import (
     RuleOp,
     RuleRow,
@@ -123,31 +124,29 @@ def _ragged_all_to_all(op: RuleOp) -> Attribute:
     return op.type_of(1)
 
 
-def _pairs_are_valid(op: RuleOp) -> None:
-    """raises RuleBroken if a device sends twice or receives twice."""
+def _pairs_are_valid(op: RuleOp, most: int) -> None:
+    """raises RuleBroken if a device sends or receives more than `most` times."""
     numbers = pairs_said(op)
     if any(len(pair) != 2 for pair in numbers):
         raise op.broken("source_target_pairs= is a list of pairs")
     for side, name in ((0, "source"), (1, "target")):
         devices = [pair[side] for pair in numbers]
-        twice = [device for device in devices if devices.count(device) > 1]
-        if twice:
-            raise op.broken(f"device {twice[0]} is a {name} of source_target_pairs= twice")
+        often = [device for device in devices if devices.count(device) > most]
+        if often:
+            times = "twice" if most == 1 else f"more than {most} times, for {most} slices"
+            raise op.broken(f"device {often[0]} is a {name} of source_target_pairs= {times}")
 
 
 def _permuted(op: RuleOp) -> Attribute:
-    _pairs_are_valid(op)
-    if "slice_sizes" not in op.properties:
-        return as_operands(op)
-    if len(op.operands) != 4:
-        raise op.broken("a permute of slices has four operands", None, f"it has {len(op.operands)}")
-    return op.type_of(1)
+    slices = slices_of(op) if is_sliced(op) else None
+    _pairs_are_valid(op, len(slices[0]) if slices else 1)
+    return as_operands(op) if slices is None else op.type_of(1)
 
 
 def _permute_start(op: RuleOp) -> Attribute:
     """`(operands, results)`, then two numbers of context, which without slices may be absent."""
     permuted = _permuted(op)
-    if "slice_sizes" in op.properties:
+    if is_sliced(op):
         parts = [*op.types[:2], scalar("u32"), scalar("u32")]
         return tuple_type([op.type_of(0), op.type_of(1), *parts[2:]])
     context = tuple_types(op.result.type)[2:]
@@ -157,6 +156,8 @@ def _permute_start(op: RuleOp) -> Attribute:
 def is_alone(op: RuleOp) -> bool:
     """Whether each device takes part in a collective alone: it is its group, sends to itself, or is the only one and gets nothing."""
     if op.opcode.startswith("collective-permute"):
+        if is_sliced(op):
+            return False
         devices = [device for group in groups_of(op) for device in group]
         return sorted(pairs_of(op)) == [(device, device) for device in sorted(devices)] or (
             len(devices) == 1 and gets_zeros(op)
@@ -166,7 +167,7 @@ def is_alone(op: RuleOp) -> bool:
 
 def gets_zeros(op: RuleOp) -> bool:
     """Whether a permute sends nothing: a device that receives nothing has zeros."""
-    return op.opcode.startswith("collective-permute") and not pairs_said(op)
+    return op.opcode.startswith("collective-permute") and not pairs_said(op) and not is_sliced(op)
 
 
 def _exchanged(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
@@ -174,7 +175,7 @@ def _exchanged(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
     if op.opcode not in ("all-gather-start", "collective-permute-start"):
         return evaluated_by_library(op, operands, call)
     _, result, *context = tuple_types(op.result.type)
-    given = operands[0] if len(operands) == 1 else tuple(operands)
+    given = operands[0] if len(operands) == 1 or is_sliced(op) else tuple(operands)
     return (given, library_evaluator(op, call, result)(operands), *map(control_meaning.zeros_of, context))
 
 

@@ -48,6 +48,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.types import (
     BufferType,
@@ -61,8 +63,6 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp, ops_of
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.late_dataclass import dataclass
 
 _IS_FUSION = "is_fusion"

@@ -20,6 +20,10 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, integers
@@ -30,8 +34,6 @@ from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim, poi
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.late_dataclass import dataclass
 
 

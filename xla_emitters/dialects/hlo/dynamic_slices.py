@@ -16,6 +16,10 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import prop_def
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index, value_is_in
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, fits_inside
@@ -29,8 +33,6 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import identity_map
 
 
 class DynamicOp(HloOp):

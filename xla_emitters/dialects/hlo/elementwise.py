@@ -30,6 +30,10 @@ from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerTyp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.hlo import complex_meaning
@@ -75,8 +79,6 @@ from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.functions import ADDED, BY_OPCODE
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.late_dataclass import dataclass
 
 FLOAT, SIGNED, UNSIGNED, PRED, COMPLEX = Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED, Kind.PRED, Kind.COMPLEX

@@ -27,6 +27,10 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
 from xla_emitters.dialects.hlo.base import (
     Call,
@@ -55,8 +59,6 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.xla_gpu import INDEX
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.shapes import identity_map
 
 
 def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int], rank: int, name: str) -> None:

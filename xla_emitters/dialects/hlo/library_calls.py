@@ -13,7 +13,7 @@ Source: what XLA:GPU prints (jaxlib 0.10.2, `docs/reference/1` 6.8); NVIDIA's cu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
@@ -34,6 +34,7 @@ from xla_emitters.dialects.hlo.custom_calls import (
     window_config,
 )
 from xla_emitters.dialects.hlo.device_groups import device_counts, groups_of, pairs_of
+from xla_emitters.dialects.hlo.permuted_slices import is_sliced, sliced_bytes, slices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
@@ -44,7 +45,7 @@ from xla_emitters.library.devices import channel_named
 _COMMUNICATION = (
     (
         {"all", "ragged", "collective", "partition", "replica", "reduce-scatter"},
-        "it needs the other devices that a program runs on; xla-emitters optimize makes a module that runs on all of them",
+        "it needs the other devices that a program runs on; programs for several devices have no unknown sizes",
     ),
     ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
 )
@@ -98,9 +99,10 @@ def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
     name, config = _found(op, text_of)
     if op.opcode in _TRANSFERS:
         return name, config
-    if not all(is_array(ir_type) for ir_type in (*(v.type for v in op.operands), *leaf_types(op.result.type))):
+    operands = [leaf for operand in op.operands for leaf in leaf_types(operand.type)]
+    if not all(is_array(ir_type) for ir_type in (*operands, *leaf_types(op.result.type))):
         raise op.unsupported("no library function with operands or results that are not arrays")
-    return name, {"types": [element_of(operand).name for operand in op.operands], **config}
+    return name, {"types": [element_of(operand).name for operand in operands], **config}
 
 
 def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -130,7 +132,7 @@ def library_evaluator(op: HloOp, call: Call, result: Attribute | None = None) ->
         from xla_emitters.library import call as call_library  # imported here: it loads all function_table
 
         try:
-            found = call_library(name, config, operands, results, on_elements=compared)
+            found = call_library(name, config, _leaves(operands), results, on_elements=compared)
         except (DataError, NumbersDiffer, Unsupported) as error:
             error.place = error.place or written_at(op)
             raise
@@ -142,6 +144,14 @@ def library_evaluator(op: HloOp, call: Call, result: Attribute | None = None) ->
 def is_evaluated_by_library(op: HloOp) -> bool:
     """Whether `evaluate` of the op is a call of its library function, with a configuration that does not depend on the operands."""
     return isinstance(op, RuleOp) and op.ROW.meaning is evaluated_by_library and op.opcode in _BY_OPCODE
+
+
+def _leaves(operands: Sequence[Any]) -> list[Array]:
+    """The arrays in nested tuples."""
+    found = list[Array]()
+    for each in operands:
+        found += _leaves(cast("tuple[Any, ...]", each)) if isinstance(each, tuple) else [each]
+    return found
 
 
 def _packed(ir_type: Attribute, leaves: Iterator[Array]) -> Any:
@@ -273,10 +283,6 @@ def _transfer(op: RuleOp) -> Config:
 
 def _collective(op: RuleOp, text_of: TextOf) -> tuple[str, Config]:
     opcode = op.opcode.removesuffix("-start")
-    if "slice_sizes" in op.properties:
-        raise op.unsupported(
-            "no library function", help="a permute of slices, which XLA makes for TPUs; one of whole arrays is computed"
-        )
     config: Config = {"instruction": op.instruction_name.data, "groups": [list(group) for group in groups_of(op)]}
     if "to_apply" in op.properties:
         computation = find_computation(op, op.symbols("to_apply")[0])
@@ -286,6 +292,11 @@ def _collective(op: RuleOp, text_of: TextOf) -> tuple[str, Config]:
         config |= {"dimension": dimensions[0] if dimensions else None}
     if opcode == "collective-permute":
         config |= {"pairs": [list(pair) for pair in pairs_of(op)]}
+    if is_sliced(op):
+        config |= {
+            "slices": [[list(sizes) for sizes in each] for each in slices_of(op)],
+            "sliced_bytes": sliced_bytes(op),
+        }
     return _COLLECTIVES[opcode], config
 
 

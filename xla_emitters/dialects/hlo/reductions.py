@@ -19,6 +19,9 @@ from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import prop_def
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.called import fold, on_elements
@@ -36,7 +39,6 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 
 
 class ReducingOp(CallingOp):

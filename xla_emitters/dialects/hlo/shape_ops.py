@@ -20,6 +20,10 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
 from xla_emitters.dialects.build import apply_indexing, constant_index, constraints_check
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Number, Shape, Sizing, padded, said
@@ -37,8 +41,6 @@ from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.indexing import Expr, IndexingMap, Interval
-from xla_emitters.indexing.shapes import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
 
 
 def rows(attribute: ArrayAttr[Any]) -> tuple[tuple[int, ...], ...]:

@@ -19,9 +19,11 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.algebra.expression import Expr
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.shape_rule import INTS, Arithmetic, Number, positions
 from xla_emitters.dtypes import Array
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.late_dataclass import dataclass
 
 

@@ -24,10 +24,12 @@ from functools import lru_cache
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from xla_emitters.algebra.expression import Expr, ExprKind
+from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_op import op_of
 from xla_emitters.dialects.ranges import constant_of, range_of_value
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.late_dataclass import dataclass
 
 

@@ -3,7 +3,7 @@
     #map = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096, th_x * 4 + vector_index), "
                                  "domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
 
-Adjacent string literals are concatenated. The attribute only wraps a map of `indexing/`, so equal maps are equal attributes (names of
+Adjacent string literals are concatenated. The attribute only wraps a map of `algebra/`, so equal maps are equal attributes (names of
 variables are ignored in comparisons, but kept and printed).
 Upstream's spelling `#xla.indexing_map` is read into this same attribute, see `xla.py`.
 A map with runtime variables cannot be an attribute: the ops have no operands for them.
@@ -18,9 +18,9 @@ from xdsl.ir import Data
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.map_text import Spelling
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.map_text import Spelling
 
 
 def parse_map_text(parser: AttrParser) -> IndexingMap:

@@ -55,6 +55,9 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.algebra.expression import Expr, ExprKind
+from xla_emitters.algebra.interval import Interval
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.attributes import unchecked
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
@@ -70,7 +73,6 @@ from xla_emitters.dialects.xla_gpu.canonicalization import (
     without_unused_vars,
 )
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 
 INDEX = IndexType()
 

@@ -34,10 +34,10 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_map_text
 from xla_emitters.dialects.xla_gpu.loops import INDEX
-from xla_emitters.indexing import IndexingMap
 
 
 class MemorySpace(StrEnum):

@@ -32,13 +32,13 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.map_text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu import calls, loops, tensors
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_text
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.map_text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
 
 
 class IndexingMapSpelling(Data[IndexingMap]):

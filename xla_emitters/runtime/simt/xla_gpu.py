@@ -18,7 +18,6 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step, write
 from xla_emitters.runtime.simt.func import call_step
@@ -41,10 +40,10 @@ def as_lanes(form: Form, value: Array | int) -> Array:
     return value if isinstance(value, np.ndarray) else scalars.constant(form, value)
 
 
-def in_bounds(index_map: IndexingMap, dims: Sequence[Array]) -> Array:
-    """The lanes whose dims are all in their variables' bounds; none for a map that is known to be empty."""
-    inside = as_lanes(BOOL, not index_map.is_known_empty)
-    for dim, variable in zip(dims, index_map.dims, strict=True):
+def in_bounds(op: xla_gpu.LoopOp, dims: Sequence[Array]) -> Array:
+    """The lanes whose dims are all in the bounds of the map's variables; none for a map that is known to be empty."""
+    inside = as_lanes(BOOL, not op.map.is_known_empty)
+    for dim, variable in zip(dims, op.map.dims, strict=True):
         inside = inside & (dim >= variable.bounds.lower) & (dim <= variable.bounds.upper)
     return inside
 
@@ -74,7 +73,7 @@ def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
     def run(machine: Machine, frame: Frame) -> None:
         values: list[Value] = [frame[slot] for slot in inits]
         point: list[Array] = [frame[slot] for slot in dims]
-        inside = in_bounds(index_map, point)
+        inside = in_bounds(op, point)
         for numbers in product(*ranges):
             machine.known.begin_round()
             symbols = [scalars.constant(INDEX, number) for number in numbers]

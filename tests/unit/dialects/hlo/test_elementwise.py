@@ -606,7 +606,7 @@ def test_the_number_of_operands_is_checked():
 
 
 def test_scalar_operands_of_clamp_get_a_map_without_results():
-    pytest.importorskip("xla_emitters.indexing.shapes")
+    pytest.importorskip("xla_emitters.algebra.shape_maps")
     maps = make("clamp", [("f32", ()), ("f32", (3, 5)), ("f32", ())], ("f32", (3, 5))).output_to_input()
     assert [m.num_results for m in maps] == [0, 2, 0]
     assert [m.num_dims for m in maps] == [2, 2, 2]

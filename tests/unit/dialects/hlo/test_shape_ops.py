@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import IndexType, f32
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, MoveOp, same_place
 from xla_emitters.dialects.hlo.types import array_type, dims_of
 from xla_emitters.errors import VerifyError
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.indexing import IndexingMap
 
 
 def last(*lines: str) -> HloOp:

@@ -22,6 +22,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, SSAValue
 
+from xla_emitters.algebra.axes import Axes
+from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.size import Size
 from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.buffers.result_sizes import CodeSizing, result_sizes
 from xla_emitters.dialects.attributes import integer_array
@@ -36,7 +39,6 @@ from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dialects.mlir import arith, memref
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError
-from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.sizes.arrays import Leaf
 from xla_emitters.sizes.sizing import SizeSizing
 from xla_emitters.sizes.walk import Walk

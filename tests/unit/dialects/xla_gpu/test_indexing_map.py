@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.errors import ParseError
-from xla_emitters.indexing import IndexingMap
 
 TEXT = "(th_x)[s0] -> (th_x floordiv 8, s0), domain: th_x in [0, 127], s0 in [0, 3]"
 

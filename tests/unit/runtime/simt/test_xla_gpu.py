@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from unit.runtime.simt.kernels import launch
 
+from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import ExecutionError
-from xla_emitters.indexing import IndexingMap
 from xla_emitters.runtime.simt import execute
 
 MAPS = [
