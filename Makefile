@@ -124,7 +124,7 @@ floors: $(TESTS_STAMP)  ## the lowest and the newest versions of the dependencie
 mutants: install $(TESTS_STAMP)  ## what the tests do not see: 300 changes of the source, each against the tests nearest to it (MUTANTS="--seed 1 xla_emitters/rewrite")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.mutants $(MUTANTS)
 
-bisect-faults: install $(TESTS_STAMP)  ## does bisect name the wrong pass? 40 changes of the source in 8 rooms, one at a time (BISECT="--count 10 --rooms lowering")
+bisect-faults: install $(TESTS_STAMP)  ## does bisect name the wrong pass? 40 changes of the source in 9 rooms, one at a time (BISECT="--count 10 --rooms lowering")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.wrong_passes $(BISECT)
 
 reductions: install $(TESTS_STAMP)  ## how small does reduce make random fusions of 100 to 300 instructions? 30 planted faults (REDUCTIONS="--count 3")
@@ -174,7 +174,7 @@ torch: install $(TESTS_STAMP)  ## PyTorch modules: the tests that need PyTorch, 
 	@[ -e $(TORCH)/.installed ] || { echo "installing PyTorch for CPUs into $(TORCH)"; \
 	  $(BIN)/pip install -q --disable-pip-version-check -e '.[jax]' && \
 	  $(BIN)/pip install -q --disable-pip-version-check --no-deps --target $(TORCH) --extra-index-url $(TORCH_INDEX) $(TORCH_PACKAGES) && touch $(TORCH)/.installed; }
-	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -m pytest -W ignore tests/unit/explore/test_torch_program.py
+	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -m pytest -W ignore tests/unit/explore/from_torch/test_torch_program.py
 	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -W ignore -m lab.torch_models $(MODELS)
 
 GPU_OUT ?= build/gpu-out

@@ -40,10 +40,10 @@ from tempfile import TemporaryDirectory
 from benchmarks.table import header, print_table
 from xla_emitters.device import device
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.cost import cost
+from xla_emitters.explore.cost.cost import cost
 from xla_emitters.explore.xla import XlaGpu, description
-from xla_emitters.lowering.machine_code import assemble, disassemble
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
+from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.sass import Executed, executed, kernels_of

@@ -23,7 +23,7 @@ from benchmarks.code_quality import ptx_of_xla, threads_per_block
 from benchmarks.table import header, print_table
 from xla_emitters.device import device
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.cost import cost
+from xla_emitters.explore.cost.cost import cost
 from xla_emitters.pricing.model import KernelCost, with_code
 from xla_emitters.pricing.price import machine_code_of
 from xla_emitters.pricing.report import bytes_text, microseconds

@@ -25,8 +25,8 @@ import numpy as np
 import xla_emitters as xe
 from benchmarks.executed_steps import steps_of
 from benchmarks.table import header, print_table
-from xla_emitters.extras import install_command
 from xla_emitters.runtime.walk import HostMemory
+from xla_emitters.support.extras import install_command
 
 BLOCK_SECONDS, TURNS = 0.2, 5
 MOST_QUOTIENT, MEAN_QUOTIENT = 1.5, 0.8

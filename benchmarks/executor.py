@@ -29,11 +29,11 @@ WITHOUT_CODE = ("draw", "reference")
 
 def measure(file: str, row: str, rounds: int) -> dict[str, float]:
     """Seconds and bytes of one row, in this process."""
-    from xla_emitters.explore.verdict import reference_for
+    from xla_emitters.explore.check.verdict import reference_for
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.runtime.arrays import random_arrays
-    from xla_emitters.runtime.cpu_launcher import run_program
+    from xla_emitters.runtime.cpu.cpu_launcher import run_program
 
     module = read_module(Path(file))
     program = compile_module(module, CompileOptions(stage="hlo" if row in WITHOUT_CODE else row, record="stages"))
@@ -59,7 +59,7 @@ def measure_corpus(directory: Path, share: int) -> int:
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.runtime.arrays import random_arrays
-    from xla_emitters.runtime.cpu_launcher import run_program
+    from xla_emitters.runtime.cpu.cpu_launcher import run_program
 
     found: list[tuple[float, float, float, str]] = []
     for file in sorted(directory.glob("*/*.hlo")):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.executed_steps import steps_of
-from xla_emitters.runtime.cupy_steps import CupyMemory
+from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 
 ROOT = Path(__file__).parents[1]
 OF_A_CALL = 10.0

@@ -24,7 +24,7 @@ from functools import partial
 import xla_emitters as xe
 from benchmarks.compile_time import cpu_seconds
 from benchmarks.table import header, print_table
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.text.hlo import parse_hlo
 
 SIZES = (10, 100, 1000, 5000)
 TO_PTX_AT_MOST = 1000

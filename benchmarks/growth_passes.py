@@ -25,9 +25,10 @@ from benchmarks.growth import OPS_A_KERNEL, fusion, module
 from benchmarks.table import header, print_table
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.dynamic.sizes import sizes_of
 from xla_emitters.emitters.emit import emit_fusion
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.graph.plan import plan_program
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import GRAPH, KERNEL, PassRow
 from xla_emitters.pipelines.program_llvm import without_kernels
@@ -41,10 +42,9 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_LOOPS,
     PROGRAM_OPS,
 )
-from xla_emitters.planning.plan import plan_program
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.sizes import sizes_of
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 T = TypeVar("T")
 SIZES = (250, 500, 1000, 2000)

@@ -22,7 +22,7 @@ from xla_emitters.algebra import map as map_module
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import linearize_physical_map, reshape_map
 from xla_emitters.device import device
-from xla_emitters.fusions.launch import launch_for, work_item_map
+from xla_emitters.graph.launch import launch_for, work_item_map
 
 POINTS = 1 << 20
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import xla_emitters as xe
-from xla_emitters.buffers import disc_specialize_fusion_with_speculation as speculation
-from xla_emitters.explore.program_cost import price_work
+from xla_emitters.dynamic.buffers import disc_specialize_fusion_with_speculation as speculation
+from xla_emitters.explore.cost.program_cost import price_work
 
 COLUMNS = (8, 64, 128, 255, 256, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096, 8192)
 SHAPES = [(rows, columns) for rows in (32, 1024, 4096, 16384) for columns in COLUMNS if rows * columns <= 1 << 25]

@@ -19,7 +19,7 @@ from benchmarks.cost import TARGET, Fusion
 from benchmarks.memory_bound import FUSIONS, SKINNY
 from benchmarks.table import header, print_table
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.cost import cost
+from xla_emitters.explore.cost.cost import cost
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.report import bytes_text, microseconds
 

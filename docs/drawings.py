@@ -30,9 +30,9 @@ from xla_emitters.explore.plots import (
     sectors,
     shuffle_tree,
 )
-from xla_emitters.fusions.heroes import find_transposes
-from xla_emitters.fusions.reductions import find_reductions
-from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.graph.heroes import find_transposes
+from xla_emitters.graph.reductions import find_reductions
+from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import Program
 from xla_emitters.trace.html import Html

@@ -1,6 +1,7 @@
-"""Draws which room of the package imports which: `python docs/rooms.py` writes docs/rooms.svg.
+"""Draws which wing of the package imports which: `python docs/rooms.py` writes docs/rooms.svg.
 
-A room is a folder or a file of `xla_emitters/`. Rooms are drawn in layers: each imports only rooms above it. An arrow that follows from two
+A room is a wing (a folder of `xla_emitters/`) or a file beside them.
+Rooms are drawn in layers: each imports only rooms above it. An arrow that follows from two
 others is left out. Late imports, inside functions, count too.
 """
 

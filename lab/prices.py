@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.table import header, print_table
-from xla_emitters.explore.cost import ProgramCost, cost
+from xla_emitters.explore.cost.cost import ProgramCost, cost
 from xla_emitters.explore.optimize import optimize
 from xla_emitters.pricing import model, price
 from xla_emitters.pricing.model import Assumption, KernelCost

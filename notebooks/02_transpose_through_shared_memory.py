@@ -63,8 +63,8 @@ def _(mo, transpose):
     from xla_emitters.device import device
     from xla_emitters.dialects.hlo.computation import FusionOp
     from xla_emitters.emitters.transpose_tiles import plain_tiles
-    from xla_emitters.fusions.heroes import find_transposes
-    from xla_emitters.fusions.view import view_of
+    from xla_emitters.graph.heroes import find_transposes
+    from xla_emitters.graph.view import view_of
     from xla_emitters.pipelines.compiler import read_module
 
     (fusion,) = [op for op in read_module(transpose).walk() if isinstance(op, FusionOp)]

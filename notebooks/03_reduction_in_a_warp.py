@@ -63,8 +63,8 @@ def _(mo, row_sum):
     from xla_emitters.device import device
     from xla_emitters.dialects.hlo.computation import FusionOp
     from xla_emitters.emitters.reduction_plans import plan_for
-    from xla_emitters.fusions.reductions import find_reductions
-    from xla_emitters.fusions.view import view_of
+    from xla_emitters.graph.reductions import find_reductions
+    from xla_emitters.graph.view import view_of
     from xla_emitters.pipelines.compiler import read_module
 
     (fusion,) = [op for op in read_module(row_sum).walk() if isinstance(op, FusionOp)]

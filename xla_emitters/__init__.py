@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from xla_emitters.dialects.hlo.custom_calls import register_library_call as register_library_call
     from xla_emitters.emitters.emit import register_emitter as register_emitter
     from xla_emitters.errors import XlaEmittersError as XlaEmittersError
-    from xla_emitters.explore.check import check as check
+    from xla_emitters.explore.check.check import check as check
     from xla_emitters.explore.compile import compile as compile
-    from xla_emitters.explore.cost import cost as cost
-    from xla_emitters.explore.jax_jit import jit as jit
-    from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
-    from xla_emitters.explore.jax_program import from_jax as from_jax
+    from xla_emitters.explore.cost.cost import cost as cost
+    from xla_emitters.explore.from_jax.jax_jit import jit as jit
+    from xla_emitters.explore.from_jax.jax_program import JaxProgram as JaxProgram
+    from xla_emitters.explore.from_jax.jax_program import from_jax as from_jax
+    from xla_emitters.explore.from_torch.torch_program import TorchProgram as TorchProgram
+    from xla_emitters.explore.from_torch.torch_program import from_torch as from_torch
     from xla_emitters.explore.optimize import optimize as optimize
-    from xla_emitters.explore.torch_program import TorchProgram as TorchProgram
-    from xla_emitters.explore.torch_program import from_torch as from_torch
     from xla_emitters.functions import register_function as register_function
-    from xla_emitters.memory_limit import limited_memory as limited_memory
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
     from xla_emitters.settings import Settings as Settings
     from xla_emitters.settings import Toolchain as Toolchain
+    from xla_emitters.support.memory_limit import limited_memory as limited_memory
     from xla_emitters.trace import Trace as Trace
 
     __version__: str
@@ -43,21 +43,21 @@ _HOMES = {
     "DEVICES": "device",
     "Device": "device",
     "IndexingMap": "algebra.map",
-    "JaxProgram": "explore.jax_program",
+    "JaxProgram": "explore.from_jax.jax_program",
     "Kernel": "runtime",
     "Program": "runtime",
     "Settings": "settings",
     "Toolchain": "settings",
-    "TorchProgram": "explore.torch_program",
+    "TorchProgram": "explore.from_torch.torch_program",
     "Trace": "trace",
     "XlaEmittersError": "errors",
-    "check": "explore.check",
+    "check": "explore.check.check",
     "compile": "explore.compile",
-    "cost": "explore.cost",
-    "from_jax": "explore.jax_program",
-    "from_torch": "explore.torch_program",
-    "jit": "explore.jax_jit",
-    "limited_memory": "memory_limit",
+    "cost": "explore.cost.cost",
+    "from_jax": "explore.from_jax.jax_program",
+    "from_torch": "explore.from_torch.torch_program",
+    "jit": "explore.from_jax.jax_jit",
+    "limited_memory": "support.memory_limit",
     "optimize": "explore.optimize",
     "register_device": "device",
     "register_emitter": "emitters.emit",

@@ -35,11 +35,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ParseError, Unsupported, UsageError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import load, note, refuse_double
+from xla_emitters.support.late_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from xla_emitters.texts.text_proto import Message
+    from xla_emitters.support.text_proto import Message
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ _DESCRIBED = {
 @lru_cache
 def _described(text: str, name: str) -> Device:
     """The device of a GpuTargetConfigProto, or of the GpuDeviceInfoProto in it, as text."""
-    from xla_emitters.texts.text_proto import parse_text_proto  # imported here: most targets are names
+    from xla_emitters.support.text_proto import parse_text_proto  # imported here: most targets are names
 
     whole = parse_text_proto(text, name)
     info = whole.child("gpu_device_info") or whole

@@ -25,7 +25,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 # Element types are known only at run time here, so arrays are typed by shape-less `Any`.
 Array: TypeAlias = npt.NDArray[Any]

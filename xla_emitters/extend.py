@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from xla_emitters.errors import XlaEmittersError as XlaEmittersError
     from xla_emitters.functions import RealFunction as RealFunction
     from xla_emitters.functions import register_function as register_function
-    from xla_emitters.fusions.heroes import find_non_trivial_hero as find_non_trivial_hero
-    from xla_emitters.fusions.heroes import place_map as place_map
-    from xla_emitters.fusions.view import FusionView as FusionView
-    from xla_emitters.fusions.view import view_of as view_of
+    from xla_emitters.graph.heroes import find_non_trivial_hero as find_non_trivial_hero
+    from xla_emitters.graph.heroes import place_map as place_map
+    from xla_emitters.graph.view import FusionView as FusionView
+    from xla_emitters.graph.view import view_of as view_of
     from xla_emitters.library.arguments import LibraryArguments as LibraryArguments
     from xla_emitters.pipelines.compiler import read_module as read_module
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
@@ -76,7 +76,7 @@ _HOMES = {
     "Expr": "algebra.expression",
     "FunctionBuilder": "emitters.elemental",
     "FusionOp": "dialects.hlo.computation",
-    "FusionView": "fusions.view",
+    "FusionView": "graph.view",
     "HloOp": "dialects.hlo.base",
     "IndexingMap": "algebra.map",
     "Interval": "algebra.interval",
@@ -102,11 +102,11 @@ _HOMES = {
     "element_types": "emitters.elemental",
     "emit_functions": "emitters.elemental",
     "entry_function": "emitters.entry",
-    "find_non_trivial_hero": "fusions.heroes",
+    "find_non_trivial_hero": "graph.heroes",
     "kernel_module": "emitters.entry",
     "make_context": "dialects.context",
     "partition": "emitters.partitioner",
-    "place_map": "fusions.heroes",
+    "place_map": "graph.heroes",
     "print_ir": "dialects.printer",
     "read_module": "pipelines.compiler",
     "register_device": "device",
@@ -116,7 +116,7 @@ _HOMES = {
     "register_pass": "pipelines.pass_lists",
     "reshape_map": "algebra.shape_maps",
     "run_pass": "rewrite.kernel_pass",
-    "view_of": "fusions.view",
+    "view_of": "graph.view",
 }
 _DIALECTS = ("arith", "func", "gpu", "math", "scf", "tensor", "vector")
 """Modules with the ops of a dialect of MLIR."""

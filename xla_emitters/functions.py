@@ -22,8 +22,8 @@ from enum import Enum
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import functions_of_entry_points, note, refuse_double
+from xla_emitters.support.late_dataclass import dataclass
 
 
 class Gpu(Enum):

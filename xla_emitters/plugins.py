@@ -28,8 +28,8 @@ from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from xla_emitters.errors import Place, PluginError, UsageError, XlaEmittersError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.settings import DISABLE_PLUGINS, read_settings
+from xla_emitters.support.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

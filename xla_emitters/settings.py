@@ -69,7 +69,7 @@ _BY_NAME = {variable.name: variable for variable in VARIABLES}
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What makes PTX and machine code of a GPU; `lowering/ways` and `lowering/tools` look for it.
+    """What makes PTX and machine code of a GPU; `lowering/toolchain/ways` and `lowering/toolchain/tools` look for it.
 
     way        "auto", "llvmlite", "mlir-opt" or "steps"
     files      (tool, its file): such a tool is used or refused, and searched for nowhere else
@@ -91,7 +91,7 @@ class Settings:
 
     toolchain     what makes PTX
     cpu           what computes programs on the CPU: "auto", "llvm" or "numpy"
-    cpu_features  the CPU that machine code is made for, see `lowering/cpu_target`
+    cpu_features  the CPU that machine code is made for, see `lowering/cpu/cpu_target`
     cache_dir     where programs are kept; "": the platform's directory for caches of this user
     no_cache      programs are compiled anew, and not kept
     no_plugins    entry points of other packages are not loaded

@@ -70,7 +70,7 @@ class PtxTarget(Target):
 
 
 def _frontend(name: str) -> Callable[[], type[Any]]:
-    return lambda: getattr(import_module("xla_emitters.frontends"), name)
+    return lambda: getattr(import_module("xla_emitters.text.frontends"), name)
 
 
 XLA_EMITTERS_UNIVERSE = Universe(

@@ -101,7 +101,7 @@ def graph_time(run: Any, cupy: Any) -> float:
 def measure(name: str, row: dict[str, Any], gpu_to_itself: Any, on_stream: Any) -> None:
     """XLA as it comes and with Triton off; our kernels for the module of each, as XLA would choose and by price; the program."""
     import xla_emitters as xe
-    from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
     function, specs, shapes = CASES[name]
     arguments = [jax.ShapeDtypeStruct(shape, kind) for shape, kind, _ in specs]

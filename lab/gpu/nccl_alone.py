@@ -13,7 +13,7 @@ import numpy as np
 from xla_emitters.errors import ToolError
 from xla_emitters.runtime.comm.jobs import TcpJob
 from xla_emitters.runtime.comm.nccl import NcclExchange
-from xla_emitters.runtime.cupy_platform import find_cupy
+from xla_emitters.runtime.cuda.cupy_platform import find_cupy
 
 
 def main() -> int:

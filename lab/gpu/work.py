@@ -84,11 +84,11 @@ def empty_time(cupy: Any, cold: bool) -> float:
 
 
 def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
-    from xla_emitters.explore.verdict import reference_for
-    from xla_emitters.fusions.control_computations import drawn_for
+    from xla_emitters.explore.check.verdict import reference_for
+    from xla_emitters.graph.control_computations import drawn_for
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.cuda.cupy_launcher import launch_program
     from xla_emitters.runtime.inputs import draw_inputs
 
     folder, _, rest = name.partition("/")
@@ -104,7 +104,7 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         return
     import cupy
 
-    from xla_emitters.runtime.cupy_flat import load_functions
+    from xla_emitters.runtime.cuda.cupy_flat import load_functions
 
     start = time.perf_counter()
     load_functions(cupy, program.kernels)
@@ -130,7 +130,7 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
 def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: Any, inputs: Any, cupy: Any) -> None:
     """Times and bits of the only kernel, ours and XLA's; inputs: NumPy's, or flat arrays of the device."""
     from xla_emitters.program.arrays import place_of
-    from xla_emitters.runtime import cupy_flat, cupy_platform
+    from xla_emitters.runtime.cuda import cupy_flat, cupy_platform
 
     if len(program.kernels) != 1 or len(program.steps) != 1:
         row["steps"] = len(program.steps)
@@ -242,8 +242,8 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         return
     import cupy
 
-    from xla_emitters.runtime import cupy_flat, cupy_platform
-    from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.cuda import cupy_flat, cupy_platform
+    from xla_emitters.runtime.cuda.cupy_launcher import launch_program
     from xla_emitters.runtime.layouts import from_buffer
 
     cupy_flat.load_functions(cupy, program.kernels)
@@ -263,7 +263,7 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         if len(program.kernels) == 1 and len(program.steps) == 1:
             pass
         else:
-            from xla_emitters.runtime.cupy_launcher import launch_program
+            from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
             logical = [from_buffer(a, s) for a, s in zip(inputs, program.parameters, strict=True)]
             launch_program(program, logical)
@@ -299,7 +299,7 @@ def module(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
     from runtime.modules import recipes
 
     from xla_emitters.pipelines.compiler import compile
-    from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
     base, _, setting = name.partition(".")
     recipe = recipes()[base]

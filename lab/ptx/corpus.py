@@ -10,7 +10,7 @@ from runtime.corpus import CORPUS, files
 from lab.ptx.rows import Row
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.check import check
+from xla_emitters.explore.check.check import check
 from xla_emitters.pipelines.compiler import compile
 
 MOST_BYTES = 16 << 20

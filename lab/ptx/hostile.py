@@ -17,13 +17,13 @@ from functools import cache
 
 import numpy as np
 from runtime.corpus import CORPUS, files
-from unit.ptx_text.damaged_ptx import damaged, how_it_ends
+from unit.text.ptx.damaged_ptx import damaged, how_it_ends
 
 from lab.ptx.rows import Row
 from lab.ptx.xla_kernels import CODES
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Launch
 from xla_emitters.settings import read_settings

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from unit.llvm_ir_text.damaged_llvm_ir import damaged, how_it_ends
-from unit.llvm_ir_text.test_hostile import FILES, SECONDS, source
+from unit.text.llvm_ir.damaged_llvm_ir import damaged, how_it_ends
+from unit.text.llvm_ir.test_hostile import FILES, SECONDS, source
 
 from lab.ptx import modules, programs
 from lab.ptx.rows import Row
-from xla_emitters import ptx_text
-from xla_emitters.llvm_ir_text import raise_kernel, read_llvm_ir
-from xla_emitters.lowering.toolchain import PtxCompiler, ToolTexts
+from xla_emitters.lowering.toolchain.toolchain import PtxCompiler, ToolTexts
+from xla_emitters.text import ptx as ptx_text
+from xla_emitters.text.llvm_ir import raise_kernel, read_llvm_ir
 
 SEEDS = 1000
 

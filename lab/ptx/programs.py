@@ -13,7 +13,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 
 def rows(every: int, first: int) -> Iterator[Row]:

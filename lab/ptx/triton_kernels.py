@@ -18,9 +18,9 @@ from lab.ptx.rows import Row
 from lab.ptx.xla_kernels import CODES
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.any_ptx import PtxKernel
-from xla_emitters.explore.module_stages import reference_for
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.explore.check.any_ptx import PtxKernel
+from xla_emitters.explore.check.module_stages import reference_for
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import compile, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import ArraySpec, Launch

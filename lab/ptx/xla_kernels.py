@@ -16,7 +16,7 @@ from runtime.corpus import CORPUS
 from lab.ptx.corpus import blocks_of
 from lab.ptx.rows import Row
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.run_beside import OtherCode, ResultRow, run_beside
+from xla_emitters.explore.compare.run_beside import OtherCode, ResultRow, run_beside
 from xla_emitters.pipelines.compiler import plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch

@@ -51,12 +51,12 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, Kind, dtype
-from xla_emitters.explore.check import check
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.reductions import chains_of_heroes
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.reference_bounds import evaluate_bounds
-from xla_emitters.runtime.tolerance import ulps_of
+from xla_emitters.explore.check.check import check
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.reductions import chains_of_heroes
+from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
+from xla_emitters.runtime.reference.tolerance import ulps_of
+from xla_emitters.text.hlo import parse_hlo
 
 TYPES = ("f32", "f16", "bf16")
 FELT = 4

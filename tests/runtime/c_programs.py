@@ -30,10 +30,10 @@ from runtime.programs_table import KnownProgram, programs
 
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import Unsupported
-from xla_emitters.explore.verdict import reference_of
-from xla_emitters.lowering.cpu_code import CpuCode, cpu_object
-from xla_emitters.lowering.cpu_steps import ENTRY, step_entries
-from xla_emitters.lowering.host_runtime import host_program_ir
+from xla_emitters.explore.check.verdict import reference_of
+from xla_emitters.lowering.cpu.cpu_code import CpuCode, cpu_object
+from xla_emitters.lowering.cpu.cpu_steps import ENTRY, step_entries
+from xla_emitters.lowering.cpu.host_runtime import host_program_ir
 from xla_emitters.pipelines.c_bundle import c_bundle
 from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost

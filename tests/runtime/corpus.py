@@ -26,8 +26,8 @@ from typing import Any
 from tools_here import here
 
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.check import check
-from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.explore.check.check import check
+from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.tools.executors import carried_out

@@ -24,8 +24,8 @@ from multiprocessing import get_context
 from runtime.programs_table import programs
 
 from xla_emitters.errors import Unsupported, XlaEmittersError
-from xla_emitters.lowering.cpu_code import cpu_object
-from xla_emitters.lowering.cpu_target import CpuTarget, cpu_target
+from xla_emitters.lowering.cpu.cpu_code import cpu_object
+from xla_emitters.lowering.cpu.cpu_target import CpuTarget, cpu_target
 from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools_here import here
 
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from runtime.stablehlo_programs import Case, text_of
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.dialects.context import make_context
+from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import PROGRAM
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "fusions"
 BS: tuple[Mapping[str, int], ...] = tuple({"b": b, "s": s} for b, s in ((1, 1), (2, 5), (3, 8)))

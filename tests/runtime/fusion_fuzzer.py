@@ -37,8 +37,8 @@ from xla_emitters.dialects.hlo.shape_rule import INTS
 from xla_emitters.dialects.hlo.windows import Window, WindowDim
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.errors import ParseError
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.tolerance import ulps_of
+from xla_emitters.runtime.reference.tolerance import ulps_of
+from xla_emitters.text.hlo import parse_hlo
 
 BITS, EXACT, ROUGH = range(3)
 

@@ -30,8 +30,8 @@ from runtime.fusion_fuzzer import Fusion
 from runtime.hero_fuzzer import KINDS, draw_case
 from tools_here import here
 
-from xla_emitters.explore.check import check
-from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.explore.check.check import check
+from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.tools.executors import carried_out
 from xla_emitters.tools.options import add_engine

@@ -19,8 +19,7 @@ from tools_here import here
 
 from xla_emitters.device import device
 from xla_emitters.dtypes import dtype
-from xla_emitters.explore.program_cost import INDEX_BYTES, POINTER_BYTES, launches_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.explore.cost.program_cost import INDEX_BYTES, POINTER_BYTES, launches_of
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
@@ -28,7 +27,8 @@ from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import WARP, run_threads
 from xla_emitters.program import Launch
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 ROWS, COLUMNS = 4096, 1024
 TARGET = "h200"

@@ -20,13 +20,13 @@ from runtime.programs_table import KnownProgram, programs
 from tools_here import here
 
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.verdict import reference_of
-from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.explore.check.verdict import reference_of
+from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import RUN_ON_KERNELS
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 CHIPS = ("sm_75", "sm_80", "sm_90", "sm_100")
 EXECUTED = RUN_ON_KERNELS

@@ -12,14 +12,14 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.buffers.buffer_sizes import same_count
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
 from xla_emitters.dialects.mlir import memref
-from xla_emitters.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
-from xla_emitters.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
-from xla_emitters.loops.element_code import has_element_code
-from xla_emitters.loops.roots import roots_of
+from xla_emitters.dynamic.buffers.buffer_sizes import same_count
+from xla_emitters.dynamic.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
+from xla_emitters.dynamic.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
+from xla_emitters.dynamic.loops.element_code import has_element_code
+from xla_emitters.dynamic.loops.roots import roots_of
 from xla_emitters.rewrite.kernel_pass import run_pass
 
 

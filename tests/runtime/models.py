@@ -22,7 +22,7 @@ from runtime.programs_table import difference
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
 CORPUS = Path(__file__).parents[1] / "corpus" / "models"

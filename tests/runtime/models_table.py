@@ -32,8 +32,8 @@ import xla_emitters as xe
 from benchmarks.table import header
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.dialects.lmhlo import FusionOp
-from xla_emitters.extras import install_command
 from xla_emitters.pipelines.programs import COMPILATIONS
+from xla_emitters.support.extras import install_command
 
 MOST_SECONDS = 30
 LIBRARY = ("ral_gemm", "ral_conv", "ral_topk", "ral_sort", "ral_rng")

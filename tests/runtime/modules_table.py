@@ -29,11 +29,11 @@ from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, GetT
 from xla_emitters.dialects.hlo.types import is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.fusions.buffers import array_spec
-from xla_emitters.fusions.control_computations import is_control
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.buffers import array_spec
+from xla_emitters.graph.computation_steps import known_trip_count
+from xla_emitters.graph.control_computations import is_control
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import compile, read_module
-from xla_emitters.planning.computation_steps import known_trip_count
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step, steps_within
 

@@ -16,7 +16,7 @@ from xla_emitters.explore.compile import compile
 from xla_emitters.library.devices import Device, of_device
 from xla_emitters.runtime.arrays import load_named
 from xla_emitters.runtime.comm.mpi import MpiExchange, MpiJob
-from xla_emitters.runtime.cpu_launcher import run_program
+from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.device_arrays import load_for_devices
 
 

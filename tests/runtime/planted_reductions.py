@@ -32,12 +32,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.check import check
-from xla_emitters.explore.reduce import Reduced, reduce
-from xla_emitters.explore.symptoms import Wrong, wrong_in
+from xla_emitters.explore.check.check import check
+from xla_emitters.explore.reduce.reduce import Reduced, reduce
+from xla_emitters.explore.reduce.symptoms import Wrong, wrong_in
+from xla_emitters.pipelines import recorder
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.rewrite import recorder
 from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass
 from xla_emitters.tools.workers import isolated
 

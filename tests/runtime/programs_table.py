@@ -29,7 +29,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import COMPILATIONS, compile_program
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 LAYER = ((1, 1), (1, 7), (2, 16), (3, 33), (8, 128), (16, 512))
 

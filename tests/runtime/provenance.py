@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from runtime.digests import CORPUS, KINDS
 
-from xla_emitters.lowering import machine_code
-from xla_emitters.lowering.ptx_lines import instruction_at
+from xla_emitters.lowering.toolchain import machine_code
+from xla_emitters.lowering.toolchain.ptx_lines import instruction_at
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.trace.records import Line, Trace
 

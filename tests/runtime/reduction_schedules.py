@@ -15,14 +15,14 @@ from runtime.fusion_loops import Schedule, run, scheduled
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
-from xla_emitters.loops.row_reduction_schedules import (
+from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
+from xla_emitters.dynamic.loops.row_reduction_schedules import (
     emit_row_reduction_schedule1,
     emit_row_reduction_schedule2,
     emit_row_reduction_schedule3,
 )
-from xla_emitters.loops.schedule import FusionLoops
-from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
+from xla_emitters.dynamic.loops.schedule import FusionLoops
+from xla_emitters.dynamic.loops.stitch_schedule import emit_stitch_schedule
 
 COLUMNS = (0, 1, 31, 32, 33, 511, 512, 513, 4096)
 

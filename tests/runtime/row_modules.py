@@ -10,10 +10,10 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.fusions.control_computations import fusions_run_by
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import HloFusion, view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.control_computations import fusions_run_by
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.view import HloFusion, view_of
+from xla_emitters.text.hlo import parse_hlo
 
 MODULES = Path(__file__).parents[2] / "benchmarks" / "row_modules"
 SIZES = {

@@ -26,12 +26,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from runtime.programs_table import difference, programs
 
-from xla_emitters.explore.verdict import reference_of
+from xla_emitters.explore.check.verdict import reference_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 NAME = "layer"
 THREADS = 8

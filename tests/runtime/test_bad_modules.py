@@ -22,11 +22,11 @@ from runtime.test_bad_input import faults
 
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.explore.listing import list_module
-from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile_module, plan_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.runtime.cpu_launcher import run_program
+from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.inputs import draw_inputs
+from xla_emitters.text.hlo import parse_hlo
 
 MODULES = Path(__file__).parents[1] / "corpus" / "modules"
 SMALL = 6_000

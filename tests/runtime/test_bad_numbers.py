@@ -14,7 +14,7 @@ from xla_emitters.errors import DataError
 from xla_emitters.pipelines.program_runs import run_module
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 CASES = [(name, integer) for name, case in DYNAMIC.items() for integer in case.integers]
 SOME = [(name, "i64" if "i64" in case.integers else "i32") for name, case in DYNAMIC.items()]

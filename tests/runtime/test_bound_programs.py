@@ -17,7 +17,7 @@ from xla_emitters.program import Program
 from xla_emitters.runtime.loaded import MOST_BINDINGS
 from xla_emitters.runtime.threads import SHARED_WORK
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 

@@ -7,7 +7,7 @@ from runtime.bounds import KINDS, TYPES, WAYS, Way, draw_chain, evaluated, exami
 from runtime.seeds import seeds
 
 from xla_emitters.runtime.arrays import same_bits
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
 
 
 # In parts, so that several processes can share them.

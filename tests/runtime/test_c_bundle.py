@@ -23,7 +23,7 @@ from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="there is no C compiler")

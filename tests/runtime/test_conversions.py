@@ -20,14 +20,14 @@ from long_lists import but_long
 
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
-from xla_emitters.explore.module_stages import Comparison, StageComparison
-from xla_emitters.explore.verdict import Verdict, reference_for
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.explore.check.module_stages import Comparison, StageComparison
+from xla_emitters.explore.check.verdict import Verdict, reference_for
 from xla_emitters.pipelines.compiler import compile, compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.arrays import differing
-from xla_emitters.runtime.cpu_launcher import allocate
-from xla_emitters.runtime.reference_run import Reaching
+from xla_emitters.runtime.cpu.cpu_launcher import allocate
+from xla_emitters.runtime.reference.reference_run import Reaching
+from xla_emitters.text.hlo import parse_hlo
 
 TYPES = tuple(row for row in DTYPES if row.kind is not Kind.COMPLEX and row.name not in ("f6e3m2fn", "f6e2m3fn"))
 NARROW = tuple(row for row in TYPES if row.bits <= 16)

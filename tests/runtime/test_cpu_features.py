@@ -24,7 +24,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.tools.main import main
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
@@ -180,7 +180,7 @@ def test_a_bundle_that_no_linker_would_take_is_refused(monkeypatch: pytest.Monke
 
     def leave(*_: object) -> None: ...
 
-    monkeypatch.setattr("xla_emitters.lowering.widen_half_floats.WidenHalfFloatsPass.apply", leave)
+    monkeypatch.setattr("xla_emitters.lowering.cpu.disc_widen_half_floats.DiscWidenHalfFloatsPass.apply", leave)
     with pytest.raises(ToolError, match="the C library has no function '__truncsfbf2'"):
         c_bundle(at(programs()["bfloat_softmax"].compiled(), "x86-64-v2"), "softmax")
 

@@ -11,7 +11,7 @@ from long_lists import but_long
 import xla_emitters as xe
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.arrays import load_named
-from xla_emitters.runtime.cpu_launcher import run_program
+from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.device_arrays import load_for_devices, shards_of, whole_specs
 from xla_emitters.runtime.devices import run_on_devices
 

@@ -15,14 +15,14 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.mlir import tensor
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ExecutionError
-from xla_emitters.fusions.control_computations import drawn_for
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.control_computations import drawn_for
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.runtime.arrays import same_bits
-from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel
+from xla_emitters.runtime.cpu.cpu_launcher import Slots, allocate, run_kernel
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer

@@ -11,11 +11,11 @@ from runtime.fused_programs import CASES, CORPUS, fused, on_buffers
 from runtime.programs_table import programs
 from runtime.stablehlo_programs import inputs_of
 
-from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
-from xla_emitters.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
+from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import PROGRAM_FUSED, PROGRAM_HOST
 from xla_emitters.pipelines.program_runs import load, load_any
@@ -26,7 +26,7 @@ from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of
 from xla_emitters.runtime.ral.host_program import HostProgram
 from xla_emitters.settings import Settings
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 OPTIONS = (
     DiscFuseOnBufferPass(),

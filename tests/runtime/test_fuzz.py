@@ -15,7 +15,7 @@ from runtime.seeds import seeds
 from tools_here import SASS, needs
 
 from xla_emitters.emitters.emit import opcodes_with_code
-from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 HERO_KINDS = tuple(HEROES)
 

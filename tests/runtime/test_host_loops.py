@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.loops.window_schedule import commutes
+from xla_emitters.dynamic.loops.window_schedule import commutes
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 

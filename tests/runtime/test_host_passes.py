@@ -8,7 +8,7 @@ from runtime.programs_table import programs
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu
-from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.dynamic.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM, PROGRAM_HOST

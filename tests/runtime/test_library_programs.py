@@ -17,7 +17,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU, Settings
-from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 
 LONG = ("threefry", "permutations")
 """Programs of a thousand ops and more: `make programs` runs them."""

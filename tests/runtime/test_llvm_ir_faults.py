@@ -14,9 +14,9 @@ import pytest
 from runtime.test_ptx_faults import text_of
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.explore.bisect import bisect
-from xla_emitters.explore.check import check
-from xla_emitters.lowering import toolchain
+from xla_emitters.explore.bisect.bisect import bisect
+from xla_emitters.explore.check.check import check
+from xla_emitters.lowering.toolchain import toolchain
 from xla_emitters.tools.bisect_verb import culprit_lines
 
 GELU = "loop/act_gelu_f32.7a8ac9a5.hlo"

@@ -10,12 +10,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.lowering.cpu_target import cpu_target
+from xla_emitters.lowering.cpu.cpu_target import cpu_target
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 

@@ -17,7 +17,7 @@ from xla_emitters.errors import DataError
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 SIZES = {"b": 3, "s": 8}
 ON_KERNELS = ("cache_of_two", "two_choices_deep", "scan_of_layers", "donated_to_a_loop")

@@ -16,7 +16,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_runs import load
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.runtime.arrays import same_bits
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 # Moves of all kinds, masks, integers, truth values, narrow floats, gathers, updates of slices; sizes 0 and 1 are among the last three.
 SAMPLE = {

@@ -13,14 +13,14 @@ import pytest
 from in_process import call_main
 
 import xla_emitters as xe
-from xla_emitters import memory_limit
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import Settings
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.support import memory_limit
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 IOTA = """module @m { func.func public @main(%n: tensor<1xi64>) -> tensor<?xf32> {
   %y = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi64>) -> tensor<?xf32>

@@ -17,7 +17,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import Deviation, compile_program, deviations_of
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 NARROW = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 PRODUCT = """module @m { func.func public @main(%x: tensor<?x64xf32>, %w: tensor<64x8xf32>) -> tensor<?x8xf32> {

@@ -13,7 +13,7 @@ import pytest
 from runtime.modules import SETTINGS, draw, recipes
 from runtime.modules_table import bytes_by_xla
 
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import compile, read_module
 
 # Each takes half a second or more, of what others show too.

@@ -13,13 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.errors import ExecutionError
+from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.runtime.arrays import random_arrays, same_bits
-from xla_emitters.runtime.cpu_launcher import allocate, run_kernel
+from xla_emitters.runtime.cpu.cpu_launcher import allocate, run_kernel
 
 MUTATIONS_PER_STAGE = 20
 

@@ -18,7 +18,7 @@ from xla_emitters.dialects.hlo.placement import GPU
 from xla_emitters.dialects.lmhlo import BufferOp, space_of
 from xla_emitters.library.convolution import NO_CUDNN
 from xla_emitters.pipelines.program_gpu import GpuProgram, called_op
-from xla_emitters.runtime.cupy_steps import CONSTANT, COPIES
+from xla_emitters.runtime.cuda.cupy_steps import CONSTANT, COPIES
 
 NAMES = {
     "all_the_largest": "the k largest of unknown size",

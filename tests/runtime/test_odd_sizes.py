@@ -10,10 +10,10 @@ from tools_here import SASS, here, needs
 
 from xla_emitters import device as devices
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.explore.check import check
-from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.explore.check.check import check
+from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.runtime.simt.execute import execute
 
 

@@ -16,7 +16,7 @@ from xla_emitters.errors import DataError, Unsupported, VerifyError
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 Array = np.ndarray[Any, Any]
 STAGES = ("hlo", "graph", "lmhlo", "host", "llvm-dialect")

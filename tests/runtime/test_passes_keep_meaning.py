@@ -7,9 +7,9 @@ from long_lists import but_long
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 from tools_here import here
 
-from xla_emitters.explore.check import check
-from xla_emitters.explore.verdict import TOLERANT
-from xla_emitters.lowering.ways import ptx_reason_missing
+from xla_emitters.explore.check.check import check
+from xla_emitters.explore.check.verdict import TOLERANT
+from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.pipelines.program_passes import PROGRAM_LOOPS

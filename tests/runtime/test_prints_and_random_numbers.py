@@ -10,7 +10,7 @@ import pytest
 from in_process import call_main
 
 import xla_emitters as xe
-from xla_emitters.explore.program_stages import check_program
+from xla_emitters.explore.check.program_stages import check_program
 from xla_emitters.program import Program
 
 PRINT = """
@@ -75,7 +75,7 @@ def test_the_reference_and_a_print_that_nothing_reads(tmp_path: Path) -> None:
     assert code == 0
     assert b"6 of 6 elements bit-identical" in out
     assert err.count(b"twice: f32[2,3]") == err.count(b"n: s32[] 2") == 1
-    from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
+    from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 
     again = print_stablehlo(parse_stablehlo(PRINT))
     assert again.count('call_target_name = "print"') == 3, again

@@ -14,12 +14,12 @@ from tools_here import SASS, here, needs
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import UsageError
-from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Launch, Program
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 
 @cache

@@ -12,17 +12,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp, devices_of
 from xla_emitters.dtypes import Array
+from xla_emitters.dynamic.passes.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
+from xla_emitters.dynamic.passes.disc_conv_rewriter import DiscConvRewriterPass
+from xla_emitters.dynamic.passes.disc_element_type_converter import DiscElementTypeConverterPass
+from xla_emitters.dynamic.passes.disc_gpu_conv_padding import DiscGpuConvPaddingPass
+from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
+from xla_emitters.dynamic.passes.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.dynamic.passes.places import CONTROL, host_operands
 from xla_emitters.errors import DataError
-from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
-from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
-from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
-from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
-from xla_emitters.graph.disc_inliner import DiscInlinerPass
-from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
-from xla_emitters.graph.places import CONTROL, host_operands
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 
 def body(name: str, element: str, opcode: str) -> str:

@@ -17,14 +17,14 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, find_computation
 from xla_emitters.dialects.hlo.placement import devices_of
 from xla_emitters.dtypes import Array
-from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
-from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
-from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.dynamic.passes.disc_base_gemm import DiscBaseGemmPass
+from xla_emitters.dynamic.passes.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
+from xla_emitters.dynamic.passes.disc_loop_invariant import DiscLoopInvariantPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import PROGRAM_GRAPH
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 OPTIONS = CompileOptions(target="h200")
 PASSES: tuple[KernelPass, ...] = tuple(row.make(OPTIONS) for row in PROGRAM_GRAPH)

@@ -12,14 +12,14 @@ from long_lists import but_long
 from runtime.stablehlo_programs import CASES, CORPUS, inputs_of, specs
 
 from xla_emitters.dtypes import Array
+from xla_emitters.dynamic.sizes import specialize
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import same_bits
-from xla_emitters.sizes import specialize
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.tools.main import main
 
 TEXTS = {

@@ -18,7 +18,7 @@ from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.settings import Settings
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 LONG = (
     *("random", "double", "composites", "strided", "special_functions", "layer_static", "layer_generic"),

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.explore.bisect import bisect
-from xla_emitters.explore.check import check
-from xla_emitters.explore.verdict import Verdict
-from xla_emitters.lowering import toolchain
+from xla_emitters.explore.bisect.bisect import bisect
+from xla_emitters.explore.check.check import check
+from xla_emitters.explore.check.verdict import Verdict
+from xla_emitters.lowering.toolchain import toolchain
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 GELU = "loop/act_gelu_f32.7a8ac9a5.hlo"

@@ -11,10 +11,10 @@ from runtime.fusion_loops import run, scheduled
 from runtime.reduction_schedules import SCHEDULES, by, check_sums, computation, reduced, reduction, whole_numbers
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 
-from xla_emitters.buffers import fusion_rules
 from xla_emitters.dtypes import dtype
-from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
-from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.dynamic.buffers import fusion_rules
+from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
+from xla_emitters.dynamic.loops.schedule import FusionLoops
 
 SIZES = [(0, 5), (5, 0), (0, 0), (1, 1), (1, 513), (7, 31), (8, 32), (9, 33), (33, 511), (257, 3), (300, 8)]
 

@@ -21,7 +21,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, KERNEL
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.runtime.cpu_launcher import run_program
+from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.simt import execute
 from xla_emitters.runtime.simt.execute import Entry
 from xla_emitters.transforms.from_upstream_spelling import FromUpstreamSpellingPass

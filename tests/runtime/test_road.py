@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from long_lists import but_long
 
-from xla_emitters.explore.check import check
+from xla_emitters.explore.check.check import check
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))

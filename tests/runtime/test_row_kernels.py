@@ -14,10 +14,10 @@ from runtime.row_functions import NAMED, drawn, softmax
 from xdsl.ir import SSAValue
 
 from xla_emitters.dtypes import Array
-from xla_emitters.explore.check import check
-from xla_emitters.loops import row_rounds
-from xla_emitters.loops.combine import Reducer
-from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.dynamic.loops import row_rounds
+from xla_emitters.dynamic.loops.combine import Reducer
+from xla_emitters.dynamic.loops.kernel_code import KernelCode
+from xla_emitters.explore.check.check import check
 from xla_emitters.pipelines.compiler import compile
 
 SHAPES = (

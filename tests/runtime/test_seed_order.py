@@ -16,7 +16,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.tools.pass_list import parse_passes, pipeline_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "second_document.md"

@@ -15,15 +15,15 @@ from tools_here import PTX, here, needs
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.lowering import toolchain
-from xla_emitters.lowering.machine_code import assemble
-from xla_emitters.lowering.toolchain import PtxCompiler, start_compile
+from xla_emitters.lowering.toolchain import toolchain
+from xla_emitters.lowering.toolchain.machine_code import assemble
+from xla_emitters.lowering.toolchain.toolchain import PtxCompiler, start_compile
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
+from xla_emitters.pipelines.recorder import op_counts
 from xla_emitters.program import Program
-from xla_emitters.rewrite.recorder import op_counts
 from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.tools import opt
 from xla_emitters.tools.main import main

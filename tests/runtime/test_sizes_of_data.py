@@ -12,7 +12,7 @@ from xla_emitters.errors import DataError
 from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 Array = np.ndarray[Any, Any]
 TEXT = """

@@ -9,13 +9,13 @@ import pytest
 from xdsl.dialects.builtin import IntegerAttr
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.loops.disc_fuse_single_ops import DiscFuseSingleOpsPass
-from xla_emitters.loops.sort_schedule import FIRST as FIRST_MARK
+from xla_emitters.dynamic.loops.disc_fuse_single_ops import DiscFuseSingleOpsPass
+from xla_emitters.dynamic.loops.sort_schedule import FIRST as FIRST_MARK
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import CPU
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 

@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import DataError
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 
 
 def read(name: str) -> ModuleOp:

@@ -13,9 +13,9 @@ from runtime.loops_of_programs import with_loops
 from runtime.stablehlo_programs import inputs_of
 from xdsl.dialects.builtin import IntegerAttr, i64
 
-from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
+from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_runs import load
 from xla_emitters.pipelines.programs import compile_program
@@ -27,7 +27,7 @@ from xla_emitters.runtime.simt.access_counts import AccessCounter
 from xla_emitters.runtime.simt.loops import Loops
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 STITCHED = ("softmax", "log_softmax", "softmax_gradient", "layer_norm", "rms_norm")
 SIZES = [{"b": 1, "s": 1}, {"b": 3, "s": 33}, {"b": 2, "s": 513}, {"b": 9, "s": 40}]

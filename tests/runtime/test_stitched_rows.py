@@ -15,14 +15,14 @@ from runtime.row_modules import fusion_of, module_of
 from xla_emitters.device import device
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dtypes import dtype
-from xla_emitters.fusions.buffers import array_spec, kernel_arguments
+from xla_emitters.graph.buffers import array_spec, kernel_arguments
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.stitched_kernel import StitchedFusion, emit_stitched, stitched, ways_of
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
-from xla_emitters.runtime.reference_bounds import evaluate_bounds
+from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 

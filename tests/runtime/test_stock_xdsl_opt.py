@@ -14,8 +14,8 @@ from xdsl.universe import Universe
 
 from xla_emitters.dialects.context import ADDED_DIALECTS, parse_ir
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.universe import PASSES
 
 XDSL_OPT = Path(sys.executable).parent / "xdsl-opt"

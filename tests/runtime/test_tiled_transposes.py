@@ -12,15 +12,15 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import Array
+from xla_emitters.dynamic.loops import tile_schedule
+from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.errors import ExecutionError
-from xla_emitters.loops import tile_schedule
-from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 STAGES = ("loops", "kernels", "llvm-dialect")
 TYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "f64": np.float64, "i1": np.bool_}

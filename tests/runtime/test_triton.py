@@ -16,16 +16,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, find_computation
 from xla_emitters.dtypes import Array
-from xla_emitters.explore.check import check
-from xla_emitters.fusions.buffers import array_spec
-from xla_emitters.fusions.control_computations import control_computations
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.explore.check.check import check
+from xla_emitters.graph.buffers import array_spec
+from xla_emitters.graph.control_computations import control_computations
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.split_results import split_results
 from xla_emitters.graph.split_triton_fusions import split_triton_fusions
-from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.runtime.inputs import draw_inputs
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "triton"
 

@@ -13,8 +13,8 @@ from long_lists import but_long
 from runtime.corpus import CORPUS
 
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
-from xla_emitters.explore.any_ptx import PtxKernel
-from xla_emitters.explore.compare import XlaKernel, kernels_of_xla
+from xla_emitters.explore.check.any_ptx import PtxKernel
+from xla_emitters.explore.compare.compare import XlaKernel, kernels_of_xla
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch
 

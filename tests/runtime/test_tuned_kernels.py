@@ -14,10 +14,10 @@ from tools_here import SASS, needs
 from xla_emitters import device as devices
 from xla_emitters.emitters.emitter import Emitter, TunableEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
-from xla_emitters.explore.check import check
+from xla_emitters.explore.check.check import check
+from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile, plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.tuning import kernel_candidates
 from xla_emitters.tuning.kernel_candidates import Candidate
 

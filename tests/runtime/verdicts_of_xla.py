@@ -28,7 +28,7 @@ from runtime.damage import DAMAGES, QUIET, damaged
 
 from xla_emitters.errors import DataError, XlaEmittersError
 from xla_emitters.explore.xla import XlaGpu
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.text.hlo import parse_hlo
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests/corpus/loop", "tests/corpus/hlo_text", "examples")

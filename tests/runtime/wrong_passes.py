@@ -1,6 +1,6 @@
 """Planted wrong passes: does `bisect` name the pass that went wrong?
 
-    make bisect-faults                                            40 plants of 8 rooms
+    make bisect-faults                                            40 plants of 9 rooms
     PYTHONPATH=tests python -m runtime.wrong_passes --count 10 --seed 3
 
     lowering/lower_affine.py:61 operand order  a - b -> b - a  of fuzz 31: planted in xla-simplify-arith (1), named the same, 0.4 s
@@ -49,22 +49,32 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.bisect import bisect
-from xla_emitters.explore.blame import Search
-from xla_emitters.explore.check import check
+from xla_emitters.explore.bisect.bisect import bisect
+from xla_emitters.explore.bisect.blame import Search
+from xla_emitters.explore.check.check import check
+from xla_emitters.explore.check.program_stages import check_program
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.program_stages import check_program
-from xla_emitters.hlo_text import print_hlo
+from xla_emitters.pipelines import recorder
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_KERNEL
-from xla_emitters.rewrite import recorder
+from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass
-from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.text.hlo import print_hlo
 
-ROOMS = ("graph", "emitters", "transforms", "rewrite", "lowering", "buffers", "loops", "host")
+ROOMS = (
+    "graph",
+    "emitters",
+    "transforms",
+    "rewrite",
+    "lowering",
+    "dynamic/passes",
+    "dynamic/buffers",
+    "dynamic/loops",
+    "dynamic/host",
+)
 BLOCKS = 16
 LONGEST_SECONDS = 60
 """Of a search's processor time; a loaded machine takes longer."""

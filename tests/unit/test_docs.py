@@ -26,7 +26,7 @@ from tools_here import PTX, needs
 
 import xla_emitters as xe
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.explore.bisect import bisect
+from xla_emitters.explore.bisect.bisect import bisect
 from xla_emitters.pipelines.program_passes import ON_KERNELS
 from xla_emitters.tools.bisect_verb import culprit_lines
 
@@ -253,7 +253,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert words >= {"from_jax", "register_emitter", "flatten", "stage", "xla_gpu"}
     python = (tmp_path / "api" / "index.html").read_text()
     assert [name for name in xe.__all__ if f"xe.{name}" not in python and name != "__version__"] == []
-    assert "dynamic" in python[python.index('id="xla_emitters.explore.jax_program.from_jax"') :][:20_000]
+    assert "dynamic" in python[python.index('id="xla_emitters.explore.from_jax.jax_program.from_jax"') :][:20_000]
     passes = (tmp_path / "passes" / "index.html").read_text()
     assert 'id="filter-passes"' in passes
     assert '<a href="../reference/#the-seed-documents">seed document</a>' in passes

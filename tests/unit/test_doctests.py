@@ -12,7 +12,11 @@ import xla_emitters
 
 PACKAGE = Path(xla_emitters.__file__).parent
 EXAMPLES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if "\n    >>> " in path.read_text())
-NEEDS = {"explore/jax_jit.py": "jax", "explore/jax_program.py": "jax", "explore/torch_program.py": "torch"}
+NEEDS = {
+    "explore/from_jax/jax_jit.py": "jax",
+    "explore/from_jax/jax_program.py": "jax",
+    "explore/from_torch/torch_program.py": "torch",
+}
 """Files whose examples need an extra -> a module of it."""
 
 

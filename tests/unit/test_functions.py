@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(xla_emitters.__file__).parent
 TABLE, HLO_ROWS = "functions.py", "dialects/hlo/elementwise.py"
 
-ERRORS = tuple(f"runtime/bounds/{stem}.py" for stem in ("complex", "elementwise", "relations", "sensitivity", "slopes"))
+ERRORS = tuple(
+    f"runtime/reference/bounds/{stem}.py" for stem in ("complex", "elementwise", "relations", "sensitivity", "slopes")
+)
 NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
     "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
@@ -34,38 +36,38 @@ NAMED_ELSEWHERE = {
         *("divide", "exp", "exponential", "rsqrt", "sqrt", "tanh"),
         *("math.exp", "math.rsqrt", "math.sqrt", "math.tanh"),
     },
-    "stablehlo_text/spellings.py": {
+    "text/stablehlo/spellings.py": {
         *("acos", "acosh", "asin", "asinh", "atan2", "atanh", "cosh", "divide", "erf", "power", "remainder", "sinh"),
     },
     # Arithmetic on numbers of the host.
-    "host/steps_of_buffers.py": {"remainder"},
+    "dynamic/host/steps_of_buffers.py": {"remainder"},
     "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
     "program/float_forms.py": {"abs", "divide", "sqrt"},
     "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
-    "graph/disc_check_numbers.py": {"divide"},
-    "graph/disc_base_gemm.py": {"remainder"},
-    "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
-    "graph/disc_loop_invariant.py": {"divide", "remainder"},
-    "loops/stitch_graph.py": {"abs"},
-    "sizes/numbers.py": {"abs", "divide", "remainder"},
+    "dynamic/passes/disc_check_numbers.py": {"divide"},
+    "dynamic/passes/disc_base_gemm.py": {"remainder"},
+    "dynamic/passes/disc_element_type_converter.py": {"rsqrt", "tanh"},
+    "dynamic/passes/disc_loop_invariant.py": {"divide", "remainder"},
+    "dynamic/loops/stitch_graph.py": {"abs"},
+    "dynamic/sizes/numbers.py": {"abs", "divide", "remainder"},
     # What a CPU has an instruction for, and what is written out for it.
-    "lowering/cpu_functions.py": set(
+    "lowering/cpu/cpu_functions.py": set(
         "ceil copysign exp fabs floor fma log nearbyint pow powi rint round rsqrt sqrt trunc".split()
     ),
     # LLVM's and PTX's own words for their instructions, and their values.
-    "llvm_ir_text/calls.py": {"abs"},
-    "llvm_ir_text/constants.py": {"trunc"},
-    "llvm_ir_text/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
-    "ptx_text/arithmetic.py": set("abs ceil copysign cos fabs floor fma rsqrt sin sqrt tanh trunc".split()),
-    "ptx_text/conversions.py": {"ceil", "floor", "trunc"},
-    "ptx_text/memory.py": {"fmax", "fmin"},
-    "ptx_text/rows.py": {"abs", "fma", "rsqrt", "sqrt"},
-    "ptx_text/threads.py": {"abs"},
+    "text/llvm_ir/calls.py": {"abs"},
+    "text/llvm_ir/constants.py": {"trunc"},
+    "text/llvm_ir/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
+    "text/ptx/arithmetic.py": set("abs ceil copysign cos fabs floor fma rsqrt sin sqrt tanh trunc".split()),
+    "text/ptx/conversions.py": {"ceil", "floor", "trunc"},
+    "text/ptx/memory.py": {"fmax", "fmin"},
+    "text/ptx/rows.py": {"abs", "fma", "rsqrt", "sqrt"},
+    "text/ptx/threads.py": {"abs"},
     "runtime/simt/nvvm_values.py": set("abs cos fma rsqrt sin sqrt tanh".split()),
     # A machine instruction.
-    "lowering/sass_lines.py": {"fma"},
+    "lowering/toolchain/sass_lines.py": {"fma"},
     # LLVM's own names of conversions and of an intrinsic on integers.
     "lowering/llvm_ir/instructions.py": {"abs", "trunc"},
     # Formulas of the executor, and kernels that round in a way of their own.
@@ -79,11 +81,11 @@ NAMED_ELSEWHERE = {
     "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
     # The names of ops of StableHLO, CHLO, MHLO and MLIR's dialects, and formulas in HLO's ops of functions that HLO has not.
     "rewrite/added_traits.py": {"llvm.intr.fabs"},  # an op of MLIR, by its name
-    "stablehlo_text/rules.py": set(BY_OPCODE),
-    "stablehlo_text/chlo.py": {*BY_OPCODE, "atan"},
-    "stablehlo_text/formulas.py": {*BY_OPCODE, "erfc"},
-    "stablehlo_text/mlir_rules.py": {*BY_OPCODE, "arith.divf"},
-    "stablehlo_text/syntax.py": set(BY_OPCODE),
+    "text/stablehlo/rules.py": set(BY_OPCODE),
+    "text/stablehlo/chlo.py": {*BY_OPCODE, "atan"},
+    "text/stablehlo/formulas.py": {*BY_OPCODE, "erfc"},
+    "text/stablehlo/mlir_rules.py": {*BY_OPCODE, "arith.divf"},
+    "text/stablehlo/syntax.py": set(BY_OPCODE),
     # How an error of its operand grows through each function: a rule an opcode.
     **{file: set(BY_OPCODE) for file in ERRORS},
 }

@@ -32,7 +32,7 @@ from xla_emitters.functions import RealFunction, register_function
 from xla_emitters.library.function_table import FUNCTIONS
 from xla_emitters.pipelines import pass_lists
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.runtime.bundle import Case, write_bundle
+from xla_emitters.runtime.bundle.bundle import Case, write_bundle
 
 ROOT = Path(__file__).parents[2]
 NEGATE = "ENTRY f { p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p) }"

@@ -85,7 +85,7 @@ def test_what_cannot_be_run_says_why() -> None:
 
 
 def test_calling_a_program_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xla_emitters.runtime.cupy_launcher.cuda_reason_missing", lambda: "CuPy is not installed")
+    monkeypatch.setattr("xla_emitters.runtime.cuda.cupy_launcher.cuda_reason_missing", lambda: "CuPy is not installed")
     program = compile(PROGRAMS["bytes"], target=TARGET, stage="xla_gpu")
     with pytest.raises(ToolError, match="CuPy is not installed") as raised:
         program.on("gpu")(np.zeros(1003, np.int8))

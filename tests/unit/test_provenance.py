@@ -12,12 +12,12 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
+from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, KERNEL
-from xla_emitters.planning.computation_steps import PlannedKernel
+from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.rewrite.effects import is_constant, is_terminator
-from xla_emitters.rewrite.recorder import Observer
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 GELU = next(path for path in EXAMPLES if path.stem == "gelu")

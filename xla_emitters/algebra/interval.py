@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 MIN = -(2**63)
 MAX = 2**63 - 1

@@ -23,7 +23,7 @@ from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import dims_of
 from xla_emitters.algebra.simplify import Ranges
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 def inverse_map(m: IndexingMap, shape: Sequence[int]) -> IndexingMap:

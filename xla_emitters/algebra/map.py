@@ -45,7 +45,7 @@ from xla_emitters.algebra.simplify import (
     settle_constraints,
     simplify_domain,
 )
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 _NOTHING = Interval(0, -1)
 _NEVER: Constraint = (Expr.constant(0), _NOTHING)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from threading import Lock
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 OBJECTS = 200_000
 """New objects, minus freed ones, before the collector runs."""

@@ -132,7 +132,7 @@ def parse_ir(
     from xla_emitters.dialects.parser import IRParser  # imported here: most compilations read no IR
 
     if isinstance(text, bytes):
-        from xla_emitters.texts.decoding import decoded
+        from xla_emitters.support.decoding import decoded
 
         text = decoded(text, name, "ir.parse")
     parser = None

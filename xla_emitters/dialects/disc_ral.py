@@ -48,8 +48,8 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.ral_name import RalName
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.program.ral_name import RalName
 
 
 @irdl_attr_definition

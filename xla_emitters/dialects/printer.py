@@ -41,7 +41,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xla_emitters.dialects.float_bits import hexadecimal, print_dense
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 Spelling: TypeAlias = Literal["seed", "upstream"]
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 _LINE = re.compile(
     r"""(?:%([\w$.-]+)[ ]=[ ])?(\w+\.[^\n"^/]*)\n[ ]*(?=%[\w$.,:% -]+=|[}^]|(?!loc\b)[a-z_]+[.\ ])""", re.ASCII

@@ -33,13 +33,13 @@ from xla_emitters.emitters.emitter import Way, ways_of_works
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.heroes import place_map
-from xla_emitters.fusions.in_place_updates import InPlaceUpdate, find_in_place_updates
-from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.thread_work import ThreadWork, thread_works
-from xla_emitters.fusions.unroll import elements_per_thread
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.graph.buffers import aliases_of
+from xla_emitters.graph.heroes import place_map
+from xla_emitters.graph.in_place_updates import InPlaceUpdate, find_in_place_updates
+from xla_emitters.graph.launch import launch_for, work_item_map
+from xla_emitters.graph.thread_work import ThreadWork, thread_works
+from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.notes import decide
 
 

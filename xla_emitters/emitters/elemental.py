@@ -52,13 +52,13 @@ from xla_emitters.dialects.hlo.types import (
     leaf_types,
     minor_to_major,
 )
+from xla_emitters.dialects.locations import UNKNOWN, locate
 from xla_emitters.dialects.mlir import arith, func, scf, tensor
 from xla_emitters.dialects.mlir.llvm import INTERNAL
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
-from xla_emitters.late_dataclass import dataclass
-from xla_emitters.rewrite.locations import UNKNOWN, locate
+from xla_emitters.support.late_dataclass import dataclass
 
 INDEX_NAMES = "ijklmn"
 

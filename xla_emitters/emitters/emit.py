@@ -26,17 +26,17 @@ from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.emitters.memcpy import MemcpyEmitter
 from xla_emitters.emitters.partitioner import PartitionedComputation
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
-from xla_emitters.fusions.heroes import find_transposes
-from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.kinds import why_no_lone_concatenate
-from xla_emitters.fusions.reductions import find_reductions
-from xla_emitters.fusions.refusals import has_code, refuse_unsupported
-from xla_emitters.fusions.scatters import arrays_in_place
-from xla_emitters.fusions.view import FusionView, once_per_view
-from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.heroes import find_transposes
+from xla_emitters.graph.in_place_updates import find_in_place_updates
+from xla_emitters.graph.kinds import why_no_lone_concatenate
+from xla_emitters.graph.reductions import find_reductions
+from xla_emitters.graph.refusals import has_code, refuse_unsupported
+from xla_emitters.graph.scatters import arrays_in_place
+from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double, registered
+from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.rewrite.notes import decide, remark
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(eq=False)

@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.device import Device
 from xla_emitters.emitters.partitioner import PartitionedComputation
 from xla_emitters.errors import Place
-from xla_emitters.fusions.launch import launch_for
-from xla_emitters.fusions.thread_work import ThreadWork, blocks_of_same_work
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.launch import launch_for
+from xla_emitters.graph.thread_work import ThreadWork, blocks_of_same_work
+from xla_emitters.graph.view import FusionView
+from xla_emitters.support.late_dataclass import dataclass
 
 
 class Emitter(Protocol):

@@ -37,11 +37,11 @@ from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dialects.mlir.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
-from xla_emitters.fusions.buffers import kernel_arguments
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX, sanitize
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.buffers import kernel_arguments
+from xla_emitters.graph.view import FusionView
 from xla_emitters.program import Argument, Launch
+from xla_emitters.rewrite.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX, sanitize
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,8 @@ from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.graph.launch import launch_for, work_item_map
+from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.notes import decide
 
 

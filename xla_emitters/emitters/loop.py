@@ -35,14 +35,14 @@ from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.emitter import Way, ways_of_works
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
-from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.scatters import scatter_of
-from xla_emitters.fusions.thread_work import ThreadWork, thread_works
-from xla_emitters.fusions.unroll import UNROLL, elements_per_thread, unroll_reason
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.launch import launch_for, work_item_map
+from xla_emitters.graph.scatters import scatter_of
+from xla_emitters.graph.thread_work import ThreadWork, thread_works
+from xla_emitters.graph.unroll import UNROLL, elements_per_thread, unroll_reason
+from xla_emitters.graph.view import FusionView
+from xla_emitters.rewrite.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.notes import decide
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

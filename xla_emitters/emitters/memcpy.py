@@ -16,8 +16,8 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.emitters.loop import LoopEmitter
-from xla_emitters.fusions.heroes import is_bitcast
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.graph.heroes import is_bitcast
+from xla_emitters.graph.view import FusionView
 
 
 class MemcpyEmitter(LoopEmitter):

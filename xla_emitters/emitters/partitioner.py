@@ -37,9 +37,9 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
-from xla_emitters.hlo_text.literals import literal_text
-from xla_emitters.kernels.kernel_entry import sanitize
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.rewrite.kernel_entry import sanitize
+from xla_emitters.support.late_dataclass import dataclass
+from xla_emitters.text.hlo.literals import literal_text
 
 SUBGRAPH_LIMIT = 2000
 """The most instructions in one function: later passes and LLVM are worse than linear in the size of a function."""

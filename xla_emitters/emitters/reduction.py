@@ -63,9 +63,9 @@ from xla_emitters.emitters.reduction_plans import (
     reduction_works,
     stage_bytes,
 )
-from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
-from xla_emitters.fusions.reductions import FusionReductions, find_reductions
-from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.graph.reduction_starts import identities_needed, rounding_of_sums
+from xla_emitters.graph.reductions import FusionReductions, find_reductions
+from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.rewrite.notes import decide
 
 

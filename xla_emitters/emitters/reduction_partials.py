@@ -9,7 +9,7 @@
       return %both, %f | %g
     }
 
-XLA always starts with the initial value. Source: docs/reference/2 2.4.3; `fusions/reduction_starts.py`.
+XLA always starts with the initial value. Source: docs/reference/2 2.4.3; `graph/reduction_starts.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.dialects.mlir.llvm import LinkageAttr
 from xla_emitters.emitters.elemental import FunctionBuilder, result_types
 from xla_emitters.emitters.partitioner import Subgraph
-from xla_emitters.fusions.reduction_starts import identities_needed
+from xla_emitters.graph.reduction_starts import identities_needed
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@
           xla_gpu.yield %2 : f32
     ...
 
-The result is in the array's buffer, so elements without updates keep their values (`fusions/scatters.py`). If the program promises
+The result is in the array's buffer, so elements without updates keep their values (`graph/scatters.py`). If the program promises
 unique indices, an element is read, combined and written by plain accesses; otherwise the update is atomic.
 
 With distributed indices a warp processes a run of windows, and each lane the same few offsets in every window:
@@ -58,9 +58,9 @@ from xla_emitters.emitters.emitter import Way
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.scatters import (
+from xla_emitters.graph.buffers import aliases_of
+from xla_emitters.graph.launch import launch_for, work_item_map
+from xla_emitters.graph.scatters import (
     VECTOR_BITS,
     WARPS,
     DistributedIndices,
@@ -70,8 +70,8 @@ from xla_emitters.fusions.scatters import (
     distribution_of,
     scatter_of,
 )
-from xla_emitters.fusions.thread_work import ThreadWork, blocks_of_same_work
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.graph.thread_work import ThreadWork, blocks_of_same_work
+from xla_emitters.graph.view import FusionView
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.notes import decide
 

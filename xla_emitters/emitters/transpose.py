@@ -52,8 +52,8 @@ from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_modu
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles, rotated_tiles
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.heroes import TransposeHeroes, find_transposes, place_map
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.graph.heroes import TransposeHeroes, find_transposes, place_map
+from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.notes import decide
 
 _IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])

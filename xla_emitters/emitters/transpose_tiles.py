@@ -30,7 +30,7 @@ from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
-from xla_emitters.fusions.transposes import TILE, PackedTranspose, TransposeDescription
+from xla_emitters.graph.transposes import TILE, PackedTranspose, TransposeDescription
 from xla_emitters.program import Launch
 
 THREADS = 128

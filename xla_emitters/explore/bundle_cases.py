@@ -11,19 +11,19 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
-from xla_emitters.explore.verdict import reference_of
-from xla_emitters.fusions.control_computations import drawn_for
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.dynamic.sizes import specialize
+from xla_emitters.explore.check.verdict import reference_of
+from xla_emitters.graph.control_computations import drawn_for
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_bundle import bundled_program
 from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
 from xla_emitters.program import ArraySpec, Program
-from xla_emitters.runtime.bundle import Case, ProgramCase, Shape
+from xla_emitters.runtime.bundle.bundle import Case, ProgramCase, Shape
 from xla_emitters.runtime.inputs import allowed_starts
-from xla_emitters.runtime.tolerance import Bounds
-from xla_emitters.sizes import specialize
+from xla_emitters.runtime.reference.tolerance import Bounds
 
 
 def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: int = 0) -> Case:

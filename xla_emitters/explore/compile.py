@@ -16,14 +16,14 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
-from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo, may_exchange
-from xla_emitters.texts.torch_archive import is_torch_archive
+from xla_emitters.support.torch_archive import is_torch_archive
+from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.explore.xla import Flag
-    from xla_emitters.rewrite.recorder import Observer
+    from xla_emitters.pipelines.recorder import Observer
 
 
 def compile(
@@ -45,12 +45,12 @@ def compile(
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags if XLA is not used
     """
     if isinstance(source, str | Path) and is_torch_archive(source):
-        from xla_emitters.explore.torch_program import from_torch, loaded
+        from xla_emitters.explore.from_torch.torch_program import from_torch, loaded
 
         return from_torch(loaded(source), **given)
     # Imports that only JAX's values, only programs, or only a compilation need are in the branches.
     if not isinstance(source, str | Path | bytes):
-        from xla_emitters.explore.jax_program import compile_stage, is_stage
+        from xla_emitters.explore.from_jax.jax_program import compile_stage, is_stage
 
         if is_stage(source):
             return compile_stage(source, cache=cache, flags=flags, **given)
@@ -72,7 +72,7 @@ def _for_devices(text: str, name: str, given: CompileKeywords) -> str | None:
     """The module of a program in StableHLO that several devices run as it is; None for other texts."""
     if not may_exchange(text):
         return None
-    from xla_emitters.stablehlo_text import module_for_devices
+    from xla_emitters.text.stablehlo import module_for_devices
 
     return module_for_devices(text, name, given.get("entry", ""))
 
@@ -89,7 +89,7 @@ def compile_text(
 
         return compile_kernel_ir(text, name, options or CompileOptions())
     from xla_emitters.pipelines.programs import compile_program
-    from xla_emitters.stablehlo_text import parse_stablehlo
+    from xla_emitters.text.stablehlo import parse_stablehlo
 
     return compile_program(parse_stablehlo(text, name, options.entry if options else ""), options, observe=observe)
 

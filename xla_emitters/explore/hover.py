@@ -21,13 +21,13 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types, type_text
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.opcodes import sentences
 from xla_emitters.explore.text_index import TextIndex
-from xla_emitters.fusions.buffers import array_spec
-from xla_emitters.hlo_text.attributes import COMMON, attributes_of
+from xla_emitters.graph.buffers import array_spec
 from xla_emitters.pipelines.compiler import parse_module
-from xla_emitters.stablehlo_text import is_kernel_ir, parse_stablehlo
-from xla_emitters.stablehlo_text.reader import RULES
-from xla_emitters.stablehlo_text.syntax import KEYS
-from xla_emitters.texts.units import bytes_text
+from xla_emitters.support.units import bytes_text
+from xla_emitters.text.hlo.attributes import COMMON, attributes_of
+from xla_emitters.text.stablehlo import is_kernel_ir, parse_stablehlo
+from xla_emitters.text.stablehlo.reader import RULES
+from xla_emitters.text.stablehlo.syntax import KEYS
 
 MOST_MAPS = 4
 """Operands whose index maps are shown."""

@@ -14,13 +14,13 @@ from xdsl.ir import OpResult
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import type_text
-from xla_emitters.fusions.control_computations import kernel_sources
-from xla_emitters.fusions.view import view_of
-from xla_emitters.kernels.kernel_entry import sanitize
+from xla_emitters.dynamic.sizes import Sizes
+from xla_emitters.graph.control_computations import kernel_sources
+from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import plan_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_listing import is_size, symbolic_type
-from xla_emitters.sizes import Sizes
+from xla_emitters.rewrite.kernel_entry import sanitize
 from xla_emitters.trace.graph import Graph, Node
 
 MOST_NODES = 2000

@@ -35,16 +35,16 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
 from xla_emitters.explore.compile import examined
-from xla_emitters.fusions.buffers import array_spec
-from xla_emitters.fusions.control_computations import control_computations, is_control, is_one_kernel
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.heroes import find_non_trivial_hero
-from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.graph.buffers import array_spec
+from xla_emitters.graph.control_computations import control_computations, is_control, is_one_kernel
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.heroes import find_non_trivial_hero
 from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
 from xla_emitters.graph.split_triton_fusions import split_triton_fusions
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
+from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions

@@ -25,8 +25,8 @@ from xla_emitters import errors
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.errors import DataError, ParseError, Place, ToolError, Unsupported, UsageError, XlaEmittersError
 from xla_emitters.explore.xla import Flag, dumped, toolkit_of
-from xla_emitters.lowering.processes import run_tool
 from xla_emitters.settings import Toolchain, child_environment, read_settings
+from xla_emitters.support.processes import run_tool
 from xla_emitters.trace import Remark
 
 TIMEOUT_SECONDS = 600.0

@@ -34,7 +34,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.map_text import display_names
 from xla_emitters.algebra.size import numbered
 from xla_emitters.errors import InternalError, ToolError, Unsupported
-from xla_emitters.extras import install_command
+from xla_emitters.support.extras import install_command
 
 HELP = install_command(extras="prove")
 BUDGET = 20_000_000

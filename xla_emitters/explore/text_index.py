@@ -7,7 +7,7 @@
 An instruction of HLO is known in its computation, a computation everywhere; a value of MLIR in the function around it, a function
 everywhere. Of several definitions of one name, as in the blocks of a region, the last one above the use counts. Lines and columns are
 from 0, as editors count.
-Source: the grammars of `hlo_text` and of MLIR's language reference.
+Source: the grammars of `text/hlo` and of MLIR's language reference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from xla_emitters.stablehlo_text import is_stablehlo
+from xla_emitters.text.stablehlo import is_stablehlo
 
 _COMMENT = re.compile(r"//.*|/\*.*?\*/")
 _COMPUTATION = re.compile(r"\s*(?P<entry>ENTRY\s+)?(?P<name>%?[A-Za-z_][\w.\-]*)\s*(?:\(.*\)\s*->.*)?\{\s*$")

@@ -26,13 +26,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from xla_emitters.binary.jaxlib_process import with_output_sharding
 from xla_emitters.device import Device, device, device_running
 from xla_emitters.errors import DataError, ToolError, UsageError, XlaEmittersError
-from xla_emitters.extras import install_command
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.settings import Toolchain, read_settings
-from xla_emitters.texts.decoding import saved_module
+from xla_emitters.support.decoding import saved_module
+from xla_emitters.support.extras import install_command
+from xla_emitters.text.binary.jaxlib_process import with_output_sharding
 
 Flag = bool | int | float | str
 """The type of a value of XLA's DebugOptions."""

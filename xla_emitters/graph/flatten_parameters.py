@@ -22,10 +22,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.types import AliasAttr
 from xla_emitters.dialects.isa import isa
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import rename
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 _ALIASES = "hlo.input_output_alias"
 _BY_NUMBER = ("hlo.entry_computation_layout", "hlo.buffer_donor")

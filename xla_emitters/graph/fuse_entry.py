@@ -22,13 +22,13 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.fusions.control_computations import control_computations, fusions_of, is_one_kernel
-from xla_emitters.fusions.entry import changes_width, is_same_memory
-from xla_emitters.fusions.refusals import supported_view
+from xla_emitters.graph.control_computations import control_computations, fusions_of, is_one_kernel
+from xla_emitters.graph.entry import changes_width, is_same_memory
 from xla_emitters.graph.fusion_parts import Part, Parting, copying, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.refusals import supported_view
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import tuple_type
-from xla_emitters.fusions.entry import changes_width
-from xla_emitters.fusions.overwrites import is_callers, may_overwrite
-from xla_emitters.fusions.view import HloFusion
+from xla_emitters.graph.entry import changes_width
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.overwrites import is_callers, may_overwrite
+from xla_emitters.graph.view import HloFusion
+from xla_emitters.support.late_dataclass import dataclass
 
 _FEW = 16
 """Up to this limit, numbers for names are tried one by one."""

@@ -18,8 +18,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.graph.inlining import inline_calls
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.fusions.control_computations import runs_itself
+from xla_emitters.graph.control_computations import runs_itself
 from xla_emitters.graph.fusion_parts import rename
 
 

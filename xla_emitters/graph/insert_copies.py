@@ -6,7 +6,7 @@
 A copy is an instruction of the control computation, not a kernel: a step that copies memory, as XLA's thunk does.
 
 An update is in place if the result is in the updated array's buffer: as the module's `input_output_alias` says, or if the array is a
-temporary of the program that is not needed any more (`fusions/overwrites.py`); so a loop's body updates the loop's state without a copy.
+temporary of the program that is not needed any more (`graph/overwrites.py`); so a loop's body updates the loop's state without a copy.
 Otherwise the update works on a copy. In a loop's body, a kernel that computes each element of the state's next value from the same element
 of the old value is an update in place too:
 
@@ -38,18 +38,18 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
-from xla_emitters.fusions.buffers import can_be_in_place
-from xla_emitters.fusions.control_computations import fusions_run_by, is_one_kernel, loop_bodies
-from xla_emitters.fusions.entry import entry_of, producers_of
-from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.kinds import kind_of
-from xla_emitters.fusions.overwrites import may_overwrite, next_values, state_leaf
-from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.fusions.view import HloFusion
+from xla_emitters.graph.buffers import can_be_in_place
+from xla_emitters.graph.control_computations import fusions_run_by, is_one_kernel, loop_bodies
+from xla_emitters.graph.entry import entry_of, producers_of
 from xla_emitters.graph.fusion_parts import Part, Parting, aliasing, may_write, wrap_entry
+from xla_emitters.graph.in_place_updates import find_in_place_updates
+from xla_emitters.graph.kinds import kind_of
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.overwrites import may_overwrite, next_values, state_leaf
+from xla_emitters.graph.refusals import supported_view
+from xla_emitters.graph.view import HloFusion
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

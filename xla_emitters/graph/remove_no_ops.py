@@ -39,10 +39,10 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_array, same_shape, tuple_type
 from xla_emitters.dtypes import dtype
-from xla_emitters.fusions.control_computations import control_computations
+from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.inlining import element_of_tuple, insert, laid_out
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 _GIVE_THEIR_OPERAND = frozenset({"opt-barrier", "domain", "add-dependency"})
 _COLLECTIVES = frozenset(

@@ -17,10 +17,10 @@ from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp
-from xla_emitters.fusions.control_computations import fusion_named
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.control_computations import fusion_named
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -42,16 +42,16 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
 )
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.control_computations import fusions_of, fusions_run_by, is_one_kernel
-from xla_emitters.fusions.entry import computation_of, entry_of
-from xla_emitters.fusions.reduction_starts import identities_needed
-from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
-from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.fusions.view import is_stitched
+from xla_emitters.graph.control_computations import fusions_of, fusions_run_by, is_one_kernel
+from xla_emitters.graph.entry import computation_of, entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.reduction_starts import identities_needed
+from xla_emitters.graph.reductions import FusionReductions, Reduction, Split, find_reductions
+from xla_emitters.graph.refusals import supported_view
+from xla_emitters.graph.view import is_stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,18 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.control_computations import fusions_of, fusions_run_by, is_one_kernel
-from xla_emitters.fusions.entry import computation_of, entry_of
-from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes
-from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.kinds import kind_of
-from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
-from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.fusions.view import FusionView, is_stitched
+from xla_emitters.graph.control_computations import fusions_of, fusions_run_by, is_one_kernel
+from xla_emitters.graph.entry import computation_of, entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
+from xla_emitters.graph.heroes import find_non_trivial_hero, find_transposes
+from xla_emitters.graph.in_place_updates import find_in_place_updates
+from xla_emitters.graph.kinds import kind_of
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.reductions import Reduction, find_reductions, shared_reduction
+from xla_emitters.graph.refusals import supported_view
+from xla_emitters.graph.view import FusionView, is_stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

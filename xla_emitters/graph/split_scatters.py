@@ -23,17 +23,17 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
-from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.control_computations import fusions_run_by, is_one_kernel, loop_bodies
-from xla_emitters.fusions.entry import computation_of, entry_of
-from xla_emitters.fusions.overwrites import may_overwrite
-from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
-from xla_emitters.fusions.view import HloFusion
+from xla_emitters.graph.buffers import aliases_of
+from xla_emitters.graph.control_computations import fusions_run_by, is_one_kernel, loop_bodies
+from xla_emitters.graph.entry import computation_of, entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, aliasing, may_write, wrap_entry
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.overwrites import may_overwrite
+from xla_emitters.graph.refusals import supported_view
+from xla_emitters.graph.scatters import arrays_in_place, scatter_of
+from xla_emitters.graph.view import HloFusion
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@
         convert, dot, bias, convert                    g.epilogue = bf16[64,64] fusion(g.dot.0, b)              bias, convert
 
 The HLO of such a fusion defines all that it computes; its configuration holds tile sizes only. Nested fusions and calls are inlined,
-then the body is cut at the places that `fusions/cuts.py` finds. Each part contains copies of the instructions that it needs, with their
+then the body is cut at the places that `graph/cuts.py` finds. Each part contains copies of the instructions that it needs, with their
 locations, so every instruction keeps its value. Contractions become instructions of the control computation.
 
 A fusion that contains an op for a library, such as a sort, is split in the same way, whatever its kind.
@@ -45,15 +45,15 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.fusions.control_computations import control_computations
-from xla_emitters.fusions.cuts import CutPart, cut_before, find_cuts, owner_of
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.refusals import is_splittable_kind, refuse_values, without_code
-from xla_emitters.fusions.view import HloFusion, view_of
+from xla_emitters.graph.control_computations import control_computations
+from xla_emitters.graph.cuts import CutPart, cut_before, find_cuts, owner_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, rename
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.refusals import is_splittable_kind, refuse_values, without_code
+from xla_emitters.graph.view import HloFusion, view_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 AddRemark = Callable[[Operation, str], None]
 """`KernelPass.skip` or `KernelPass.remark` of a pass."""

@@ -43,10 +43,10 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.library_calls import WAITS_FOR, is_collective
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import is_array, tuple_type
-from xla_emitters.fusions.control_computations import control_computations
+from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
+from xla_emitters.support.late_dataclass import dataclass
 
 _COLLECTIVES = ("all-reduce", "all-gather", "collective-permute")
 _DONES = {

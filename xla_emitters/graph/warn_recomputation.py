@@ -6,7 +6,7 @@
       help: `xla-emitters optimize FILE` lets XLA choose the fusions; a program in StableHLO is divided into kernels here
 
 HLO before optimization is correct, but slow as one kernel: a reduction under a broadcast computes a whole row for each element.
-A step is an element that is computed or combined (`fusions/recomputation.py`). The result is the same, so this is not an error. Fusions
+A step is an element that is computed or combined (`graph/recomputation.py`). The result is the same, so this is not an error. Fusions
 in the HLO are XLA's own choice, and are not checked.
 """
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.fusions.control_computations import is_one_kernel
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.fusions.view import is_stitched
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.control_computations import is_one_kernel
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.refusals import supported_view
+from xla_emitters.graph.view import is_stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 _TIMES = 4
 _MORE = 1_000_000
@@ -40,7 +40,7 @@ class WarnRecomputationPass(KernelPass):
         entry = entry_of(op)
         if not is_one_kernel(entry) or (view := supported_view(entry)) is None or is_stitched(view):
             return
-        from xla_emitters.fusions.recomputation import (
+        from xla_emitters.graph.recomputation import (
             recomputation_of,  # imported here: of a module, fusions are kernels
         )
 

@@ -32,11 +32,11 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
-from xla_emitters.fusions.control_computations import control_computations, is_one_kernel
+from xla_emitters.graph.control_computations import control_computations, is_one_kernel
 from xla_emitters.graph.fusion_parts import new_fusion
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 _STAY = (
     *(ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp, RuleOp),

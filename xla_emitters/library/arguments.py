@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xla_emitters.errors import DataError, InternalError, Unsupported
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 Array: TypeAlias = npt.NDArray[Any]
 """An array of NumPy, or of CuPy, which has the same methods."""

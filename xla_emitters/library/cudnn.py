@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.library.arguments import Array, LibraryArguments, pattern_type
+from xla_emitters.support.late_dataclass import dataclass
 
 _TYPES = {"f16": "HALF", "bf16": "BFLOAT16", "f32": "FLOAT", "f64": "DOUBLE"}
 """HLO's element types -> cuDNN's."""

@@ -16,8 +16,8 @@ from contextvars import ContextVar
 from typing import TypeAlias
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.library.arguments import Array
+from xla_emitters.support.late_dataclass import dataclass
 
 Shares: TypeAlias = list[list[Array]]
 """The arrays of each member of a group, in the group's order."""

@@ -56,6 +56,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.device import Device
 from xla_emitters.dialects.build import builder_inside
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, complex, llvm, scf, vector
 from xla_emitters.dialects.mlir.llvm.memory import ordering_number
 from xla_emitters.dialects.mlir.ptx_atomics import WORD_BITS, add_floats, addition_to
@@ -64,7 +65,6 @@ from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
 from xla_emitters.rewrite.kernel_pass import refusal
-from xla_emitters.rewrite.locations import located_builder
 
 UNORDERED = ordering_number("unordered").value.data
 MONOTONIC = ordering_number("monotonic").value.data

@@ -42,12 +42,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, complex, math
 from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.dialects.quick_op import walk
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.support.late_dataclass import dataclass
 
 # (builder, parts of the operands) -> the result: a number, or its parts
 _Parts = tuple["_Number", "_Number"]

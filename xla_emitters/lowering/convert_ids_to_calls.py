@@ -22,11 +22,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, i32
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.locations import fuse_all, located_builder
 from xla_emitters.dialects.mlir import llvm, nvvm
-from xla_emitters.kernels.id_functions import declared_by, read_by
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.rewrite.id_functions import declared_by, read_by
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import fuse_all, located_builder
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

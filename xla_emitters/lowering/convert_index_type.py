@@ -22,13 +22,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.attributes import INDEX, integer
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.quick_op import walk
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.support.late_dataclass import dataclass
 
 _CONVERTED: frozenset[type[Operation]] = frozenset(
     (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivUIOp, arith.DivSIOp, arith.RemUIOp, arith.RemSIOp)

@@ -19,9 +19,9 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

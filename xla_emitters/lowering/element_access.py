@@ -23,16 +23,16 @@ from xdsl.traits import SymbolOpInterface
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
-from xla_emitters.kernels.accesses import subscript
-from xla_emitters.kernels.kernel_entry import SHARED
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
+from xla_emitters.rewrite.accesses import subscript
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.kernel_entry import SHARED
 from xla_emitters.rewrite.symbols import Scope
+from xla_emitters.support.late_dataclass import dataclass
 
 POINTER = llvm.LLVMPointerType()
 GLOBAL_ALIGNMENT = 16

@@ -33,7 +33,7 @@ from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

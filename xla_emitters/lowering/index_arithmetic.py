@@ -41,14 +41,14 @@ from xla_emitters.algebra.expression import Expr, ExprKind
 from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.attributes import index_number
+from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import affine, arith
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import refusal
-from xla_emitters.rewrite.locations import fuse_locations
+from xla_emitters.support.late_dataclass import dataclass
 
 _DIVISIONS = (ExprKind.MOD, ExprKind.FLOORDIV, ExprKind.CEILDIV)
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])

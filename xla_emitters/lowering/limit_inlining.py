@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, callees_first, functions, scopes, symbols_in
+from xla_emitters.support.late_dataclass import dataclass
 
 KERNEL_LIMIT = 40_000
 """Ops of a kernel with all its functions inlined, up to which LLVM decides."""

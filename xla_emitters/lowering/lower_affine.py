@@ -21,10 +21,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
     SharedOps,
@@ -35,7 +35,7 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.support.late_dataclass import dataclass
 
 WIDER = "say that index has 64 bits: dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>"
 

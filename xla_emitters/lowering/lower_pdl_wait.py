@@ -16,10 +16,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.xla_gpu.tensors import PdlLaunchDependentsOp, PdlWaitOp
 from xla_emitters.lowering.grid_dependency import griddepcontrol
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
 
 
 @dataclass(frozen=True)

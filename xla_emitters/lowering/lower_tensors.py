@@ -16,7 +16,7 @@
     }
 
 A tensor is stored in the buffer of the argument that it comes from, so loops and branches no longer carry it. Before the lowering, a check
-makes sure that every insert may be done in place (`kernels/in_place.py`). How elements are stored:
+makes sure that every insert may be done in place (`rewrite/in_place.py`). How elements are stored:
 
     i8 ... i64, f16, bf16, f32, f64     themselves
     i1                                  one byte, 0 or 1
@@ -62,19 +62,19 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.attributes import function_type
 from xla_emitters.dialects.float_bits import dense_of, float_attr, is_splat, values_of
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import located_builder, place_of
 from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.errors import Unsupported
-from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
-from xla_emitters.kernels.in_place import find_conflict
-from xla_emitters.kernels.kernel_entry import INVARIANT
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts
 from xla_emitters.lowering.element_storage import storage_of
+from xla_emitters.rewrite.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.in_place import find_conflict
+from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
-from xla_emitters.rewrite.locations import located_builder, place_of
 from xla_emitters.rewrite.symbols import functions, scopes
+from xla_emitters.support.late_dataclass import dataclass
 
 LOWERED = (
     tensor.ExtractOp,

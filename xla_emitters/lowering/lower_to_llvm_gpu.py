@@ -60,6 +60,7 @@ from xla_emitters.dialects.attributes import integer, integer_array, integer_typ
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, cf, func, gpu, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
@@ -69,14 +70,13 @@ from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
-from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
-from xla_emitters.rewrite.locations import located_builder
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
+from xla_emitters.support.late_dataclass import dataclass
 
 # Ops that map to one op with the same operands in the same order; flags are carried over.
 _RENAMED = {

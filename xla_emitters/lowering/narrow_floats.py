@@ -42,7 +42,7 @@ from xdsl.utils.type import get_element_type_or_self
 from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dtypes import DTYPES, FloatFormat, Specials, dtype
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 _F32 = dtype("f32").float_format
 SIGN, FRACTION, BIAS = _F32.sign, _F32.fraction_bits, _F32.bias

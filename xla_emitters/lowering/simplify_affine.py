@@ -22,11 +22,11 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.interval import Variable
 from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
     SharedOps,
@@ -38,7 +38,7 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -33,18 +33,18 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.ral_name import RalName
 from xla_emitters.dtypes import DTYPES, dtype
+from xla_emitters.dynamic.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.dynamic.host.disc_direct_calls import DiscDirectCallsPass
 from xla_emitters.errors import DataError, Unsupported
-from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
-from xla_emitters.lowering.cpu_code import cpu_object
-from xla_emitters.lowering.cpu_target import CpuTarget
+from xla_emitters.lowering.cpu.cpu_code import cpu_object
+from xla_emitters.lowering.cpu.cpu_target import CpuTarget
 from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
-from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
 

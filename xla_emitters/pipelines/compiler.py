@@ -28,30 +28,30 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.emitter import Emitter
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import is_stitched
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of, sanitize
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.plan import ProgramPlan, plan_program
+from xla_emitters.graph.view import is_stitched
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
+from xla_emitters.pipelines.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
-from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Compiled, Kernel, Launch, Program
+from xla_emitters.rewrite.kernel_entry import entry_of_kernel, launch_of, sanitize
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
-from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.settings import Toolchain
+from xla_emitters.text.hlo import parse_hlo, print_hlo
+from xla_emitters.text.hlo.stack_frames import PythonLines
 from xla_emitters.trace import Decision, Remark, Step
 
 # What makes LLVM IR and PTX is imported at the stages that ask for them.
 if TYPE_CHECKING:
-    from xla_emitters.lowering.toolchain import PtxCompiler
+    from xla_emitters.lowering.toolchain.toolchain import PtxCompiler
     from xla_emitters.pipelines.equal_kernels import EqualKernels
 
 NO_KERNELS = "// no kernels\n"
@@ -208,7 +208,7 @@ def _shardings_of(module: ModuleOp) -> tuple[str, ...]:
 
 def start_tool(architecture: str, toolchain: Toolchain) -> AbstractContextManager[PtxCompiler]:
     """Starts what makes PTX, which takes longer to start than to work."""
-    from xla_emitters.lowering.toolchain import start_compile
+    from xla_emitters.lowering.toolchain.toolchain import start_compile
 
     return start_compile(architecture, toolchain)
 
@@ -344,7 +344,7 @@ def code_of(
                 _record("sass", listing, start, recorders, functions)
         case "llvm":
             start = time.perf_counter()
-            from xla_emitters.lowering.toolchain import compile_to_llvm_ir
+            from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir
 
             code = compile_to_llvm_ir(module, options.device.architecture, options.toolchain)
             _record("llvm", ToolListing(code), start, recorders, functions)
@@ -509,7 +509,7 @@ def keep_intermediates(program: Program, directory: Path, toolchain: Toolchain) 
 
     program   compiled with its IR recorded at "llvm-dialect"
     """
-    from xla_emitters.lowering.toolchain import compile_to_ptx_by_steps
+    from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx_by_steps
 
     for kernel, trace in zip(program.kernels, program.traces, strict=True):
         ir = trace["llvm-dialect"].ir

@@ -22,24 +22,24 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.dynamic.sizes import Sizes
 from xla_emitters.errors import ToolError, Unsupported, UsageError
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.lowering.cpu_code import CpuCode, cpu_ir
-from xla_emitters.lowering.cpu_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
-from xla_emitters.lowering.cpu_target import STAGE, cpu_target, is_installed
+from xla_emitters.lowering.cpu.cpu_code import CpuCode, cpu_ir
+from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
+from xla_emitters.lowering.cpu.cpu_target import STAGE, cpu_target, is_installed
 from xla_emitters.lowering.llvm_ir.values import type_text
-from xla_emitters.lowering.tools import LLVMLITE_HELP
+from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
+from xla_emitters.pipelines.recorder import Recorder
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
-from xla_emitters.rewrite.recorder import Recorder
-from xla_emitters.runtime.cpu_platform import CpuPlatform
+from xla_emitters.runtime.cpu.cpu_platform import CpuPlatform
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.constants import constants_in
 from xla_emitters.settings import AUTO, CPU, Settings
-from xla_emitters.sizes import Sizes
 
 LLVM, NUMPY = "llvm", "numpy"
 BACKENDS = (AUTO, LLVM, NUMPY)

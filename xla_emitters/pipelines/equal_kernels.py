@@ -21,11 +21,11 @@ from typing import Any
 from xdsl.dialects.builtin import FusedLoc, LocationAttr, ModuleOp
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.locations import fuse_all, parts_of, place_text
 from xla_emitters.dialects.quick_op import walk
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.equal_code import Code, code_of
-from xla_emitters.rewrite.locations import fuse_all, parts_of, place_text
 from xla_emitters.rewrite.merge import rename_symbols, symbols_of
+from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Remark, Step
 
 

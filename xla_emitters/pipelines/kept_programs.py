@@ -16,11 +16,11 @@ from threading import Lock
 
 from xla_emitters import plugins
 from xla_emitters.errors import ToolError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
 from xla_emitters.runtime.cache import PROGRAMS, Cache, key_of
 from xla_emitters.settings import Settings
+from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Trace
 
 IN_MEMORY = 128
@@ -118,7 +118,7 @@ def read_text(source: str | Path | bytes) -> tuple[str, str]:
             return text, name
     except UnicodeDecodeError:
         pass
-    from xla_emitters.binary.reading import text_of  # imported here: most files are text
+    from xla_emitters.text.binary.reading import text_of  # imported here: most files are text
 
     return text_of(data, name)
 
@@ -133,7 +133,7 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
         needs_tools = prices or options.stage in TOOL_STAGES
         tools = ""
         if needs_tools:
-            from xla_emitters.lowering.ways import tools_fingerprint
+            from xla_emitters.lowering.toolchain.ways import tools_fingerprint
 
             tools = tools_fingerprint(options.toolchain, with_sass=prices or options.stage == "sass")
     except ToolError:

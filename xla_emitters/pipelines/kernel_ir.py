@@ -4,7 +4,7 @@
 
 The IR says what is needed: its entry has the launch, and its arguments are the arrays. Which stage it is of, its ops say; IR between two
 stages counts as the earlier one, whose passes leave alone what is done. Nothing says what the kernel should compute, so the program has
-no reference: `explore/kernel_stages` compares the stages with the IR that was given.
+no reference: `explore/check/kernel_stages` compares the stages with the IR that was given.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from xla_emitters.dialects.mlir import func, llvm
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.kernels.kernel_entry import INVARIANT, SLICE_INDEX, entry_of_kernel, launch_of, shared_bytes
 from xla_emitters.pipelines.compiler import code_of, start_tool
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import EMITTED, kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, PassRow
+from xla_emitters.pipelines.recorder import Recorder
 from xla_emitters.program import Argument, Arrays, ArraySpec, Compiled, Kernel, Program, steps
-from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.rewrite.kernel_entry import INVARIANT, SLICE_INDEX, entry_of_kernel, launch_of, shared_bytes
 from xla_emitters.rewrite.symbols import symbol_name
 
 ALIGN, DEREFERENCEABLE = "llvm.align", "llvm.dereferenceable"

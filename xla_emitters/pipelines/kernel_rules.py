@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
-from xla_emitters.fusions.thread_work import WIDEST_BITS, ThreadWork
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.thread_work import WIDEST_BITS, ThreadWork
+from xla_emitters.graph.view import FusionView
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.rewrite.notes import decide
 
 LEAST_WAVES = 4

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.buffers.buffer_uses import leaves_the_block, writes
-from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.locations import first_position, instructions_of
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dynamic.buffers.buffer_uses import leaves_the_block, writes
+from xla_emitters.dynamic.buffers.disc_legalize_to_lhlo import is_donated
+from xla_emitters.dynamic.sizes import Argument, Sizes
+from xla_emitters.dynamic.sizes.specs import result_specs
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.library.arguments import element_name
 from xla_emitters.pipelines.cpu_lowering import CpuBackend, choose_backend
 from xla_emitters.pipelines.options import CompileOptions
@@ -27,10 +30,7 @@ from xla_emitters.pipelines.program_passes import ON_KERNELS, RUN_ON_KERNELS
 from xla_emitters.pipelines.program_runs import load
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
-from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
-from xla_emitters.sizes import Argument, Sizes
-from xla_emitters.sizes.specs import result_specs
 from xla_emitters.trace import Trace
 
 # Kernels for a GPU are imported where they are asked for: a call on the CPU needs none.

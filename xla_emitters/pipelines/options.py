@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.errors import UsageError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.settings import Settings, Toolchain, read_settings
+from xla_emitters.support.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -90,7 +90,8 @@ class CompileOptions:
     splits      "NAME=COUNT": splits the reductions of the fusion NAME into COUNT parts, with one kernel for the parts and one
                 for their results, even where one block per result could do it. None: with `tune="price"` those that are expected to be
                 faster, else none
-    cpu_features  for a program with unknown sizes: the CPU that machine code is made for, see `lowering/cpu_target`: "native", "x86-64-v3",
+    cpu_features  for a program with unknown sizes: the CPU that machine code is made for, see `lowering/cpu/cpu_target`: "native",
+    "x86-64-v3",
                 "znver4,-avx512bf16"; "": that of the settings
     replaced    kernels of a module that are IR of somebody's from a stage on; such a program is not kept in the cache
     settings    the tools, how a program is computed on the CPU, and the cache; default: what the environment says

@@ -8,10 +8,10 @@
     parent -> None                                child -> its modules (`dialects/ir_bytes`)         `Shares.modules`
 
 A child knows the module, the plan and all that analyses found, because it is a copy of this process; only what it makes is sent. Passes do
-not depend on other kernels, so the answer is the same as one process's. PTX of several modules is put together by `lowering/ptx_parts`;
-where that cannot be, and at other stages, the modules are sent, and one text is made of all of them here. A kernel that a child could not
-compile, or not send, is compiled here, so that an error is raised here too, and the same one. One process does it all where the system
-cannot fork, and in a process that may not have children.
+not depend on other kernels, so the answer is the same as one process's. PTX of several modules is put together by
+`lowering/toolchain/ptx_parts`; where that cannot be, and at other stages, the modules are sent, and one text is made of all of them
+here. A kernel that a child could not compile, or not send, is compiled here, so that an error is raised here too, and the same one.
+One process does it all where the system cannot fork, and in a process that may not have children.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import context_of_thread
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS
+from xla_emitters.pipelines.recorder import Recorder
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.kernel_entry import launch_of, shared_bytes
 from xla_emitters.rewrite.merge import Symbols, merge_modules, symbols_of
-from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.support.late_dataclass import dataclass
 
 # Imported where a child is: most modules are compiled by one process.
 if TYPE_CHECKING:
-    from xla_emitters.lowering.toolchain import PtxCompiler
+    from xla_emitters.lowering.toolchain.toolchain import PtxCompiler
 
 LEAST_KERNELS = 4
 """For a process more; with fewer, starting it takes longer."""
@@ -128,7 +128,7 @@ class Shares:
         kernels  their entries, in order
         """
         # Imported here: a process alone does not need it.
-        from xla_emitters.lowering.ptx_parts import join_ptx
+        from xla_emitters.lowering.toolchain.ptx_parts import join_ptx
 
         start, recorder = time.perf_counter(), Recorder("", "none", False, None)
         asked = [child for child in self._children if child.numbers]
@@ -229,7 +229,7 @@ def _serve(
             continue
         try:
             part = _part(list(made.values()), renamed, options, Recorder("", "none", False, None))
-            from xla_emitters.lowering.toolchain import compile_to_ptx
+            from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
 
             ptx = compile_to_ptx(part, options.device.architecture, options.toolchain)
         except XlaEmittersError:

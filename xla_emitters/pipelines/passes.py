@@ -21,12 +21,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.quick_op import walk
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.rewrite.pass_table import made
+from xla_emitters.support.late_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from xla_emitters.rewrite.recorder import Recorder
+    from xla_emitters.pipelines.recorder import Recorder
 
 Wanted = Callable[[CompileOptions, ModuleOp], bool]
 """Whether a pass has anything to do in a module."""
@@ -84,8 +84,8 @@ def with_ops(*names: str) -> Wanted:
 def _of_several(_: CompileOptions, module: ModuleOp) -> bool:
     """Modules whose ENTRY is not one kernel."""
     # Imported here, so that a program compiled before is found without it.
-    from xla_emitters.fusions.control_computations import is_one_kernel
-    from xla_emitters.fusions.entry import entry_of
+    from xla_emitters.graph.control_computations import is_one_kernel
+    from xla_emitters.graph.entry import entry_of
 
     return not is_one_kernel(entry_of(module))
 

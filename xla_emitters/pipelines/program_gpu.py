@@ -22,19 +22,19 @@ from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp, DynamicRng
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.dynamic.sizes import Argument
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type, top_key
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.program.platforms import OnPlatform
-from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy
-from xla_emitters.runtime.cupy_launcher import HELP
-from xla_emitters.runtime.cupy_platform import find_cupy
-from xla_emitters.runtime.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
+from xla_emitters.runtime.cuda.cupy_arrays import is_numpy, refuse_packed, to_numpy
+from xla_emitters.runtime.cuda.cupy_launcher import HELP
+from xla_emitters.runtime.cuda.cupy_platform import find_cupy
+from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
 from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.reference import call_beside
-from xla_emitters.sizes import Argument
+from xla_emitters.runtime.reference.reference import call_beside
 
 
 class GpuProgram(OnPlatform):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.fusions.control_computations import drawn_for
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.control_computations import drawn_for
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.program import ArraySpec, Compiled, Program
 from xla_emitters.runtime.arrays import StandardInput, load_arrays, load_given
 from xla_emitters.runtime.inputs import draw_inputs
@@ -46,8 +46,8 @@ def drawn_inputs(program: Program, values: Mapping[str, int], seed: int, *, inst
 
         return draw_inputs(drawn_for(source_of(program), program.fusion), program.parameters, seed)
     # Imported here, so that HLO does not load the second system.
+    from xla_emitters.dynamic.sizes import Argument, specialize
     from xla_emitters.pipelines.lowerings import lowerings_of
-    from xla_emitters.sizes import Argument, specialize
 
     made = lowerings_of(program)
     guards = made.sizes.guards

@@ -5,7 +5,7 @@
     lowering.run(arrays, "llvm-dialect")              its steps, with kernels on the CPU executor
     lowering.kernels, lowering.ptx                    for a GPU
 
-A kernel computes indices with 32 bits. Where the sizes of a launch need more (`kernels/index_bounds`), the host launches the same kernel
+A kernel computes indices with 32 bits. Where the sizes of a launch need more (`rewrite/index_bounds`), the host launches the same kernel
 with 64-bit indices, which is compiled when it is first needed. All kernels of one width are one PTX module.
 Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 """
@@ -26,20 +26,20 @@ from xla_emitters.dialects.lmhlo import WatchOp
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.kernels.index_bounds import IndexBounds
-from xla_emitters.kernels.kernel_entry import shared_bytes
-from xla_emitters.loops.schedule import SCHEDULE
-from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.dynamic.loops.schedule import SCHEDULE
+from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
+from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
 from xla_emitters.program.executable import Executable
 from xla_emitters.rewrite.data_layout import NARROW
+from xla_emitters.rewrite.index_bounds import IndexBounds
+from xla_emitters.rewrite.kernel_entry import shared_bytes
 from xla_emitters.rewrite.merge import merge_modules
-from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.constants import constants_in

@@ -18,9 +18,6 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
-from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.disc_fuse_on_buffer import SHARED
-from xla_emitters.buffers.fusion_rules import Group, Part
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.library_calls import communication, is_collective, is_library_call, library_call_of
@@ -29,11 +26,14 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import LEFT_OUT, BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
+from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import SHARED
+from xla_emitters.dynamic.buffers.fusion_rules import Group, Part
+from xla_emitters.dynamic.sizes import Sizes, sizes_of
+from xla_emitters.dynamic.sizes.specs import spec_of
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.control_computations import control_computations
-from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.sizes import Sizes, sizes_of
-from xla_emitters.sizes.specs import spec_of
+from xla_emitters.graph.control_computations import control_computations
+from xla_emitters.text.hlo.stack_frames import PythonLines
 from xla_emitters.trace.python_source import source_decision
 
 QUIET = frozenset(

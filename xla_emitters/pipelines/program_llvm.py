@@ -19,11 +19,11 @@ from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
 from xla_emitters.dialects.lmhlo import DONATED, tensor_of
 from xla_emitters.dialects.mlir import arith, func, gpu, llvm
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.host.disc_rewrite_ral_api import NAME, keep_names, name_buffer_ops
-from xla_emitters.lowering.host_runtime import host_program_ir
+from xla_emitters.dynamic.host.disc_rewrite_ral_api import NAME, keep_names, name_buffer_ops
+from xla_emitters.lowering.cpu.host_runtime import host_program_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM
-from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.pipelines.recorder import Recorder
 
 MAIN, FREE, DROP = "ral_main", "ral_free", "ral_drop"
 """Functions of the machine code: the host program; the one that frees a result; the one that frees all buffers of a call."""

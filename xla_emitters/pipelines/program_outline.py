@@ -20,8 +20,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.algebra.size import Size
-from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.fusion_rules import Group, Part
 from xla_emitters.device import Device, device
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.contractions import DotOp
@@ -29,13 +27,15 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call, library_cal
 from xla_emitters.dialects.hlo.placement import GPU
 from xla_emitters.dialects.lmhlo import BufferOp, CaseOp, FusionOp, WhileOp, space_of, tensor_of
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
+from xla_emitters.dynamic.buffers.fusion_rules import Group, Part
+from xla_emitters.dynamic.sizes import Sizes
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.pipelines.program_listing import LIBRARY, ListedOp, ProgramListing
 from xla_emitters.program import Program
 from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
-from xla_emitters.sizes import Sizes
+from xla_emitters.text.hlo.stack_frames import PythonLines
 
 ASSUMED = 128
 """The value of a symbol for the times, or the nearest that its bounds allow."""

@@ -11,7 +11,7 @@ Source: BladeDISC's pass pipeline (docs/reference/4-dynamic-shapes.md).
 
 from __future__ import annotations
 
-from xla_emitters.lowering.cpu_target import cpu_target
+from xla_emitters.lowering.cpu.cpu_target import cpu_target
 from xla_emitters.pipelines.passes import TO_LLVM, PassRow, with_ops
 from xla_emitters.rewrite.pass_table import made
 
@@ -231,7 +231,7 @@ CPU_KERNEL: tuple[PassRow, ...] = (
     _row("xla-expand-float-ops", "narrow floats become integers, f32 tanh and erf polynomials"),
     _row(
         "xla-convert-math-to-libdevice",
-        "the rest of `math` becomes calls of functions that `lowering/cpu_functions` has for a CPU",
+        "the rest of `math` becomes calls of functions that `lowering/cpu/cpu_functions` has for a CPU",
     ),
     PassRow(
         lambda o: made("disc-widen-half-floats", f16=not cpu_target(o.asked_cpu).converts_f16),

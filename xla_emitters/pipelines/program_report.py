@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
+from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.program_listing import (
@@ -41,6 +40,7 @@ from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.pipelines.program_steps import ProgramSteps
 from xla_emitters.program import Program
 from xla_emitters.runtime.memory_history import Memory
+from xla_emitters.text.hlo.stack_frames import PythonLines
 from xla_emitters.trace import Remark
 
 Deviations = Callable[[Sequence[Any]], Sequence[Any]]

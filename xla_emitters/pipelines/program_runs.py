@@ -11,14 +11,14 @@ from xla_emitters.dialects.disc_ral import is_marker, is_runtime_value
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dtypes import Array
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import constants_in
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.ral.host_program import HostProgram

@@ -22,6 +22,8 @@ from xla_emitters.algebra.size import as_size, ceildiv, floordiv, maximum, minim
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dynamic.sizes import Sizes
+from xla_emitters.dynamic.sizes.specs import plain_size
 from xla_emitters.pipelines.program_gpu import library_function
 from xla_emitters.pipelines.program_kernels import LoweredKernel
 from xla_emitters.program.arrays import UNKNOWN, Argument, ArraySpec, Launch, Size
@@ -48,8 +50,6 @@ from xla_emitters.program.steps import (
 from xla_emitters.program.steps import (
     Launch as Launched,
 )
-from xla_emitters.sizes import Sizes
-from xla_emitters.sizes.specs import plain_size
 
 OPERATIONS: Mapping[str, Callable[..., Expression]] = {
     "add": operator.add,

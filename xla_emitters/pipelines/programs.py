@@ -34,11 +34,12 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import is_array
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
+from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
+from xla_emitters.dynamic.passes.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
+from xla_emitters.dynamic.sizes import sizes_of
+from xla_emitters.dynamic.sizes.specs import parameter_specs, result_specs
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.graph.disc_inliner import DiscInlinerPass
-from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
-from xla_emitters.hlo_text.stack_frames import STACK_TABLES
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
@@ -55,17 +56,16 @@ from xla_emitters.pipelines.program_passes import (
     RUN_ON_KERNELS,
 )
 from xla_emitters.pipelines.program_runs import entries_of, run_module
+from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.program import ArraySpec, Kernel, LibraryCall, Program
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.executable import NO_STEPS
 from xla_emitters.program.steps import Step
 from xla_emitters.rewrite.kernel_pass import refusal
-from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.loaded import Dispatch
 from xla_emitters.runtime.memory_history import Memory
-from xla_emitters.sizes import sizes_of
-from xla_emitters.sizes.specs import parameter_specs, result_specs
-from xla_emitters.stablehlo_text.computations import SKIPPED
+from xla_emitters.text.hlo.stack_frames import STACK_TABLES
+from xla_emitters.text.stablehlo.computations import SKIPPED
 from xla_emitters.trace import Remark, Trace
 
 # Kernels for a GPU, and what explains a program, are imported where they are asked for: a call on the CPU needs neither.
@@ -287,7 +287,7 @@ def compile_program(
         for row in PROGRAM_OPS:
             host.run(row.make(options), row.stage, context, copy)
         if options.constants:
-            from xla_emitters.host.disc_convert_const_to_ral import write_constants
+            from xla_emitters.dynamic.host.disc_convert_const_to_ral import write_constants
 
             write_constants(copy, Path(options.constants))
     COMPILATIONS.made += 1

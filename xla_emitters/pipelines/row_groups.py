@@ -32,12 +32,12 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple_type
-from xla_emitters.fusions.control_computations import fusions_of
-from xla_emitters.fusions.entry import computation_of
-from xla_emitters.fusions.view import view_of
+from xla_emitters.graph.control_computations import fusions_of
+from xla_emitters.graph.entry import computation_of
 from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion, rename
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.view import view_of
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

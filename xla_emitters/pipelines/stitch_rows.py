@@ -28,17 +28,17 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.control_computations import fusions_run_by, is_one_kernel, run_by
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.refusals import is_splittable_kind
-from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
+from xla_emitters.graph.control_computations import fusions_run_by, is_one_kernel, run_by
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.graph.refusals import is_splittable_kind
+from xla_emitters.graph.view import STITCHED, HloFusion, is_stitched, view_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import decide
+from xla_emitters.support.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from xla_emitters.pipelines.stitched_kernel import RowWay, StitchedFusion

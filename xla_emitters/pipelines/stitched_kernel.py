@@ -5,9 +5,9 @@
             ROOT y = e / reduce add e }             ─first rows of PROGRAM_KERNEL─> func.func @fused(!llvm.ptr, !llvm.ptr) {xla.entry}
 
 Whether a fusion can be computed row by row is decided by the passes of programs: they must turn all of it into one fusion of kind kStitch
-(`buffers/stitch_rules`) and nothing else. This file has the first and the last step. The kernel has the arguments of any kernel of the
-fusion, one per operand and result, in this order, with their alignments and sizes; ids have ranges because the launch is known. The kernel
-then goes through all passes of the list "kernel"; those on tensors find nothing to do.
+(`dynamic/buffers/stitch_rules`) and nothing else. This file has the first and the last step. The kernel has the arguments of any
+kernel of the fusion, one per operand and result, in this order, with their alignments and sizes; ids have ranges because the launch
+is known. The kernel then goes through all passes of the list "kernel"; those on tensors find nothing to do.
 
 A `RowWay` says how threads share the rows. Ways differ in the order in which a row is summed, like any two schedules.
 Not here: layouts other than row major, results in the buffers of operands, elements of less than a byte.
@@ -37,8 +37,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
-from xla_emitters.buffers.fusion_rules import STITCH, VECTOR
 from xla_emitters.device import Device
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
@@ -50,29 +48,31 @@ from xla_emitters.dialects.mlir import arith, func, gpu
 from xla_emitters.dialects.mlir import gpu as gpu_functions
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Kind
+from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
+from xla_emitters.dynamic.buffers.fusion_rules import STITCH, VECTOR
+from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.dynamic.loops import stitch_forms
+from xla_emitters.dynamic.loops.roots import roots_of
+from xla_emitters.dynamic.loops.stitch_forms import NOWHERE, HeldRow, RowForm
+from xla_emitters.dynamic.loops.stitch_graph import StitchGraph
+from xla_emitters.dynamic.loops.stitch_schedule import row_of
 from xla_emitters.emitters.entry import argument_attributes, data_layout
 from xla_emitters.errors import InternalError, XlaEmittersError
-from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
-from xla_emitters.fusions.view import STITCHED, FusionView, once_per_view
+from xla_emitters.graph.buffers import aliases_of, kernel_arguments
 from xla_emitters.graph.fusion_parts import Part
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.kernels.kernel_entry import DIMENSIONS, GRID, sanitize
-from xla_emitters.loops import stitch_forms
-from xla_emitters.loops.roots import roots_of
-from xla_emitters.loops.stitch_forms import NOWHERE, HeldRow, RowForm
-from xla_emitters.loops.stitch_graph import StitchGraph
-from xla_emitters.loops.stitch_schedule import row_of
-from xla_emitters.lowering.lower_memrefs import NO_ALIAS, LowerMemrefsPass
+from xla_emitters.graph.view import STITCHED, FusionView, once_per_view
+from xla_emitters.lowering.disc_lower_memrefs import NO_ALIAS, DiscLowerMemrefsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import PassRow
+from xla_emitters.pipelines.recorder import Recorder
 from xla_emitters.program import Extents, Launch
 from xla_emitters.program.bind import bind
 from xla_emitters.program.steps import Extent, Place
 from xla_emitters.program.steps import Launch as SizedLaunch
+from xla_emitters.rewrite.kernel_entry import DIMENSIONS, GRID, sanitize
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
-from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 
 
@@ -339,7 +339,7 @@ def _rows_to_pointers(options: CompileOptions) -> Sequence[PassRow]:
     """The rows of PROGRAM_KERNEL up to the one after which no buffers are left; later rows are the same as for fusions."""
     rows = rows_of("program-kernel")
     names = [row.make(options).name for row in rows]
-    return rows[: names.index(LowerMemrefsPass.name) + 1]
+    return rows[: names.index(DiscLowerMemrefsPass.name) + 1]
 
 
 def _take_all_arguments(kernel: ModuleOp, view: FusionView, arguments: Sequence[int]) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.late_dataclass import dataclass
-from xla_emitters.rewrite.recorder import Recorder, Sources
+from xla_emitters.pipelines.recorder import Recorder, Sources
 from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.settings import Toolchain
+from xla_emitters.support.late_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from xla_emitters.lowering.ptx_lines import PtxLines
+    from xla_emitters.lowering.toolchain.ptx_lines import PtxLines
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
     """PTX as the tools wrote it; with `line_info`, without the directives that this added."""
     if not line_info:
         return ToolListing(ptx)
-    from xla_emitters.lowering.ptx_lines import read_lines
+    from xla_emitters.lowering.toolchain.ptx_lines import read_lines
 
     read = read_lines(ptx)
     ops = tuple(line.op_line if line else 0 for line in read.lines)
@@ -54,8 +54,8 @@ def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
 
 def sass_listing(ptx: ToolListing, architecture: str, toolchain: Toolchain) -> ToolListing:
     """SASS of the PTX; with origins if the PTX has them. raises ToolError."""
-    from xla_emitters.lowering.machine_code import assemble, disassemble
-    from xla_emitters.lowering.sass_lines import read_sass
+    from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
+    from xla_emitters.lowering.toolchain.sass_lines import read_sass
 
     if not ptx.ops:
         return ToolListing(disassemble(assemble(ptx.text, architecture, toolchain).cubin, toolchain))

@@ -10,17 +10,17 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.emitters.emitter import Emitter, TunableEmitter
-from xla_emitters.fusions.buffers import kernel_arguments
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.hlo_text import print_hlo
-from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.graph.buffers import kernel_arguments
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.plan import plan_program
+from xla_emitters.graph.view import FusionView
+from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, PassRow
 from xla_emitters.pipelines.stitched_kernel import RowWay, StitchedFusion, emit_stitched, program_of, ways_of
-from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.planning.plan import plan_program
 from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.text.hlo import print_hlo
 from xla_emitters.trace import Remark
 from xla_emitters.tuning import kernel_candidates, row_prices, split_candidates
 from xla_emitters.tuning.priced_kernels import Passes, TriedKernel

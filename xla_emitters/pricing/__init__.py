@@ -4,7 +4,7 @@
         └nvdisasm─> SASS ─issue─> cycles of pipes                            │
                          └latency─> cycles of one warp, bytes in flight      ├─model─> KernelCost ─report─> text, JSON
     kernel's IR ─executor, traffic─> sectors, bank conflicts                 │
-    HLO ─maps, footprint─> bytes that must move                              ┘
+    HLO ─maps, graph/footprint─> bytes that must move                        ┘
 
     a library call's arrays ─calls─> its products at the tensor cores' peak, or its bytes ─> CallCost
 

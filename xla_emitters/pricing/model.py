@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from xla_emitters.device import Device
-from xla_emitters.lowering.machine_code import EntryResources
+from xla_emitters.lowering.toolchain.machine_code import EntryResources
 from xla_emitters.pricing.issue import SCHEDULERS, by_class, issue_cycles, operations
 from xla_emitters.pricing.latency import Latencies, Walk, walk
 from xla_emitters.pricing.occupancy import Occupancy, occupancy

@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.lowering.machine_code import EntryResources, assemble, disassemble
-from xla_emitters.pricing.footprint import needed_of_parameters
+from xla_emitters.graph.footprint import needed_of_parameters
+from xla_emitters.graph.view import FusionView
+from xla_emitters.lowering.toolchain.machine_code import EntryResources, assemble, disassemble
 from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.sass import kernels_of

@@ -14,7 +14,7 @@ from typing import Protocol
 from xla_emitters.pricing.calls import CallCost
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.timeline import Timeline
-from xla_emitters.texts.units import bytes_text, microseconds
+from xla_emitters.support.units import bytes_text, microseconds
 
 
 class Priced(Protocol):

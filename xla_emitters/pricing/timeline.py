@@ -17,7 +17,7 @@ from xla_emitters.pricing.calls import CallCost
 from xla_emitters.program.callees import LibraryCall
 from xla_emitters.program.communication import WAIT, waits_for
 from xla_emitters.program.steps import Branch, Call, Launch, Loop, Step
-from xla_emitters.texts.units import microseconds
+from xla_emitters.support.units import microseconds
 
 MOST_SHOWN = 40
 """Rows of the text."""

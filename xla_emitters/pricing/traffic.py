@@ -25,7 +25,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.graph.view import FusionView
 from xla_emitters.program import Argument, ArraySpec, Launch
 from xla_emitters.runtime.arrays import random_array, refuse_beyond_memory
 from xla_emitters.runtime.draws import Places

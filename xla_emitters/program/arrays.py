@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program.steps import Place
+from xla_emitters.support.late_dataclass import dataclass
 
 ALIGN_ALLOCATED = 256
 """Bytes: the alignment of results and temporaries that kernels without unknown sizes assume, as XLA's do."""

@@ -23,7 +23,6 @@ import numpy as np
 
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
 from xla_emitters.library.arguments import Array, element_name, numpy_type
-from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program.steps import (
     FUNCTIONS,
     Allocate,
@@ -46,6 +45,7 @@ from xla_emitters.program.steps import (
     View,
     steps_within,
 )
+from xla_emitters.support.memory_limit import refuse_beyond_limit
 
 STAGE = "run"
 ALIGNMENT = 64

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program.arrays import Argument, ArraySpec, Launch, Size
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LibraryCall:
     operands     logical arrays that are read
     results      logical arrays that are written
     config       the call's configuration, as plain data
-    source       the lines of Python that it computes: `hlo_text.stack_frames.PythonLines.data_of`; () if the text has none
+    source       the lines of Python that it computes: `text.hlo.stack_frames.PythonLines.data_of`; () if the text has none
     """
 
     name: str

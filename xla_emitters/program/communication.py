@@ -16,7 +16,7 @@ from typing import Any
 
 from xla_emitters.program.callees import LibraryCall
 from xla_emitters.program.steps import Branch, Call, Launch, Loop, Step
-from xla_emitters.texts.units import bytes_text
+from xla_emitters.support.units import bytes_text
 
 WAIT = "wait"
 COLLECTIVES = frozenset(

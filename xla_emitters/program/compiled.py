@@ -9,11 +9,11 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of
 from xla_emitters.program.steps import Launch, Step, peak_of_temporaries
+from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Trace
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Program:
         raises   like `run`, ToolError on a GPU without CuPy
         """
         if max_memory is not None:
-            from xla_emitters.memory_limit import limited_memory  # imported here, as few calls need it
+            from xla_emitters.support.memory_limit import limited_memory  # imported here, as few calls need it
 
             with limited_memory(max_memory):
                 return Program.__call__(self, *inputs, donate=donate)
@@ -162,7 +162,7 @@ class Program:
         """
         if max_memory is None:
             return self.compilation.run(self, inputs, stage, donate=donate)
-        from xla_emitters.memory_limit import limited_memory
+        from xla_emitters.support.memory_limit import limited_memory
 
         with limited_memory(max_memory):
             return self.compilation.run(self, inputs, stage, donate=donate)
@@ -387,7 +387,7 @@ class Compiled:
         from xla_emitters.device import device
         from xla_emitters.program.outline import Contents
         from xla_emitters.program.outline_of_steps import contents_of  # imported here: to run a program needs none
-        from xla_emitters.texts.units import bytes_text
+        from xla_emitters.support.units import bytes_text
 
         refuse_sizes(sizes)
         made = contents_of(self.steps, self.kernels, self.calls, self.traces, program.arrays, device(program.target))

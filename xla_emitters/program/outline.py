@@ -24,7 +24,7 @@ from math import prod
 from typing import Any
 
 from xla_emitters.device import Device
-from xla_emitters.texts.units import microseconds
+from xla_emitters.support.units import microseconds
 from xla_emitters.trace.python_source import source_text
 
 START_US = 2.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xla_emitters.errors import UsageError
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 PLATFORMS = ("cpu", "gpu")
 _CUDA_OF_DLPACK = (2, 13)

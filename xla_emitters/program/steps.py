@@ -23,7 +23,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from xdsl.ir.post_order import PostOrderIterator
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
+from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.quick_op import operands_of
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import (
     has_trait_type,
     is_commutative_type,
@@ -38,7 +38,7 @@ from xla_emitters.rewrite.effects import (
     may_write,
     memory_use,
 )
-from xla_emitters.rewrite.locations import fuse_locations
+from xla_emitters.support.late_dataclass import dataclass
 
 Key = tuple[object, ...]
 ANY_EPOCH = -1

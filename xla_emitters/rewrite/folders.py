@@ -41,13 +41,13 @@ from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import UNKNOWN
 from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.dialects.quick_accessors import item
 from xla_emitters.dialects.quick_op import op_of, operands_of, walk
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.rewrite.effects import has_trait_type, is_constant, is_constant_type
-from xla_emitters.rewrite.locations import UNKNOWN
 
 AnyInteger = IntegerAttr[IntegerType | IndexType]
 Constants = Sequence[Attribute | None]

@@ -30,12 +30,12 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.completion import adopt_all
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.verification import place_from_location, verify_ir
 from xla_emitters.errors import InternalError, Place, Unsupported, UsageError, VerifyError, XlaEmittersError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.plugins import blamed, fault, is_outside
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.notes import notes_wanted
+from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Remark
 
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import field
 from typing import Any
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Decision, Remark
 
 

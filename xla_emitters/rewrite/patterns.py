@@ -29,12 +29,12 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.completion import adopt
+from xla_emitters.dialects.locations import UNKNOWN, locate, place_of
 from xla_emitters.dialects.quick_builder import insert_op
 from xla_emitters.dialects.quick_op import QuickOp, op_of, operands_of, walk
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
 from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder
-from xla_emitters.rewrite.locations import UNKNOWN, locate, place_of
 
 MAX_ROUNDS = 10  # walks over the whole root; MLIR's canonicalize has the same limit
 MAX_REWRITES_PER_OP = 200  # terminating sets of patterns were seen to need fewer than 10

@@ -19,9 +19,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import scf, vector
 from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr
-from xla_emitters.rewrite.locations import fuse_locations
 
 
 def inline_branch(rewriter: PatternRewriter, op: Operation, region: Region, arguments: Sequence[SSAValue] = ()) -> None:

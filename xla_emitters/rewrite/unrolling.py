@@ -15,8 +15,8 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import scf
-from xla_emitters.rewrite.locations import located_builder
 
 
 def unroll_fully(loop: scf.ForOp, trips: int) -> None:

@@ -16,7 +16,7 @@ __all__ = ["Kernel", "Program"]
 
 def _on_gpu(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
     from xla_emitters.library.devices import is_one_of_several
-    from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
     if program.devices > 1 and not is_one_of_several():
         raise Unsupported(
@@ -29,7 +29,7 @@ def _on_gpu(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
 
 def _on_cpu(program: Program, inputs: Sequence[Any], stage: str | None = None) -> Sequence[Any]:
     from xla_emitters.library.devices import is_one_of_several
-    from xla_emitters.runtime.cpu_launcher import run_program
+    from xla_emitters.runtime.cpu.cpu_launcher import run_program
 
     if program.devices == 1 or is_one_of_several():
         return run_program(program, inputs, stage)
@@ -39,14 +39,14 @@ def _on_cpu(program: Program, inputs: Sequence[Any], stage: str | None = None) -
 
 
 def _memory(program: Program, inputs: Sequence[Any]) -> Any:
-    from xla_emitters.runtime.cpu_launcher import loaded_for
+    from xla_emitters.runtime.cpu.cpu_launcher import loaded_for
 
     loaded, buffers = loaded_for(program, inputs)
     return loaded.memory(buffers)
 
 
 def _dispatches(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
-    from xla_emitters.runtime.cpu_launcher import loaded_for
+    from xla_emitters.runtime.cpu.cpu_launcher import loaded_for
 
     loaded, buffers = loaded_for(program, inputs)
     return loaded.dispatches(buffers)

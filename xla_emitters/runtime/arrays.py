@@ -21,11 +21,11 @@ import numpy as np
 from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import NUMPY_TYPES, element_name
-from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
 from xla_emitters.runtime.layouts import to_buffer
 from xla_emitters.runtime.npz import Archive, Header, opened
+from xla_emitters.support.memory_limit import refuse_beyond_limit
 
 LONGEST_DTYPE_NAME = 4 * 32
 """Size in bytes of a member `p0.dtype`: 32 characters."""

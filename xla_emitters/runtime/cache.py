@@ -22,8 +22,8 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.settings import Settings
+from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import SCHEMA
 
 LIMIT_BYTES = 256 * 2**20

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, WATCH, CallableOp
 from xla_emitters.errors import InternalError
-from xla_emitters.host.steps_of_buffers import LOOPS, WATCH, CallableOp
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.reference import call_beside
+from xla_emitters.runtime.reference.reference import call_beside
 from xla_emitters.runtime.walk import Frame, Run
 
 

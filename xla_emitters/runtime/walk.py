@@ -21,7 +21,6 @@ import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, numpy_type
-from xla_emitters.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
 from xla_emitters.program.steps import (
     DIVISIONS,
@@ -48,6 +47,7 @@ from xla_emitters.program.steps import (
     steps_within,
 )
 from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
+from xla_emitters.support.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""

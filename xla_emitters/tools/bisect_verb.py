@@ -38,7 +38,7 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.blame import Culprit, Search
+    from xla_emitters.explore.bisect.blame import Culprit, Search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _bisected(options: argparse.Namespace, given: Given) -> Search:
-    from xla_emitters.explore.bisect import bisect
+    from xla_emitters.explore.bisect.bisect import bisect
 
     refuse_sizes_with_inputs(options)
     how, source = compile_options(options), given.checked_source(options)

@@ -19,7 +19,7 @@ from xla_emitters.tools.options import add_compilation, add_input, add_keep_goin
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.runtime.bundle import ProgramCase
+    from xla_emitters.runtime.bundle.bundle import ProgramCase
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.bundle_cases import bundle_case
     from xla_emitters.explore.listing import LeftOut, compilable, kernels_of_one_device
     from xla_emitters.pipelines.compiler import read_module
-    from xla_emitters.runtime.bundle import Case, ProgramCase, refused_on_gpu, write_bundle
+    from xla_emitters.runtime.bundle.bundle import Case, ProgramCase, refused_on_gpu, write_bundle
 
     refuse_second_reader("bundle", *options.files)
     if options.abi == "c":

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
-from xla_emitters.memory_limit import limited_memory
+from xla_emitters.support.memory_limit import limited_memory
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.file_rows import FileRow, rows_of
 from xla_emitters.tools.findings import Finding, add_findings_format, at_instruction, findings_of, print_findings
@@ -47,7 +47,7 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.ptx_files import add_launch, check_ptx, is_ptx
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.verdict import Verdict
+    from xla_emitters.explore.check.verdict import Verdict
 
 
 @dataclass
@@ -139,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json and options.format:
         raise UsageError("--json and --format both say what is printed", stage="check")
     refuse_second_reader("check", *files, options.inputs)
-    import_module("xla_emitters.explore.check")  # before processes are forked, which then share it
+    import_module("xla_emitters.explore.check.check")  # before processes are forked, which then share it
     width, rows = max(map(len, files)), list[CheckedFile]()
     for row in rows_of(options, files, "checking", CheckedFile, check_file):
         rows.append(row)
@@ -167,7 +167,7 @@ def check_file(options: argparse.Namespace, name: str, row: CheckedFile) -> int:
 
 
 def _check_within(options: argparse.Namespace, name: str, row: CheckedFile) -> int:
-    from xla_emitters.explore.check import check
+    from xla_emitters.explore.check.check import check
     from xla_emitters.program import Program
 
     if is_ptx(name):

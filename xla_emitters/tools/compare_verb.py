@@ -16,7 +16,7 @@ from xla_emitters.tools.show_verb import write_page
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.compare import Comparison
+    from xla_emitters.explore.compare.compare import Comparison
     from xla_emitters.pipelines.options import CompileOptions
 
 
@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.compare import compare
-    from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
+    from xla_emitters.explore.compare.compare import compare
+    from xla_emitters.explore.compare.compare_report import FileRow, diff_text, files_text, report_text
 
     _refuse_two_outputs(options)
     how = compile_options(options)
@@ -78,11 +78,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_both(given: Given, how: CompileOptions) -> str:
     """The table of both sides' results."""
-    from xla_emitters.explore.compare import kernels_of_xla, same_kernels
-    from xla_emitters.explore.run_beside import OtherCode, beside_text, run_beside
-    from xla_emitters.kernels.kernel_entry import sanitize
+    from xla_emitters.explore.compare.compare import kernels_of_xla, same_kernels
+    from xla_emitters.explore.compare.run_beside import OtherCode, beside_text, run_beside
     from xla_emitters.pipelines.compiler import plan_module, read_module
     from xla_emitters.program import Launch
+    from xla_emitters.rewrite.kernel_entry import sanitize
 
     with progress(f"asking XLA for {given.name}"):
         theirs = {kernel.name: kernel for kernel in kernels_of_xla(given.text, given.name, how) if kernel.ptx}
@@ -114,9 +114,9 @@ def _refuse_two_outputs(options: argparse.Namespace) -> None:
 
 
 def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, found: Comparison) -> None:
-    from xla_emitters.page.comparison import with_comparison
-    from xla_emitters.page.data import Chunks
-    from xla_emitters.page.write import page_html
+    from xla_emitters.explore.page.comparison import with_comparison
+    from xla_emitters.explore.page.data import Chunks
+    from xla_emitters.explore.page.write import page_html
     from xla_emitters.pipelines.compiler import read_module
 
     chunks = Chunks()
@@ -126,8 +126,8 @@ def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, 
 
 def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
     """Prints a row for each file; returns the exit code of the first file that cannot be compared."""
-    from xla_emitters.explore.compare import compare
-    from xla_emitters.explore.compare_report import FileRow, files_text
+    from xla_emitters.explore.compare.compare import compare
+    from xla_emitters.explore.compare.compare_report import FileRow, files_text
 
     if options.diff is not None or options.output is not None:
         raise UsageError(f"{'--diff' if options.diff is not None else '-o'} is for one file", stage="compare")

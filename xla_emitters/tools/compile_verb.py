@@ -190,9 +190,9 @@ def _emit(options: argparse.Namespace, given: Given) -> int:
     """Writes a program as StableHLO."""
     if not given.is_program or options.stage != "stablehlo" or options.json or options.diff:
         raise UsageError("--emit is for programs with --stage stablehlo, without --json or --diff", stage="compile")
-    from xla_emitters.binary.reading import written
     from xla_emitters.pipelines.lowerings import lowerings_of
-    from xla_emitters.stablehlo_text import print_stablehlo
+    from xla_emitters.text.binary.reading import written
+    from xla_emitters.text.stablehlo import print_stablehlo
 
     text = print_stablehlo(lowerings_of(given.compiled(_how(options, given, None))).source)
     write_file(options.output, written(text, "bytecode", given.name) if options.emit == "bytecode" else text)
@@ -256,8 +256,8 @@ def as_json(program: Any) -> dict[str, Any]:
 
 def _annotated(given: Given, program: Any, stage: str) -> str:
     """The code with what each line is from beside it."""
-    from xla_emitters.hlo_text import parse_hlo
-    from xla_emitters.hlo_text.stack_frames import PythonLines
+    from xla_emitters.text.hlo import parse_hlo
+    from xla_emitters.text.hlo.stack_frames import PythonLines
     from xla_emitters.trace.annotate import annotated, hlo_definitions, stablehlo_definitions
 
     if given.is_program:
@@ -276,7 +276,7 @@ def _default_stage(options: argparse.Namespace) -> str:
     is_code_wanted = options.output != "-" or options.json or options.annotate or options.keep_intermediates
     is_ir_wanted = options.diff or record_wanted(options, "") or options.time_passes
     if is_ir_wanted and (options.diff or not is_code_wanted):
-        from xla_emitters.lowering.ways import ptx_reason_missing
+        from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
 
         if missing := ptx_reason_missing(options.settings.toolchain):
             print(f"note: PTX is left out: {missing}", file=sys.stderr)

@@ -18,8 +18,8 @@ from xla_emitters.tools.options import add_compilation, add_input, add_sizes, ad
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.cost import CostReport
-    from xla_emitters.explore.cost_by_source import LineCost
+    from xla_emitters.explore.cost.cost import CostReport
+    from xla_emitters.explore.cost.cost_by_source import LineCost
 
 EPILOG = """\
 --fail-on takes an expression over the fields of docs/json.md, "cost --json". Where it holds for a kernel, the exit code is 3:
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None, *, as_json: bool) -> str:
     """The costs by line of Python, for each device. `program`: with unknown sizes, or a module that was read."""
-    from xla_emitters.explore.cost_by_source import by_source, source_table
+    from xla_emitters.explore.cost.cost_by_source import by_source, source_table
 
     found: list[tuple[str, list[LineCost]]] = []
     for cost in report.costs:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.cost import cost
+    from xla_emitters.explore.cost.cost import cost
     from xla_emitters.pipelines.compiler import read_module
     from xla_emitters.pricing.fail_on import condition
     from xla_emitters.pricing.report import origins_text
@@ -157,7 +157,7 @@ def _origins(options: argparse.Namespace, program: Any, target: str) -> dict[str
     """Of each kernel, the instructions of its machine code by HLO instruction."""
     from xdsl.dialects.builtin import ModuleOp
 
-    from xla_emitters.explore.cost import instructions_by_origin
+    from xla_emitters.explore.cost.cost import instructions_by_origin
     from xla_emitters.pipelines.compiler import compile_module
 
     if isinstance(program, ModuleOp):

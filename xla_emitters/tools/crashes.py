@@ -28,10 +28,10 @@ def reduced_crash(name: str, options: argparse.Namespace, directory: Path) -> st
     name     the file that was compiled
     options  the options of a verb that uses `add_compilation`
     """
-    from xla_emitters.explore.reduce import reduce
-    from xla_emitters.explore.symptoms import Crash, crash_of
+    from xla_emitters.explore.reduce.reduce import reduce
+    from xla_emitters.explore.reduce.symptoms import Crash, crash_of
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.stablehlo_text import is_stablehlo
+    from xla_emitters.text.stablehlo import is_stablehlo
 
     if name == "-" or multiprocessing.current_process().daemon:
         return ""

@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 
 from xla_emitters.errors import ToolError
-from xla_emitters.extras import install_command
 from xla_emitters.settings import VARIABLES, Settings, Toolchain
+from xla_emitters.support.extras import install_command
 from xla_emitters.tools.input_output import counted
 
 # Distribution -> (extra that installs it, its purpose). A distribution without an extra is always needed.
@@ -134,8 +134,8 @@ def plugins() -> Iterator[Finding]:
 
 
 def tools(toolchain: Toolchain) -> Iterator[Finding]:
-    from xla_emitters.lowering.tools import find_tools
-    from xla_emitters.lowering.ways import candidates, choose_way, tools_of
+    from xla_emitters.lowering.toolchain.tools import find_tools
+    from xla_emitters.lowering.toolchain.ways import candidates, choose_way, tools_of
 
     purpose = "PTX"
     try:
@@ -157,10 +157,10 @@ def tools(toolchain: Toolchain) -> Iterator[Finding]:
 
 
 def cpu(settings: Settings) -> Iterator[Finding]:
-    from xla_emitters.lowering.cpu_target import cpu_target, is_installed
-    from xla_emitters.lowering.tools import LLVMLITE_HELP
+    from xla_emitters.lowering.cpu.cpu_target import cpu_target, is_installed
+    from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
     from xla_emitters.pipelines.cpu_lowering import NUMPY, requested_backend
-    from xla_emitters.runtime.blas import library
+    from xla_emitters.runtime.cpu.blas import library
 
     without = not is_installed()
     purpose = "fast programs on the CPU; NumPy computes them without it"
@@ -180,7 +180,7 @@ def cpu(settings: Settings) -> Iterator[Finding]:
 
 
 def gpu() -> Iterator[Finding]:
-    from xla_emitters.runtime.cupy_launcher import describe_gpu
+    from xla_emitters.runtime.cuda.cupy_launcher import describe_gpu
 
     purpose = "running on a GPU; everything else needs none"
     try:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from xla_emitters.errors import ToolError, UsageError
-from xla_emitters.extras import install_command
+from xla_emitters.support.extras import install_command
 from xla_emitters.tools.input_output import counted
 from xla_emitters.tools.options import ENGINE, ENGINES, check_engine
 from xla_emitters.tools.terminal import progress

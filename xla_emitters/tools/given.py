@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import AS_TEXT, DataError, Unsupported, UsageError
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.tools.input_output import arrays_source, read_source
 from xla_emitters.tools.terminal import progress
 
@@ -134,14 +134,14 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     """
     # Imported here: --help of a verb loads none of it.
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo, may_exchange
-    from xla_emitters.texts.torch_archive import is_torch_archive
+    from xla_emitters.support.torch_archive import is_torch_archive
+    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
 
     file = file or str(options.file)
     source = read_source(file)
     inputs = None
     if is_torch_archive(source):
-        from xla_emitters.explore.torch_program import text_of_archive
+        from xla_emitters.explore.from_torch.torch_program import text_of_archive
 
         with progress(f"exporting {file}"):
             text, name = text_of_archive(file), file
@@ -151,7 +151,7 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     if not isinstance(source, Path):
         source, name = text, "<stdin>"
     if may_exchange(text):
-        from xla_emitters.stablehlo_text import module_for_devices
+        from xla_emitters.text.stablehlo import module_for_devices
 
         if (module := module_for_devices(text, name, getattr(options, "entry", None) or "")) is not None:
             source = text = module
@@ -173,7 +173,7 @@ def _inputs_of(source: str | Path | bytes, name: str) -> StandardInput | None:
     """The arguments in a snapshot, whose text has the name of a binary form, as an `.npz`."""
     if isinstance(source, str) or not name.endswith(AS_TEXT):
         return None
-    from xla_emitters.binary.reading import read_binary
+    from xla_emitters.text.binary.reading import read_binary
 
     data = source.read_bytes() if isinstance(source, Path) else source
     inputs = read_binary(data, name.removesuffix(AS_TEXT)).inputs

@@ -19,12 +19,12 @@ from typing import Any
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
-from xla_emitters.binary import reading
 from xla_emitters.dialects.context import DIALECTS, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError
-from xla_emitters.extras import install_command
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.support.extras import install_command
+from xla_emitters.text.binary import reading
+from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tools.failures import reported
 from xla_emitters.tools.pass_list import parse_passes, passes_of
 from xla_emitters.universe import all_passes

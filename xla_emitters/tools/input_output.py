@@ -37,7 +37,7 @@ def read_source(name: str) -> str | Path | bytes:
         from xla_emitters.tools.dump_directory import only_module_in  # imported here: most names are those of files
 
         return only_module_in(name)
-    from xla_emitters.texts.decoding import decoded, kind_of
+    from xla_emitters.support.decoding import decoded, kind_of
 
     data = standard_input()
     if kind_of(data):

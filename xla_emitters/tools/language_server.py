@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from xla_emitters.errors import ToolError, XlaEmittersError
 from xla_emitters.explore.hover import Completion, Described, completions
 from xla_emitters.explore.text_index import Symbol, TextIndex
-from xla_emitters.extras import install_command
+from xla_emitters.support.extras import install_command
 from xla_emitters.tools.served import Answerer, Asked
 
 WAIT_SECONDS = 0.3

@@ -19,10 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.fusions.control_computations import kernel_sources
-    from xla_emitters.fusions.indexing_analysis import OperandRow, indexing_rows, print_rows, rows_as_json
-    from xla_emitters.fusions.refusals import refuse_unsupported
-    from xla_emitters.fusions.view import view_of
+    from xla_emitters.graph.control_computations import kernel_sources
+    from xla_emitters.graph.indexing_analysis import OperandRow, indexing_rows, print_rows, rows_as_json
+    from xla_emitters.graph.refusals import refuse_unsupported
+    from xla_emitters.graph.view import view_of
     from xla_emitters.pipelines.compiler import read_module
 
     given = read_given(options)

@@ -29,16 +29,16 @@ from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from xla_emitters.binary.reading import text_of
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ParseError, ToolError, Unsupported, UsageError, VerifyError
-from xla_emitters.extras import install_command
-from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.texts.decoding import BinaryKind, kind_of
+from xla_emitters.support.decoding import BinaryKind, kind_of
+from xla_emitters.support.extras import install_command
+from xla_emitters.text.binary.reading import text_of
+from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tools.failures import Parser, reported
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
@@ -107,7 +107,7 @@ class OptMain(xDSLOptMain):
         def mlir(stream: IO[bytes]) -> ModuleOp:
             text, name = text_of(stream.read(), self.get_input_name())
             if _STABLEHLO.search(text):
-                from xla_emitters.stablehlo_text import parse_stablehlo
+                from xla_emitters.text.stablehlo import parse_stablehlo
 
                 return parse_stablehlo(text, name)
             return parse_ir(

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         text, options.target, flags, devices=options.devices, name=name, remark=remark, toolchain=toolchain
     )
     if options.emit == "proto":
-        from xla_emitters.binary.reading import written
+        from xla_emitters.text.binary.reading import written
 
         write_file(options.output, written(found, "proto", name))
         return 0

@@ -151,7 +151,7 @@ def _replacement(given: str) -> Replacement:
     """The value of a `--replace`. raises UsageError where it is not STAGE=FILE, or the file cannot be read"""
     from xla_emitters.errors import UsageError
     from xla_emitters.pipelines.options import Replacement
-    from xla_emitters.texts.decoding import decoded
+    from xla_emitters.support.decoding import decoded
 
     stage, equals, file = given.partition("=")
     if not (stage and equals and file):
@@ -173,7 +173,7 @@ def _pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | Non
     text = options.pipeline
     # A text this long is not a file name; asking the system about it would raise an error.
     if len(text) < 256 and Path(text).is_file():
-        from xla_emitters.texts.decoding import decoded
+        from xla_emitters.support.decoding import decoded
 
         text = decoded(Path(text).read_bytes(), text, "read")
     return pipeline_of(text)

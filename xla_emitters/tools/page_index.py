@@ -21,9 +21,9 @@ from xla_emitters.tools.terminal import progress
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from xla_emitters.explore.program_cost import LaunchAt
-    from xla_emitters.explore.verdict import Verdict
-    from xla_emitters.page.data import Chunks
+    from xla_emitters.explore.check.verdict import Verdict
+    from xla_emitters.explore.cost.program_cost import LaunchAt
+    from xla_emitters.explore.page.data import Chunks
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
 
@@ -46,8 +46,8 @@ def module_index(
     file    the file's name, for the progress line
     priced  whether it has cost reports at all
     """
-    from xla_emitters.explore.cost import cost
-    from xla_emitters.page.data import costs_of, program_data
+    from xla_emitters.explore.cost.cost import cost
+    from xla_emitters.explore.page.data import costs_of, program_data
     from xla_emitters.pipelines.compiler import compile_module
 
     how = to_the_last_stage(how)
@@ -63,7 +63,7 @@ def module_index(
 
 def module_verdict(module: ModuleOp, how: CompileOptions, file: str, *, keep_going: bool = False) -> Verdict:
     """Whether each stage's numbers are right, in some blocks of each kernel."""
-    from xla_emitters.explore.check import check
+    from xla_emitters.explore.check.check import check
 
     with progress(f"checking {file}"):
         keywords = replace(how, verify=True, record="none", line_info=False).as_keywords()
@@ -85,7 +85,7 @@ def program_index(
     compiled  compiles the program with options
     most      kernels with the IR after each pass, the dearest; sys.maxsize: all
     """
-    from xla_emitters.page.data import costs_of, dynamic_data
+    from xla_emitters.explore.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
     program = compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
@@ -95,13 +95,13 @@ def program_index(
     verdict = costs = None
     launches: list[LaunchAt] = []
     if checked:
-        from xla_emitters.explore.program_stages import check_program
+        from xla_emitters.explore.check.program_stages import check_program
 
         with progress(f"checking {name}"):
             verdict = check_program(program, drawn_inputs(program, sizes, 0))
     if sizes or not program.symbols:
-        from xla_emitters.explore.cost import cost
-        from xla_emitters.explore.program_cost import launches_of
+        from xla_emitters.explore.cost.cost import cost
+        from xla_emitters.explore.cost.program_cost import launches_of
 
         with progress(f"running the host of {name}"):
             launches = launches_of(program, drawn_inputs(program, sizes, 0))
@@ -115,8 +115,8 @@ def program_index(
 
 def kernel_index(text: str, name: str, how: CompileOptions, chunks: Chunks, *, checked: bool = False) -> dict[str, Any]:
     """The index of the page of a kernel that is given as IR; if `checked`, with whether its stages agree."""
-    from xla_emitters.explore.kernel_stages import stages_agree
-    from xla_emitters.page.data import program_data
+    from xla_emitters.explore.check.kernel_stages import stages_agree
+    from xla_emitters.explore.page.data import program_data
     from xla_emitters.pipelines.kernel_ir import compile_kernel_ir
 
     program = compile_kernel_ir(text, name, to_the_last_stage(how))
@@ -130,8 +130,8 @@ def to_the_last_stage(how: CompileOptions) -> CompileOptions:
 
 def last_stage(toolchain: Toolchain) -> str:
     """The last stage that the installed tools can make. raises UsageError where the toolchain names a wrong tool."""
-    from xla_emitters.lowering.tools import find_tool
-    from xla_emitters.lowering.ways import ptx_reason_missing
+    from xla_emitters.lowering.toolchain.tools import find_tool
+    from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
 
     if ptx_reason_missing(toolchain) is not None:
         return "llvm-dialect"

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
-from xla_emitters.binary.reading import text_of
 from xla_emitters.errors import UsageError
+from xla_emitters.text.binary.reading import text_of
 from xla_emitters.tools.served import Asked
 
 MOST_BYTES = 64 << 20

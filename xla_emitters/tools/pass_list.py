@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from xla_emitters.device import DEVICES, device_running
 from xla_emitters.errors import UsageError
-from xla_emitters.texts.text_proto import parse_text_proto
+from xla_emitters.support.text_proto import parse_text_proto
 
 # Name in MLIR or XLA -> our pass. Some of these names are also xDSL's; ours takes precedence.
 MLIR_NAMES = {

@@ -23,8 +23,8 @@ from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
-    from xla_emitters.explore.any_ptx import GivenKernel
-    from xla_emitters.explore.verdict import Verdict
+    from xla_emitters.explore.check.any_ptx import GivenKernel
+    from xla_emitters.explore.check.verdict import Verdict
     from xla_emitters.program import Launch
 
 
@@ -51,10 +51,10 @@ def is_ptx(name: str) -> bool:
 
 def _kernel(text: str, shown: str, entry: str) -> GivenKernel:
     if Path(shown).suffix == ".ll":
-        from xla_emitters.explore.any_llvm_ir import LlvmIrKernel
+        from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
 
         return LlvmIrKernel.read(text, shown, entry)
-    from xla_emitters.explore.any_ptx import PtxKernel
+    from xla_emitters.explore.check.any_ptx import PtxKernel
 
     return PtxKernel.read(text, shown, entry)
 
@@ -65,7 +65,7 @@ def _read(
     """The kernel, its arguments, its launch, and what else `GivenKernel.run` needs to know about that."""
     import numpy as np
 
-    from xla_emitters.explore.any_ptx import HELP, launch_of, tensor_map_of
+    from xla_emitters.explore.check.any_ptx import HELP, launch_of, tensor_map_of
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.runtime.arrays import load_given
 

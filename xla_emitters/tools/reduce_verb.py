@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
-from xla_emitters.own_time import within
+from xla_emitters.support.own_time import within
 from xla_emitters.tools.failures import INTERRUPTED
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import counted, write_file
@@ -39,7 +39,7 @@ from xla_emitters.tools.options import add_compilation, add_file, add_sizes, mod
 from xla_emitters.tools.workers import isolated
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.reduce import Keep, Reduced
+    from xla_emitters.explore.reduce.reduce import Keep, Reduced
     from xla_emitters.pipelines.options import CompileOptions
 
 LONGEST_SECONDS = 60.0
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the smallest text that was found. Returns 0, or 130 after Ctrl-C."""
-    from xla_emitters.explore.reduce import reduce
+    from xla_emitters.explore.reduce.reduce import reduce
 
     if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or (options.blocks or 0) < 0:
         raise UsageError("--timeout and --budget take numbers above 0, --blocks none below", stage="reduce")
@@ -105,8 +105,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _verified_text(options: argparse.Namespace) -> str:
     """The file's text. raises its parser's errors, with the file's name; UsageError for options of the other kind of text"""
-    from xla_emitters.hlo_text import parse_hlo
-    from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
+    from xla_emitters.text.hlo import parse_hlo
+    from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 
     given = read_given(options)
     if not given.is_program:
@@ -186,7 +186,7 @@ def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[
 
     raises UsageError where the original file does not have it, or not every time
     """
-    from xla_emitters.explore.symptoms import Crash, crash_of
+    from xla_emitters.explore.reduce.symptoms import Crash, crash_of
 
     compiling = module_options(options)
     if options.keep is not None:
@@ -225,7 +225,7 @@ def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[
 
 def _wrong_in(options: argparse.Namespace, text: str, compiling: CompileOptions) -> Any:
     """How the file's numbers are wrong; None where they are right."""
-    from xla_emitters.explore.symptoms import wrong_in
+    from xla_emitters.explore.reduce.symptoms import wrong_in
 
     blocks = BLOCKS if options.blocks is None else options.blocks
     return wrong_in(text, compiling, sizes_given(options.sizes), blocks=blocks, seed=options.seed)
@@ -239,7 +239,7 @@ def is_interesting(command: str, text: str, *, timeout_seconds: float) -> bool |
 
 def _ran(command: str, text: str, timeout_seconds: float) -> subprocess.CompletedProcess[bytes] | None:
     """Runs a shell command for a file with the text: its path replaces `{}` or is the last word. None: it took too long."""
-    from xla_emitters.stablehlo_text import is_stablehlo
+    from xla_emitters.text.stablehlo import is_stablehlo
 
     with tempfile.TemporaryDirectory(prefix="xla-emitters-reduce-") as folder:
         path = Path(folder) / f"candidate.{'mlir' if is_stablehlo(text) else 'hlo'}"

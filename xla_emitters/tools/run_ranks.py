@@ -106,8 +106,8 @@ def _run(
     target: str | None,
 ) -> int:
     from xla_emitters.library.devices import Device, of_device
-    from xla_emitters.runtime.cpu_launcher import run_program
-    from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.cpu.cpu_launcher import run_program
+    from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
     program, start = runner.program, time.perf_counter()
     with of_device(Device(job.rank, exchange)):
@@ -129,7 +129,7 @@ def _run(
 
 def _verdict(runner: Runner, given: Sequence[Array], results: Sequence[Array]) -> tuple[bool, str, tuple[str, ...]]:
     """The comparison with the reference, which exchanges arrays as the program does."""
-    from xla_emitters.explore.on_devices import reference_of_device
+    from xla_emitters.explore.check.on_devices import reference_of_device
 
     verdict = reference_of_device(runner.module, given, most_iterations=runner.limit).compare(results)
     return verdict.ok, verdict.summary, verdict.details

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from xla_emitters.errors import EndlessLoop, ExecutionError, NumbersDiffer, ToolError, Unsupported, UsageError
-from xla_emitters.memory_limit import limited_memory
+from xla_emitters.support.memory_limit import limited_memory
 from xla_emitters.tools.given import (
     Given,
     inputs_of,
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.dtypes import Array
-    from xla_emitters.explore.verdict import Reference, Verdict
+    from xla_emitters.explore.check.verdict import Reference, Verdict
+    from xla_emitters.graph.computation_steps import PlannedKernel
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.planning.computation_steps import PlannedKernel
+    from xla_emitters.pipelines.recorder import Observer
     from xla_emitters.program import ArraySpec, Kernel, Program
-    from xla_emitters.rewrite.recorder import Observer
     from xla_emitters.runtime.arrays import StandardInput
     from xla_emitters.runtime.simt.access_counts import AccessCounter
     from xla_emitters.runtime.simt.memory import Watcher
@@ -289,7 +289,7 @@ class _Runner:
             wanted = self._last_stage()
         how = replace(compile_options(options), stage=wanted, record=record_wanted(options, record))
         if self.on_gpu:
-            from xla_emitters.runtime.cupy_launcher import device_architecture
+            from xla_emitters.runtime.cuda.cupy_launcher import device_architecture
 
             how = replace(how, target=device_architecture())
         self.program = self.given.compiled(how) if is_program else self._compiled(how)
@@ -298,7 +298,7 @@ class _Runner:
 
     def _last_stage(self) -> str:
         """For a GPU, a table or a folder of all stages: PTX where it can be made."""
-        from xla_emitters.lowering.ways import ptx_reason_missing
+        from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
         from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 
         if self.on_gpu or not (missing := ptx_reason_missing(self.options.settings.toolchain)):
@@ -352,7 +352,7 @@ class _Runner:
 
     def _arrays_of_devices(self, file: str | StandardInput | None) -> Sequence[Array]:
         """The arguments of the first device that is run, then those of the next, ..."""
-        from xla_emitters.fusions.entry import entry_of
+        from xla_emitters.graph.entry import entry_of
         from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
 
         if (source := arrays_source(file)) is not None:
@@ -366,7 +366,7 @@ class _Runner:
         return {device: arrays[at * count : (at + 1) * count] for at, device in enumerate(self.ranks)}
 
     def _run_on_devices(self, arrays: Sequence[Array]) -> _Ran:
-        from xla_emitters.runtime.cpu_launcher import run_program
+        from xla_emitters.runtime.cpu.cpu_launcher import run_program
         from xla_emitters.runtime.device_arrays import named_results
         from xla_emitters.runtime.devices import run_on_devices
 
@@ -387,12 +387,12 @@ class _Runner:
             return self._run_program(arrays)
         if self.devices > 1:
             return self._run_on_devices(arrays)
-        from xla_emitters.runtime.cpu_launcher import run_program
+        from xla_emitters.runtime.cpu.cpu_launcher import run_program
 
         start, program, watch = time.perf_counter(), self.program, self.watch
         with progress(f"running {self.given.name}"):
             if self.on_gpu:
-                from xla_emitters.runtime.cupy_launcher import launch_program
+                from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
                 results = launch_program(program, arrays, most_iterations=self.limit)
             else:
@@ -450,7 +450,7 @@ class _Runner:
 
     def _reference(self, arrays: Sequence[Array]) -> Reference | ExecutionError:
         """The reference's results, or why it has none."""
-        from xla_emitters.explore.verdict import reference_of
+        from xla_emitters.explore.check.verdict import reference_of
 
         options = None if self.given.is_program else compile_options(self.options)
         with progress("evaluating the reference"):
@@ -470,7 +470,7 @@ class _Runner:
 
     def _verdict_of_devices(self, arrays: Sequence[Array]) -> Verdict:
         """The comparison of each device's results, in the last run, with the NumPy reference of all."""
-        from xla_emitters.explore.on_devices import references_on_devices, verdict_of_devices
+        from xla_emitters.explore.check.on_devices import references_on_devices, verdict_of_devices
 
         with progress("evaluating the reference"):
             references = references_on_devices(self.module, self._by_device(arrays), most_iterations=self.limit)
@@ -498,7 +498,7 @@ def _runs_on_gpu(options: argparse.Namespace, given: Given) -> bool:
     watched = _watched_by(options)
     if options.platform == "cpu" or (options.platform != "cuda" and given.is_program):
         return False
-    from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing
+    from xla_emitters.runtime.cuda.cupy_launcher import HELP, cuda_reason_missing
 
     if options.platform == "cuda" and options.stage:
         raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     # Imported here: --help loads none of it.
-    from xla_emitters.page.write import served_html
+    from xla_emitters.explore.page.write import served_html
     from xla_emitters.tools.page_server import LOOPBACK, PageServer, files_of
     from xla_emitters.tools.served import Answerer
 

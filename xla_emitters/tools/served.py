@@ -19,8 +19,8 @@ from threading import Lock
 from typing import Any
 
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions, Replacement
+from xla_emitters.support.memory_limit import limited_memory
 from xla_emitters.tools.given import sizes_given
 from xla_emitters.tools.workers import Job, run_jobs
 
@@ -67,9 +67,9 @@ def answer(asked: Asked, how: CompileOptions, max_memory: str | None = None) -> 
 def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
     # Imported here: the process that serves loads none of it.
     from xla_emitters.explore.compile import compile_text
-    from xla_emitters.page.data import Chunks
+    from xla_emitters.explore.page.data import Chunks
     from xla_emitters.pipelines.compiler import parse_module
-    from xla_emitters.stablehlo_text import is_kernel_ir, is_stablehlo
+    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo
     from xla_emitters.tools import page_index
 
     chunks, text = Chunks(), asked.text if asked.text.endswith("\n") else f"{asked.text}\n"
@@ -91,7 +91,7 @@ def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
 
 def _culprit(module: Any, how: CompileOptions) -> dict[str, Any] | None:
     """The pass that made the numbers wrong, in the lines of `bisect`, and the wrong thread."""
-    from xla_emitters.explore.bisect import bisect
+    from xla_emitters.explore.bisect.bisect import bisect
     from xla_emitters.tools.bisect_verb import culprit_lines
     from xla_emitters.tools.page_index import CHECKED_BLOCKS
 

@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace) -> int:
-    from xla_emitters.page.data import Chunks
-    from xla_emitters.page.write import page_html
+    from xla_emitters.explore.page.data import Chunks
+    from xla_emitters.explore.page.write import page_html
 
     given, chunks, how = read_given(options), Chunks(), compile_options(options)
     if given.is_program:

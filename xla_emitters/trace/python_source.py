@@ -1,6 +1,6 @@
 """The lines of Python that a kernel or a library call computes, as text: "train.py:14 in model, train.py:13 in layer_norm".
 
-The lines are plain data (`hlo_text/stack_frames.py` finds them), those with most instructions first:
+The lines are plain data (`text/hlo/stack_frames.py` finds them), those with most instructions first:
 {"text": "train.py:14 in model", "file", "line", "function", "instructions"}.
 """
 

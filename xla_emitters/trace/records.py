@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from xla_emitters.trace.html import Html

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.mlir import func
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes, symbols_in
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, interval_of, range_attr
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, WorkgroupIdOp
-from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID
+from xla_emitters.rewrite.kernel_entry import BLOCK, ENTRY, GRID
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.respelling import respell
 

@@ -21,9 +21,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
 from xla_emitters.rewrite.kernel_pass import DevicePass
-from xla_emitters.rewrite.locations import located_builder
 from xla_emitters.rewrite.symbols import functions, is_private, scopes
 
 SINCE = (9, 0)

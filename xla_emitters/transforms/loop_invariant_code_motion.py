@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.licm import loop_invariant_code_motion
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,11 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.build import apply_indexing, loop_nest
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.folders import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,16 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, scf, tensor
 from xla_emitters.dialects.mlir.gpu import ShuffleMode
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
 from xla_emitters.errors import UsageError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.folders import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.support.late_dataclass import dataclass
 
 WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 

@@ -22,10 +22,10 @@ from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.errors import VerifyError
-from xla_emitters.kernels.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.rewrite.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
+from xla_emitters.support.late_dataclass import dataclass
 
 Slice = dict[str, Attribute]
 

@@ -36,13 +36,13 @@ from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.range_folds import RANGE_PATTERNS
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, is_private, scopes, symbol_name, symbols_in
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

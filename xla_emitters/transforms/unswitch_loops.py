@@ -21,13 +21,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.mlir import scf
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.range_folds import RANGE_PATTERNS
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
+from xla_emitters.support.late_dataclass import dataclass
 
 PATTERNS = {**RANGE_PATTERNS, **SCF_PATTERNS}
 

@@ -24,7 +24,7 @@ The loop runs from 0 by 1 to a constant n, a power of two from 2 to 32. An acces
   instruction that adds to n of them (`dialects/mlir/ptx_atomics.py`). The loop then carries the vector of addends. XLA uses only f32
   instructions; an update with the attribute `packed` may also use those of f16 and bf16.
 
-Buffers and elements are compared by `kernels/accesses.py`. A loop that only copies needs no vector.insert: it writes the vector that was
+Buffers and elements are compared by `rewrite/accesses.py`. A loop that only copies needs no vector.insert: it writes the vector that was
 read. Every other access is left alone, and a remark gives the reason.
 
 Before sm_100 an access carries at most 128 bits. A loop whose accesses all take 256 bits is therefore split into two halves, one after
@@ -74,11 +74,12 @@ from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import fuse_locations, located_builder, place_of
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
-from xla_emitters.kernels.accesses import (
+from xla_emitters.rewrite.accesses import (
     TensorAccess,
     accesses_in,
     accesses_of,
@@ -88,12 +89,11 @@ from xla_emitters.kernels.accesses import (
     root_of,
     subscript,
 )
-from xla_emitters.kernels.kernel_entry import INVARIANT
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.rewrite.effects import may_write
+from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass
-from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
 from xla_emitters.rewrite.notes import decide
+from xla_emitters.support.late_dataclass import dataclass
 
 WIDTHS = (2, 4, 8, 16, 32)
 BITS_MAX = 256

@@ -19,10 +19,10 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array, Kind, dtype
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.graph.view import FusionView
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Argument
+from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.runtime.simt.execute import written_elements
 
 LAST_BLOCKS = 4

@@ -22,7 +22,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
-from xla_emitters.planning.computation_steps import PlannedKernel
+from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
 from xla_emitters.rewrite.notes import decide, take_notes
 from xla_emitters.tuning.agreement import disagreement

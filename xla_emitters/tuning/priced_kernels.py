@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.kernels.kernel_entry import launch_of, sanitize, shared_bytes
+from xla_emitters.graph.view import FusionView
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Argument, Kernel
+from xla_emitters.rewrite.kernel_entry import launch_of, sanitize, shared_bytes
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.settings import Toolchain
 

@@ -4,7 +4,8 @@
     the HLO of these rows alone, f32[4,2048]            on the same elements of the parameters
     -> None, or "result 0: 17 of 8192 elements are not within the bounds of the ops, the first at 4096"
 
-A row is summed in another order than NumPy's, so numbers are compared within the bounds of the ops (`runtime/bounds`), whatever the order.
+A row is summed in another order than NumPy's, so numbers are compared within the bounds of the ops (`runtime/reference/bounds`),
+whatever the order.
 In the HLO for some of the rows, the dimensions that together are the rows become 1, ..., 1 and the number of rows. If an instruction
 depends on the row's number (an iota over rows, a constant per row, anything that moves elements), NumPy computes all rows.
 """
@@ -29,14 +30,14 @@ from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, tuple
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import VerifyError
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.graph.view import FusionView
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Argument
+from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.runtime.layouts import from_buffer
-from xla_emitters.runtime.reference_bounds import evaluate_bounds
+from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
+from xla_emitters.runtime.reference.tolerance import Bounds
 from xla_emitters.runtime.simt.execute import written_elements
-from xla_emitters.runtime.tolerance import Bounds
 
 LAST_BLOCKS = 2
 Matrix = tuple[int, int]

@@ -7,7 +7,7 @@
 
 All kernels together take one run of LLVM and one of ptxas. The times are expectations (docs/cost_model.md). One kernel is taken only if
 it is expected to be faster than the plan by `LEAST_GAIN`. XLA's plan is not priced if its single kernel would recompute rows for each
-element (`fusions/recomputation`): then the cheapest way is taken.
+element (`graph/recomputation`): then the cheapest way is taken.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Generic, TypeVar
 
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.recomputation import recomputation_of
-from xla_emitters.planning.computation_steps import PlannedKernel
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.recomputation import recomputation_of
 from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.tuning.priced_kernels import Passes, TriedKernel, price_kernels

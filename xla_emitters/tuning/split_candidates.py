@@ -21,14 +21,14 @@ from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.emitters.emitter import TunableEmitter, Way
 from xla_emitters.emitters.reduction_plans import plan_for
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.control_computations import fusions_run_by
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
-from xla_emitters.fusions.reductions import FusionReductions, find_reductions
-from xla_emitters.fusions.view import is_stitched
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.control_computations import fusions_run_by
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.isolate_fusions import isolate_fusions
-from xla_emitters.planning.computation_steps import PlannedKernel
-from xla_emitters.planning.plan import plan_program
+from xla_emitters.graph.plan import plan_program
+from xla_emitters.graph.reduction_starts import identities_needed, rounding_of_sums
+from xla_emitters.graph.reductions import FusionReductions, find_reductions
+from xla_emitters.graph.view import is_stitched
 from xla_emitters.pricing.model import LEAST_GAIN, least_time
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Slot

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from xla_emitters.dialects.collector import OBJECTS, collector_at_rest
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.hlo_text import parser as hlo_parser
+from xla_emitters.pipelines import recorder
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.rewrite import recorder
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.hlo import parser as hlo_parser
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 PROGRAM = """func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {
   %0 = stablehlo.negate %a : tensor<?xf32>

@@ -18,17 +18,17 @@ from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.elementwise import OPS, ElementwiseOp, ElementwiseRow
 from xla_emitters.dialects.hlo.types import type_text
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import arith, func, tensor
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.view import view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import read_module
-from xla_emitters.rewrite.locations import place_of
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute
+from xla_emitters.text.hlo import parse_hlo
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 

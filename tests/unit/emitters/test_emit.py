@@ -21,10 +21,10 @@ from xla_emitters.emitters.emit import (
     register_emitter,
 )
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.text.hlo import parse_hlo
 
 
 def computation(body: str) -> ComputationOp:

@@ -11,8 +11,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import func, tensor
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
 from xla_emitters.emitters.emit import emit_fusion
-from xla_emitters.fusions.view import view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.view import view_of
+from xla_emitters.text.hlo import parse_hlo
 
 
 def emitted(body: str, target: str = "h200") -> ModuleOp:

@@ -11,8 +11,8 @@ from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.emitters.partitioner import NESTING_LIMIT, Epilogue, PartitionedComputation, partition, post_order
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.kernels.kernel_entry import sanitize
+from xla_emitters.rewrite.kernel_entry import sanitize
+from xla_emitters.text.hlo import parse_hlo
 
 
 def computation(body: str, name: str = "f") -> ComputationOp:

@@ -9,11 +9,11 @@ from xla_emitters.device import device
 from xla_emitters.dialects.mlir import func
 from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.emitters.reduction import ReductionEmitter
-from xla_emitters.explore.check import check
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.explore.check.check import check
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.view import view_of
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.text.hlo import parse_hlo
 
 TEXT = """
 both {{ a = s32[] parameter(0)

@@ -22,9 +22,9 @@ from xla_emitters.emitters.reduction_plans import (
     split_grid,
     stage_bytes,
 )
-from xla_emitters.fusions.reductions import ABSENT, FusionReductions, Reduction, find_reductions
-from xla_emitters.fusions.view import view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.reductions import ABSENT, FusionReductions, Reduction, find_reductions
+from xla_emitters.graph.view import view_of
+from xla_emitters.text.hlo import parse_hlo
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 XLA = json.loads((CORPUS / "xla.json").read_text())["files"]

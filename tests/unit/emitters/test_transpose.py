@@ -11,10 +11,10 @@ from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, SyncThreadsOp
 from xla_emitters.emitters.transpose import TransposeEmitter
-from xla_emitters.fusions.view import view_of
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
+from xla_emitters.graph.view import view_of
+from xla_emitters.rewrite.kernel_entry import launch_of, shared_bytes
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.text.hlo import parse_hlo
 
 H200 = device("h200")
 EMITTER = TransposeEmitter()

@@ -13,9 +13,9 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.emitters.transpose_tiles import THREADS, PackedTiles, PlainTiles, plain_tiles, rotated_tiles
-from xla_emitters.fusions.transposes import TransposeDescription, describe_transpose
-from xla_emitters.fusions.view import view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.transposes import TransposeDescription, describe_transpose
+from xla_emitters.graph.view import view_of
+from xla_emitters.text.hlo import parse_hlo
 
 H200 = device("h200")
 Places = npt.NDArray[np.int64]

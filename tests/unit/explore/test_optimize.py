@@ -16,9 +16,9 @@ from xla_emitters.errors import DataError, ParseError, ToolError, Unsupported, U
 from xla_emitters.explore import optimize as optimizer
 from xla_emitters.explore.optimize import optimize, parse_flag
 from xla_emitters.explore.xla import Flag, description
-from xla_emitters.lowering.processes import RunningTool
 from xla_emitters.settings import Toolchain
-from xla_emitters.texts.text_proto import parse_text_proto
+from xla_emitters.support.processes import RunningTool
+from xla_emitters.support.text_proto import parse_text_proto
 from xla_emitters.trace import Remark
 
 SOFTMAX = Path(__file__).parents[3] / "examples" / "softmax.mlir"

@@ -11,13 +11,13 @@ from runtime.stablehlo_programs import CASES, CORPUS
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.explore.hlo_lines import ModuleLines
-from xla_emitters.explore.reduce import reduce
-from xla_emitters.explore.symptoms import MOST_CHOICES, Crash, choices_of, crash_of, wrong_in
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.loops.disc_flatten_memref import DiscFlattenMemrefPass
+from xla_emitters.dynamic.loops.disc_flatten_memref import DiscFlattenMemrefPass
+from xla_emitters.explore.reduce.hlo_lines import ModuleLines
+from xla_emitters.explore.reduce.reduce import reduce
+from xla_emitters.explore.reduce.symptoms import MOST_CHOICES, Crash, choices_of, crash_of, wrong_in
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.hlo import parse_hlo, print_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 OPTIONS = CompileOptions(target="t4")
 NAMES = sorted(path.stem for path in CORPUS.glob("*.mlir"))

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.explore.check import check
+from xla_emitters.explore.check.check import check
+from xla_emitters.explore.check.verdict import reference_of
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.verdict import reference_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS
 from xla_emitters.pipelines.passes import PassRow

@@ -25,14 +25,14 @@ from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.errors import ToolError, Unsupported, VerifyError
 from xla_emitters.explore import prove
 from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_fact, prove_injective
-from xla_emitters.extras import install_command
-from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.unroll import elements_per_thread
-from xla_emitters.fusions.view import view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.launch import launch_for, work_item_map
+from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch
+from xla_emitters.support.extras import install_command
+from xla_emitters.text.hlo import parse_hlo
 
 pytest.importorskip("islpy", reason="proofs need the extra: pip install 'xla-emitters[prove]'")
 

@@ -8,7 +8,7 @@ import pytest
 
 from xla_emitters.explore.hover import Described, completions
 from xla_emitters.explore.text_index import TextIndex
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.text.hlo import parse_hlo
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TWICE = """HloModule m

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.remove_no_ops import remove_no_ops
-from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.runtime.cpu_launcher import run_program
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.runtime.cpu.cpu_launcher import run_program
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 X = np.array([[1, -2, np.nan], [4, np.inf, 6]], np.float32)
 PLUS = """plus { a = f32[] parameter(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.graph.flatten_parameters import flatten_parameters
-from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 
 def flattened(header: str, *lines: str) -> list[str]:

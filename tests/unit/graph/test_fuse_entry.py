@@ -7,13 +7,13 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fuse_entry import FuseEntryPass, fuse_entry
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.planning.plan import plan_program
+from xla_emitters.graph.plan import plan_program
 from xla_emitters.program import Slot
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 FUSED = """
 scale {

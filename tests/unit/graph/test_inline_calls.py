@@ -11,10 +11,10 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp
 from xla_emitters.errors import VerifyError
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.inlining import inline_calls
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 NESTED = """
 inner { x = s32[2,3] parameter(0)

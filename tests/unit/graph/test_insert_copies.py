@@ -9,15 +9,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.fusions.control_computations import control_computations, fusions_of, fusions_run_by
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import view_of
+from xla_emitters.graph.control_computations import control_computations, fusions_of, fusions_run_by
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.insert_copies import insert_copies
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.planning.plan import plan_program
+from xla_emitters.graph.plan import plan_program
+from xla_emitters.graph.view import view_of
 from xla_emitters.program import Slot
 from xla_emitters.program.steps import Copy, Launch
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 UPDATE = """
 update {

@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.remove_no_ops import remove_no_ops
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 # The instructions of ENTRY after its parameter %p, the opcodes that are left, the values of the root.

@@ -7,13 +7,13 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.control_computations import called_by
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.control_computations import called_by
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.plan import plan_program
 from xla_emitters.graph.select_fusion import SelectFusionPass, select_fusion
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.planning.plan import plan_program
 from xla_emitters.program import Slot
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 TEXT = """
 HloModule m, input_output_alias={ {}: (1, {}, may-alias) }

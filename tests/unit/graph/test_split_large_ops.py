@@ -6,8 +6,8 @@ import pytest
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dynamic.passes.disc_split_large_ops import DiscSplitLargeOpsPass
 from xla_emitters.errors import InternalError
-from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 
 

@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.reductions import Reduction
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.plan import plan_program
+from xla_emitters.graph.reductions import Reduction
 from xla_emitters.graph.split_reductions import SplitReductionsPass, split_reductions
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.planning.plan import plan_program
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 ADD = """
 add { a = f32[] parameter(0)

@@ -8,11 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.plan import plan_program
 from xla_emitters.graph.split_results import parts_of, split_results
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.planning.plan import plan_program
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 VALUES = {
     "row": "f32[40] reduce(p, z), dimensions={1}, to_apply=add",

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.fusions.control_computations import fusions_run_by
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.control_computations import fusions_run_by
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.plan import plan_program
 from xla_emitters.graph.split_scatters import split_scatters
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.planning.plan import plan_program
 from xla_emitters.program import Slot
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 COMBINE = """
 add {

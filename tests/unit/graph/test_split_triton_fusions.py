@@ -9,18 +9,18 @@ import pytest
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.control_computations import control_computations
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.refusals import refuse_unsupported
-from xla_emitters.fusions.view import view_of
+from xla_emitters.graph.control_computations import control_computations
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.refusals import refuse_unsupported
 from xla_emitters.graph.split_reductions import split_reductions
 from xla_emitters.graph.split_results import split_results
 from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass, split_triton_fusions
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.rewrite.locations import place_of
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.graph.view import view_of
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 COMPUTATIONS = """
 add { a = f32[] parameter(0)

@@ -7,11 +7,11 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass, unwrap_async
-from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 HEAD = """
 turn { x = f32[8] parameter(0)

@@ -8,8 +8,8 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
-from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 from xla_emitters.tools.main import main
 
 SOFTMAX = """

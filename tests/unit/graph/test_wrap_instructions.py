@@ -7,11 +7,11 @@ import pytest
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.fusions.control_computations import control_computations
-from xla_emitters.fusions.entry import computation_of, entry_of
+from xla_emitters.graph.control_computations import control_computations
+from xla_emitters.graph.entry import computation_of, entry_of
 from xla_emitters.graph.wrap_instructions import wrap_instructions
-from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 HEAD = """
 less { a = s32[] parameter(0)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import read_module
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
 
 RECORDED = Path(__file__).with_name("xla_cpu.npz")
 EXACT = ("rng", "total", "descending", "pair", "abs", "topk", "select")

@@ -12,8 +12,8 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.lowering.add_line_info import AddLineInfoPass
-from xla_emitters.lowering.ptx_lines import read_lines
-from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.lowering.toolchain.ptx_lines import read_lines
+from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.settings import TOOLCHAIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xla_emitters.explore.check import check
+from xla_emitters.explore.check.check import check
 
 PROGRAM = """
 HloModule m, input_output_alias={{ {{}}: (0, {{}}, may-alias) }}

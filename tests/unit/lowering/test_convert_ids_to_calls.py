@@ -11,10 +11,10 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ExecutionError
-from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt.execute import execute
 

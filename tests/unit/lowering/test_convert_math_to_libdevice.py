@@ -10,8 +10,8 @@ from xla_emitters.errors import ToolError
 from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
-from xla_emitters.lowering.toolchain import compile_to_ptx
-from xla_emitters.lowering.tools import find_tools
+from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
+from xla_emitters.lowering.toolchain.tools import find_tools
 from xla_emitters.rewrite.notes import take_notes
 
 BINARY = ("arith.remf", "math.atan2", "math.powf")

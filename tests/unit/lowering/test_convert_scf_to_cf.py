@@ -10,8 +10,8 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import func
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
-from xla_emitters.lowering.toolchain import module_body_text
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.toolchain import module_body_text
+from xla_emitters.lowering.toolchain.tools import find_tool
 
 NESTED = """
 func.func @f(%n: index, %c: i1, %x: f32) -> f32 {

@@ -19,10 +19,10 @@ from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
-from xla_emitters.lowering.machine_code import assemble, count_instructions, disassemble
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.lowering.toolchain import compile_to_ptx, module_body_text
-from xla_emitters.lowering.tools import find_tools
+from xla_emitters.lowering.toolchain.machine_code import assemble, count_instructions, disassemble
+from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx, module_body_text
+from xla_emitters.lowering.toolchain.tools import find_tools
 
 
 def lowered(text: str) -> ModuleOp:

@@ -4,9 +4,9 @@ import pytest
 from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.locations import instructions_of, place_of
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.rewrite.locations import instructions_of, place_of
 from xla_emitters.rewrite.notes import take_notes
 
 TEXT = """

@@ -16,15 +16,15 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ParseError, Unsupported, UsageError
-from xla_emitters.hlo_text import print_hlo
+from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines import pass_lists
 from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import KERNEL, STAGES, PassRow
-from xla_emitters.planning.computation_steps import PlannedKernel
+from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.text.hlo import print_hlo
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = [row.make(CompileOptions(target=TARGET)).name for row in KERNEL]

@@ -11,10 +11,10 @@ from tools_here import PTX, needs
 import xla_emitters as xe
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.explore.kernel_stages import stages_agree
+from xla_emitters.explore.check.kernel_stages import stages_agree
 from xla_emitters.pipelines.kernel_ir import compile_kernel_ir, stage_of
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.runtime.cpu_launcher import STAGES
+from xla_emitters.runtime.cpu.cpu_launcher import STAGES
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SCALED = """

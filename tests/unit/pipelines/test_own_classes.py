@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.completion import own_class
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.pipelines import recorder
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.rewrite import recorder
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 ROOT = Path(__file__).parents[3]
 CORPUS = ROOT / "tests" / "corpus"

@@ -12,7 +12,7 @@ import pytest
 
 from xla_emitters.dialects import ir_bytes
 from xla_emitters.errors import ToolError, Unsupported, UsageError
-from xla_emitters.lowering import ptx_parts
+from xla_emitters.lowering.toolchain import ptx_parts
 from xla_emitters.pipelines import parallel_kernels
 from xla_emitters.pipelines.compiler import compile, compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions

@@ -12,13 +12,13 @@ from runtime.small_programs import CHANGE_NOTHING, EVERY_PASS_ON_HLO, PROGRAMS, 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
-from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.graph.plan import plan_program
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, GRAPH, KERNEL, STAGES
 from xla_emitters.pipelines.program_passes import PROGRAM_GRAPH
-from xla_emitters.planning.plan import plan_program
+from xla_emitters.text.hlo import parse_hlo, print_hlo
 from xla_emitters.tools import opt
 from xla_emitters.universe import PASSES as PASS_FILES
 

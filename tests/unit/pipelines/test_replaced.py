@@ -9,9 +9,9 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.bisect import bisect
+from xla_emitters.explore.bisect.bisect import bisect
 from xla_emitters.pipelines.options import Replacement
-from xla_emitters.runtime.cpu_launcher import STAGES
+from xla_emitters.runtime.cpu.cpu_launcher import STAGES
 from xla_emitters.tools.main import main
 
 HLO = """HloModule m

@@ -8,13 +8,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.verification import verify_ir
-from xla_emitters.fusions.control_computations import fusions_run_by
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import is_stitched, view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.control_computations import fusions_run_by
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.view import is_stitched, view_of
 from xla_emitters.pipelines.row_groups import groups_in
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo
 
 HEAD = """HloModule m
 add { a = f32[] parameter(0)

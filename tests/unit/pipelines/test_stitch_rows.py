@@ -12,14 +12,14 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.control_computations import fusions_run_by
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import is_stitched, view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.control_computations import fusions_run_by
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.view import is_stitched, view_of
 from xla_emitters.pipelines.compiler import compile, with_splits
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tuning import row_prices
 from xla_emitters.tuning.row_prices import Option
 

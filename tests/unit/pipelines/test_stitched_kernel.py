@@ -7,13 +7,11 @@ from runtime.row_modules import fusion_of, module_of
 
 from xla_emitters.device import device
 from xla_emitters.dialects.mlir import func
+from xla_emitters.dynamic.loops.stitch_forms import NOWHERE, REGISTERS, RowForm
 from xla_emitters.emitters.entry import argument_attributes
-from xla_emitters.fusions.buffers import kernel_arguments
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import HloFusion, view_of
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.loops.stitch_forms import NOWHERE, REGISTERS, RowForm
+from xla_emitters.graph.buffers import kernel_arguments
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.view import HloFusion, view_of
 from xla_emitters.pipelines.stitched_kernel import (
     RowWay,
     StitchedFusion,
@@ -24,6 +22,8 @@ from xla_emitters.pipelines.stitched_kernel import (
     ways_of,
 )
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.kernel_entry import launch_of
+from xla_emitters.text.hlo import parse_hlo
 
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
 

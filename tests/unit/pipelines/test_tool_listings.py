@@ -9,7 +9,7 @@ from long_lists import but_long
 from runtime.provenance import CORPUS, WANTED, counted
 from tools_here import SASS, needs
 
-from xla_emitters.lowering.ptx_lines import instruction_at
+from xla_emitters.lowering.toolchain.ptx_lines import instruction_at
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.trace import Trace

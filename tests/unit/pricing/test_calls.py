@@ -12,7 +12,7 @@ from tools_here import SASS, needs
 import xla_emitters as xe
 from xla_emitters.device import device
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.program_cost import work_of
+from xla_emitters.explore.cost.program_cost import work_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.tools.main import main
@@ -188,7 +188,7 @@ def test_the_cost_of_a_module_contains_its_calls(capsys: pytest.CaptureFixture[s
 def test_the_config_of_a_dot_says_its_precision() -> None:
     from xla_emitters.dialects.hlo.base import HloOp
     from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
-    from xla_emitters.hlo_text.parser import parse_hlo
+    from xla_emitters.text.hlo.parser import parse_hlo
 
     (op,) = (op for op in parse_hlo(DOT, "m.hlo").walk() if isinstance(op, HloOp) and is_library_call(op))
     assert library_call_of(op)[1]["precision"] == "highest"

@@ -9,7 +9,7 @@ from tools_here import SASS, needs
 
 from xla_emitters.device import device
 from xla_emitters.explore.compile import compile
-from xla_emitters.explore.cost import cost
+from xla_emitters.explore.cost.cost import cost
 from xla_emitters.pricing.collectives import price_collective
 from xla_emitters.pricing.timeline import Span, Timeline
 from xla_emitters.program.communication import communications, sent_bytes

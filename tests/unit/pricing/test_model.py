@@ -8,7 +8,7 @@ import pytest
 from unit.pricing.sass_listing import listing
 
 from xla_emitters.device import device
-from xla_emitters.lowering.machine_code import EntryResources
+from xla_emitters.lowering.toolchain.machine_code import EntryResources
 from xla_emitters.pricing.model import (
     BLOCK_STARTS,
     LOADED,

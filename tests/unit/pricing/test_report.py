@@ -8,11 +8,11 @@ from unit.pricing.example import EXAMPLE
 from unit.pricing.test_calls import GEMM
 
 from xla_emitters.device import device
-from xla_emitters.explore.cost import ProgramCost
+from xla_emitters.explore.cost.cost import ProgramCost
 from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.report import kernel_text, program_text
-from xla_emitters.texts.units import bytes_text, microseconds
+from xla_emitters.support.units import bytes_text, microseconds
 
 
 def test_figures_have_units() -> None:

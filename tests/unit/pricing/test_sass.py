@@ -8,7 +8,7 @@ import pytest
 from tools_here import SASS, here, needs
 from unit.pricing.sass_listing import listing
 
-from xla_emitters.lowering.machine_code import assemble, disassemble
+from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
 from xla_emitters.pricing.issue import by_class, operations
 from xla_emitters.pricing.sass import executed, kernels_of, parse
 

@@ -8,7 +8,7 @@ from unit.pricing.sass_listing import listing
 
 import xla_emitters as xe
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pricing import sass_thread
 from xla_emitters.pricing.price import machine_code_of
 from xla_emitters.pricing.sass import executed

@@ -14,7 +14,7 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
-from xla_emitters.runtime import cupy_platform
+from xla_emitters.runtime.cuda import cupy_platform
 
 FOLDER = Path(__file__).parent / "fake_cupy"
 NO_SCALARS = """

@@ -10,7 +10,7 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tools.main import main
 
 SLICED = """HloModule m, num_partitions=4

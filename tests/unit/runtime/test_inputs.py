@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import compile_program
@@ -14,7 +13,8 @@ from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.inputs import TRIPS, allowed_starts, draw_inputs
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 PROGRAM = """
 add {

@@ -6,12 +6,12 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.hlo_text.alone import print_alone
-from xla_emitters.hlo_text.parser import parse_hlo
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.library import call
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.text.hlo.alone import print_alone
+from xla_emitters.text.hlo.parser import parse_hlo
 
 TEXT = """HloModule m
 

@@ -31,8 +31,8 @@ from xla_emitters.program.steps import (
     Step,
     steps_within,
 )
-from xla_emitters.runtime.cpu_launcher import run_program
-from xla_emitters.runtime.cupy_launcher import launch_program
+from xla_emitters.runtime.cpu.cpu_launcher import run_program
+from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
 FUSIONS = """
 HloModule parts

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tools_here import PTX, needs
-from unit.runtime.test_bundle import SORT_S4
+from unit.runtime.bundle.test_bundle import SORT_S4
 
 from xla_emitters.tools.main import main
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from runtime.small_programs import PROGRAMS
-from unit.explore.test_check import TWO_KERNELS, calling_tan_for
+from unit.explore.check.test_check import TWO_KERNELS, calling_tan_for
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.pipelines.passes import FOR_TOOLS, KERNEL, RUNNABLE_STAGES

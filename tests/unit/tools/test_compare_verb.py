@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.errors import DataError, ToolError
-from xla_emitters.explore import compare as comparing
 from xla_emitters.explore import optimize as optimizer
-from xla_emitters.explore.compare import Comparison
+from xla_emitters.explore.compare import compare as comparing
+from xla_emitters.explore.compare.compare import Comparison
 from xla_emitters.tools.main import main
 
 NEGATE = "HloModule m\nENTRY e {\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}\n"

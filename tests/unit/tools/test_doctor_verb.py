@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tools_here import PTX, needs
 
-from xla_emitters.extras import install_command
 from xla_emitters.settings import VARIABLES
+from xla_emitters.support.extras import install_command
 from xla_emitters.tools.main import main
 
 pytestmark = pytest.mark.usefixtures("cache_of_its_own")

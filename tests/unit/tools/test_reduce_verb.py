@@ -14,8 +14,8 @@ import pytest
 from runtime.planted_reductions import Fault, planted
 from runtime.small_programs import PROGRAMS
 
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.tools.main import main
 
 MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"

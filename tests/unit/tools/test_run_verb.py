@@ -18,10 +18,10 @@ from tools_here import PTX, needs
 from unit.runtime.fake_gpu import fake_cupy
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.extras import install_command
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
 from xla_emitters.program import ArraySpec, Kernel
 from xla_emitters.runtime.arrays import load_arrays, save_arrays
+from xla_emitters.support.extras import install_command
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -188,7 +188,7 @@ def test_json_and_several_runs_of_a_module(capsys: pytest.CaptureFixture[str], t
 
 def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that forgets the sign, as the executor would show it."""
-    from xla_emitters.runtime import cpu_launcher
+    from xla_emitters.runtime.cpu import cpu_launcher
 
     right = cpu_launcher.run_program
 
@@ -311,7 +311,7 @@ def test_only_threads_on_the_cpu_are_watched(flag: str, capsys: pytest.CaptureFi
 
 def test_a_race_ends_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """An emitter that forgets to wait."""
-    from xla_emitters.runtime import cpu_launcher
+    from xla_emitters.runtime.cpu import cpu_launcher
 
     right = cpu_launcher.ExecutableKernel
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chromium import MISSING, browser
 
-from xla_emitters.page.write import served_html
+from xla_emitters.explore.page.write import served_html
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.tools.main import main
 from xla_emitters.tools.page_server import PageServer, files_of

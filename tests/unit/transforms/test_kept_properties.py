@@ -18,11 +18,11 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith, cf, scf
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import Unsupported
-from xla_emitters.kernels.accesses import trip_count
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.rewrite.accesses import trip_count
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.simt import execute
 from xla_emitters.transforms.canonicalize import CanonicalizePass

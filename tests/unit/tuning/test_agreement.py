@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.emitters.loop import LoopEmitter
-from xla_emitters.fusions.thread_work import ThreadWork
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.thread_work import ThreadWork
 from xla_emitters.pipelines.compiler import compile, plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.tuning.agreement import are_near, disagreement, positive
 
 SIZE = 1_050_004  # more than what is drawn, and 1025 blocks of which the last is not full

@@ -13,10 +13,10 @@ from tools_here import SASS, needs
 
 from xla_emitters.emitters.emitter import Way
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.cost import cost
+from xla_emitters.explore.cost.cost import cost
+from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import Program
 from xla_emitters.trace import Decision
 from xla_emitters.tuning import kernel_candidates

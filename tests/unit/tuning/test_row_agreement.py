@@ -9,11 +9,11 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.device import device
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.fusions.buffers import kernel_arguments
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.view import HloFusion, view_of
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.graph.buffers import kernel_arguments
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.view import HloFusion, view_of
 from xla_emitters.pipelines.stitched_kernel import StitchedFusion, emit_stitched, rule_of, stitched
+from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tuning import row_agreement
 from xla_emitters.tuning.row_agreement import row_disagreement
 

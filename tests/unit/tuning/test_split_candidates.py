@@ -10,9 +10,9 @@ from tools_here import SASS, needs
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.check import check
+from xla_emitters.explore.check.check import check
+from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.planning.computation_steps import PlannedKernel
 from xla_emitters.program import Slot
 from xla_emitters.tuning import split_candidates
 from xla_emitters.tuning.kernel_candidates import Candidate

@@ -16,7 +16,7 @@
     shape_rule    the kinds of numbers of shape rules
     placement       host and device                          implicit_broadcast  of frontends that leave it to the compiler
 
-`HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
+`HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.text.hlo`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import DenseArrayBase, StringAttr
 from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import VerifyError
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 def target_of(op: HloOp) -> str:

@@ -73,7 +73,7 @@ def goes_by_element(computation: ComputationOp) -> bool:
 
 
 def has_scalar_code(computation: ComputationOp) -> bool:
-    """Whether `emit_scalars` (`loops/scalar_code`) supports all instructions that the results need."""
+    """Whether `emit_scalars` (`dynamic/loops/scalar_code`) supports all instructions that the results need."""
     for op in needed_by(computation):
         if isinstance(op, CallOp):
             if not has_scalar_code(find_computation(op, op.to_apply)):

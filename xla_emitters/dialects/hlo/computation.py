@@ -63,7 +63,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp, ops_of
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 _IS_FUSION = "is_fusion"
 

@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim, poi
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

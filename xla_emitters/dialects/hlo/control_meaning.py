@@ -4,7 +4,7 @@
     conditional  the chosen branch's value: of a pred true first, of a number the last branch if it is out of range
     token        ()
 
-Endless loops are the caller's concern: `call` is called for each iteration's condition and body (`runtime/reference`).
+Endless loops are the caller's concern: `call` is called for each iteration's condition and body (`runtime/reference/reference`).
 Source: docs/reference/1 6.8 "while", "conditional"; HLO's operation semantics.
 """
 

@@ -42,9 +42,9 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import UsageError
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.library.arguments import Array, LibraryArguments, top_key, unlike
 from xla_emitters.plugins import blamed, fault, load, note, refuse_double
+from xla_emitters.support.late_dataclass import dataclass
 
 Config: TypeAlias = dict[str, Any]
 

@@ -79,7 +79,7 @@ from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.functions import ADDED, BY_OPCODE
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 FLOAT, SIGNED, UNSIGNED, PRED, COMPLEX = Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED, Kind.PRED, Kind.COMPLEX
 INTEGERS = (SIGNED, UNSIGNED)

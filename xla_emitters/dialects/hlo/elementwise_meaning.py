@@ -22,7 +22,7 @@ import numpy as np
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo.convert import wrap
 from xla_emitters.dtypes import Array, DType, FloatFormat, Kind
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 Meaning: TypeAlias = Callable[..., Array]
 """(deciding type, operands...) -> result, in NumPy's own types."""

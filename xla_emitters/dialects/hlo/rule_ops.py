@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Kind, dtype
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

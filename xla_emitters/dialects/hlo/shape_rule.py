@@ -4,12 +4,12 @@
         def shapes(self, s):
             return [[s.axis(0, dim) for dim in integers(self.dimensions)]]
 
-    numbers                     kind                             unknown                        used for
-    ints, of types              `TypeSizing`                     `?`, elements of an operand    verifiers
-    ints, of values             `sized.ValueSizing`              nothing                        the reference
-    `Size` of a program         `sizes/sizing.py`                sizes that depend on data      size inference, guards
-    code of `index` values      `buffers/result_sizes.py`        -                              allocations
-    instructions of the host    `graph/disc_check_numbers.py`    -                              assertions about data
+    numbers                     kind                                      unknown                        used for
+    ints, of types              `TypeSizing`                              `?`, elements of an operand    verifiers
+    ints, of values             `sized.ValueSizing`                       nothing                        the reference
+    `Size` of a program         `dynamic/sizes/sizing.py`                 sizes that depend on data      size inference, guards
+    code of `index` values      `dynamic/buffers/result_sizes.py`         -                              allocations
+    instructions of the host    `dynamic/passes/disc_check_numbers.py`    -                              assertions about data
 
 A rule adds, subtracts, multiplies and divides with Python's operators (`//` rounds down; a divisor is positive), and asks the sizing for
 the larger or smaller of two numbers. It states what the op requires (`same`, `fits` ...). What a broken requirement means is up to the

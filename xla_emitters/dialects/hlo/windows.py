@@ -24,7 +24,7 @@ from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.shape_rule import INTS, Arithmetic, Number, positions
 from xla_emitters.dtypes import Array
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, BlockArgument, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass

@@ -26,7 +26,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.mlir.llvm.calls import InlineAsmOp
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 WORD_BITS = 32
 

@@ -30,7 +30,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xla_emitters.dialects.completion import completed, completed_by
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 INDEX = IndexType()
 

@@ -30,7 +30,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_op import op_of
 from xla_emitters.dialects.ranges import constant_of, range_of_value
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 
 class AppliesMap(Operation, ABC):

@@ -23,9 +23,9 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.llvm_ir.nodes import Nodes
 from xla_emitters.lowering.llvm_ir.values import escaped
+from xla_emitters.support.late_dataclass import dataclass
 
 _FLAGS = {"Definition": "DISPFlagDefinition", "Optimized": "DISPFlagOptimized"}
 

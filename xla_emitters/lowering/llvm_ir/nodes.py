@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 _FIRST = 100
 # Parameter of `#llvm.loop_unroll` -> the node if it is true, and the node if it is false.

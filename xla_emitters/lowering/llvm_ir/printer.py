@@ -42,7 +42,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.late_dataclass import dataclass
 from xla_emitters.lowering.llvm_ir.attributes import (
     FUNCTION_PROPERTIES,
     function_attributes,
@@ -59,6 +58,7 @@ from xla_emitters.lowering.llvm_ir.values import (
     is_plain_name,
     type_text,
 )
+from xla_emitters.support.late_dataclass import dataclass
 
 _VISIBILITIES = ("", "hidden ", "protected ")
 _UNNAMED = ("", "local_unnamed_addr", "unnamed_addr")

@@ -22,10 +22,10 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from xla_emitters.errors import ExecutionError, ToolError
-from xla_emitters.extras import install_command
 from xla_emitters.library.arguments import Array
 from xla_emitters.library.devices import Exchange, is_channel
 from xla_emitters.runtime.comm.jobs import Job
+from xla_emitters.support.extras import install_command
 
 LONG_SECONDS = 60.0
 ASKS_AFTER_SECONDS = 0.05

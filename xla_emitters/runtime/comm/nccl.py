@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xla_emitters.errors import ExecutionError, ToolError
-from xla_emitters.extras import install_command
 from xla_emitters.library.devices import Exchange, Shares
 from xla_emitters.runtime.comm.jobs import Job
-from xla_emitters.runtime.cupy_platform import find_cupy
+from xla_emitters.runtime.cuda.cupy_platform import find_cupy
+from xla_emitters.support.extras import install_command
 
 _TYPES = {
     **{f"s{bits}": f"NCCL_INT{bits}" for bits in (8, 32, 64)},

@@ -40,18 +40,17 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import func, gpu, memref
 from xla_emitters.dtypes import Array, dtype_of
+from xla_emitters.dynamic.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.dynamic.host.disc_rewrite_ral_api import RECEIVE, SEND, name_buffer_ops
 from xla_emitters.errors import DataError, ExecutionError, InternalError, UsageError
-from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.host.disc_rewrite_ral_api import RECEIVE, SEND, name_buffer_ops
-from xla_emitters.kernels.captures import captured_by, loops_of
-from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.runtime.loaded import garbage
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.ral_calls import function_of_call
-from xla_emitters.runtime.reference import call_beside
+from xla_emitters.runtime.reference.reference import call_beside
 from xla_emitters.runtime.simt import func as calls_of_functions
 from xla_emitters.runtime.simt import memref as static_memrefs
 from xla_emitters.runtime.simt.code import Compiler, Function, Kernel, Rules, Scope, Step, symbols_of
@@ -60,6 +59,7 @@ from xla_emitters.runtime.simt.loops import bind, compile_loops
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Buffer, Memory, row_major_strides
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
+from xla_emitters.support.memory_limit import refuse_beyond_limit
 
 STAGE = "run"
 ONE_THREAD = Launch((1, 1, 1), (1, 1, 1))

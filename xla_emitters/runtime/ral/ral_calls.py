@@ -33,7 +33,7 @@ from xla_emitters.library import call as call_library
 from xla_emitters.library.arguments import top_key
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of, print_array
-from xla_emitters.runtime.reference import call_beside
+from xla_emitters.runtime.reference.reference import call_beside
 
 STAGE = "ral"
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dtypes import Array
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 

@@ -34,12 +34,12 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import func, llvm, nvvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
-from xla_emitters.kernels.id_functions import declared_by
 from xla_emitters.rewrite.effects import is_pure
-from xla_emitters.rewrite.locations import place_of
+from xla_emitters.rewrite.id_functions import declared_by
 from xla_emitters.runtime.simt.block_order import loops_together, reachable
 from xla_emitters.runtime.simt.deep_calls import EVERY, MOST_CALLS, continued
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge

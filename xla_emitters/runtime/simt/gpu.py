@@ -19,7 +19,7 @@ from xla_emitters.dialects.mlir.gpu import (
 )
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
-from xla_emitters.kernels.kernel_entry import DIMENSIONS
+from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine, Value

@@ -30,11 +30,11 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.functions import BY_LIBDEVICE
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import (
     FLOAT_OPS,

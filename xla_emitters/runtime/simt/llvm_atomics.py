@@ -18,11 +18,11 @@ import numpy as np
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import Attribute, Operation
 
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.ptx_atomics import addition_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
 from xla_emitters.runtime.simt.atomics import accumulated, take_turns
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules

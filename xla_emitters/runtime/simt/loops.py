@@ -31,8 +31,8 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import scf
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, Unsupported
-from xla_emitters.kernels.captures import captured_by
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.captures import captured_by
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Body, Compiler, Rules, Scope, Step
 from xla_emitters.runtime.simt.execute import RULES, chunks

@@ -27,11 +27,11 @@ from typing import Any, NoReturn
 import numpy as np
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.program import Launch
-from xla_emitters.rewrite.locations import place_of
 
 WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)

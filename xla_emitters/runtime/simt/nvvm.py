@@ -27,7 +27,7 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     SetMaxRegisterOp,
 )
 from xla_emitters.dtypes import Array
-from xla_emitters.kernels.kernel_entry import DIMENSIONS
+from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
 from xla_emitters.runtime.simt.code import Kernel, Rules, Unary
 from xla_emitters.runtime.simt.gpu import (

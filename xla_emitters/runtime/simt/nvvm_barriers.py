@@ -18,12 +18,12 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, VectorType, i64
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import nvvm
 from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.gpu import WARP_SIZE, meet
 from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value

@@ -17,11 +17,11 @@ from functools import partial
 
 import numpy as np
 
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import Wgmma
 from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import Unsupported
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.code import Kernel, Rules, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space

@@ -17,9 +17,9 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.shared_calls import integers_of
 

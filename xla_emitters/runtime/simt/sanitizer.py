@@ -41,10 +41,10 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm, memref
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
 

@@ -21,8 +21,8 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.kernels.kernel_entry import entry_of_kernel
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.kernel_entry import entry_of_kernel
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Body, Compiler, Graph, Scope
 from xla_emitters.runtime.simt.execute import RULES, Argument, chunks, memory_of

@@ -9,8 +9,8 @@ import pytest
 
 from xla_emitters.dialects.hlo.called import goes_by_element
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo import parse_hlo
 
 BODIES: dict[str, Callable[[int, int], int]] = {
     "ROOT r = s32[] subtract(a, b)": lambda a, b: a - b,

@@ -11,7 +11,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.errors import VerifyError, XlaEmittersError
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.text.hlo import parse_hlo
 
 FUSED = """
 hlo.computation @f {

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import EndlessLoop, ExecutionError, Unsupported
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.hlo_text.parser import parse_hlo
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.runtime.reference_bounds import evaluate_bounds
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
+from xla_emitters.text.hlo.parser import parse_hlo
 
 COMPUTATIONS = """HloModule m
 

@@ -7,7 +7,7 @@ import pytest
 from xla_emitters.dialects.hlo.device_groups import devices_of, groups_of, pairs_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.errors import DataError, XlaEmittersError
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.text.hlo import parse_hlo
 
 
 def op_of(instruction: str, header: str) -> RuleOp:

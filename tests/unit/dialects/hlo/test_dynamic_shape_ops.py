@@ -9,8 +9,8 @@ import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import DataError, VerifyError
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 S = np.asarray

@@ -11,10 +11,10 @@ import pytest
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.errors import Unsupported, VerifyError, XlaEmittersError
-from xla_emitters.fusions.entry import entry_of
-from xla_emitters.hlo_text.parser import parse_hlo
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.library import FUNCTIONS
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.text.hlo.parser import parse_hlo
 
 
 def last_call(text: str) -> tuple[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ import pytest
 import xla_emitters
 
 PACKAGE, ROOT = Path(xla_emitters.__file__).parent, Path(__file__).parents[4]
-MEANING, EMISSION = "dialects/hlo/dynamic_shape_ops.py", "loops/index_rules.py"
+MEANING, EMISSION = "dialects/hlo/dynamic_shape_ops.py", "dynamic/loops/index_rules.py"
 TEXT = """
 func.func @main(%x: tensor<?x?xf32>, %n: tensor<2xi32>) -> tensor<?x?xf32> {
   %e = stablehlo.exponential %x : tensor<?x?xf32>
@@ -26,8 +26,8 @@ func.func @main(%x: tensor<?x?xf32>, %n: tensor<2xi32>) -> tensor<?x?xf32> {
 RUN = """
 import numpy as np
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.stablehlo_text import parse_stablehlo
-from xla_emitters.stablehlo_text.printer import print_stablehlo
+from xla_emitters.text.stablehlo import parse_stablehlo
+from xla_emitters.text.stablehlo.printer import print_stablehlo
 
 module = parse_stablehlo(open("tiled.mlir").read(), "tiled.mlir")
 print(print_stablehlo(module))
@@ -103,11 +103,11 @@ def naming(opcode: str) -> set[str]:
     return {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if said.search(path.read_text())}
 
 
-SPELLINGS = {"dialects/other_spelling.py", "stablehlo_text/spellings.py"}
+SPELLINGS = {"dialects/other_spelling.py", "text/stablehlo/spellings.py"}
 
 
 def test_besides_its_meaning_and_emission_only_passes_that_make_an_op_name_it() -> None:
-    passes = {"graph/disc_base_gemm.py", "graph/disc_gpu_conv_padding.py"}
+    passes = {"dynamic/passes/disc_base_gemm.py", "dynamic/passes/disc_gpu_conv_padding.py"}
     assert naming("dynamic-pad") == {MEANING, EMISSION} | SPELLINGS | passes
 
 

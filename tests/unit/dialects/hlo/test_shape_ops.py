@@ -17,7 +17,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, MoveOp, same_place
 from xla_emitters.dialects.hlo.types import array_type, dims_of
 from xla_emitters.errors import VerifyError
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.text.hlo import parse_hlo
 
 
 def last(*lines: str) -> HloOp:

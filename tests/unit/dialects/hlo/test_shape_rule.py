@@ -25,8 +25,6 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xla_emitters.algebra.axes import Axes
 from xla_emitters.algebra.facts import Facts
 from xla_emitters.algebra.size import Size
-from xla_emitters.buffers.index_code import IndexCode
-from xla_emitters.buffers.result_sizes import CodeSizing, result_sizes
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES
@@ -38,10 +36,12 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, leaf_types, t
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dialects.mlir import arith, memref
 from xla_emitters.dtypes import dtype
+from xla_emitters.dynamic.buffers.index_code import IndexCode
+from xla_emitters.dynamic.buffers.result_sizes import CodeSizing, result_sizes
+from xla_emitters.dynamic.sizes.arrays import Leaf
+from xla_emitters.dynamic.sizes.sizing import SizeSizing
+from xla_emitters.dynamic.sizes.walk import Walk
 from xla_emitters.errors import DataError
-from xla_emitters.sizes.arrays import Leaf
-from xla_emitters.sizes.sizing import SizeSizing
-from xla_emitters.sizes.walk import Walk
 
 jax = pytest.importorskip("jax", reason="the shapes are those of JAX (extra [jax]), which is not installed")
 lax = jax.lax

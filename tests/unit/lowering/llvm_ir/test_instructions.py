@@ -16,7 +16,7 @@ from xla_emitters.dialects.mlir import nvvm
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.llvm_ir.instructions import ROWS
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.tools import find_tool
 
 ARGUMENTS = (
     "%p: !llvm.ptr, %q: !llvm.ptr<3>, %i: i32, %j: i64, %k: i8, %c: i1, %x: f32, %d: f64, %h: f16, %b: bf16, "

@@ -10,7 +10,7 @@ from tools_here import here, needs
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.tools import find_tool
 
 LOOPS = """
 llvm.func @f(%n: i32) {{

@@ -13,7 +13,7 @@ from tools_here import here, needs
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
-from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.toolchain.tools import find_tool
 
 KERNEL = """
 llvm.func @f(%p: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} {

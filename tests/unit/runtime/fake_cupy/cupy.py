@@ -55,9 +55,9 @@ def _exchange(old: dict[str, ModuleType], new: dict[str, ModuleType]) -> None:
 with whole_package():
     from xla_emitters.errors import XlaEmittersError
     from xla_emitters.program import Launch
-    from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
     from xla_emitters.runtime.simt.execute import execute
     from xla_emitters.runtime.simt.sized_kernels import SizedKernel
+    from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
 
 __version__ = "0-fake"
 launches: list[str] = []

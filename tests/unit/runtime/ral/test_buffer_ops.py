@@ -16,10 +16,10 @@ from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.types import as_array, element_of
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, buffer_type
 from xla_emitters.errors import DataError
-from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.ral.buffer_ops import function_of, multiplying
-from xla_emitters.runtime.reference import call_beside
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.runtime.reference.reference import call_beside
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 
 def clamped(low: int, x: int, high: int) -> int:

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir.func import CallOp
 from xla_emitters.errors import ExecutionError
-from xla_emitters.explore.check import check
+from xla_emitters.explore.check.check import check
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES

@@ -28,7 +28,7 @@ from xdsl.utils.runtime_final import runtime_final
 
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.late_dataclass import dataclass
+from xla_emitters.support.late_dataclass import dataclass
 
 BaseT = TypeVar("BaseT", bound=ParametrizedAttribute)
 

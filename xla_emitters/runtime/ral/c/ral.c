@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As `host/call_context` has it, 8 bytes a field. */
+/* As `dynamic/host/call_context` has it, 8 bytes a field. */
 struct ral_context {
   struct call *runtime;
   void (*function)(ral_context *context, const char *name, void **args);

@@ -1,0 +1,102 @@
+"""The candidates for what a thread of a loop kernel computes: which there are, and that each visits every element once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from math import prod
+
+import pytest
+
+from xla_emitters.device import device
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.graph.launch import launch_for, work_item_map
+from xla_emitters.graph.thread_work import ThreadWork, blocks_of_same_work, thread_works
+from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.view import FusionView, view_of
+from xla_emitters.text.hlo import parse_hlo
+
+
+def view(body: str) -> FusionView:
+    return view_of(next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp)))
+
+
+def works(body: str, target: str = "h200") -> list[str]:
+    fusion, chip = view(body), device(target)
+    return [str(work) for work in thread_works(fusion, chip, elements_per_thread(fusion, chip))]
+
+
+def negated(array: str) -> str:
+    return f"p = {array} parameter(0)\nROOT n = {array} negate(p)"
+
+
+@pytest.mark.parametrize(
+    ("array", "target", "found"),
+    [
+        # Accesses of 8 or 16 bytes; one of 32 is two of 16.
+        ("bf16[6,512,4096]", "h200", ["4", "2 x 4", "8", "2 x 8"]),
+        ("f32[6,512,4096]", "h200", ["4", "2", "2 x 2", "2 x 4"]),
+        ("s8[6,512,4096]", "h200", ["4", "8", "2 x 8", "16", "2 x 16"]),
+        ("f64[6,512,4096]", "h200", ["4", "1", "2 x 1", "2", "2 x 2"]),
+        # Accesses of 32 bytes.
+        ("f32[6,512,4096]", "b200", ["8", "2", "2 x 2", "4", "2 x 4", "2 x 8"]),
+        # Only what divides: a vector of four needs a multiple of four elements.
+        ("bf16[2000004]", "h200", ["4", "2 x 4"]),
+        ("f32[2000002]", "h200", ["2", "2 x 2"]),
+        ("f32[2000001]", "h200", ["1"]),
+        # Too few elements to fill the GPU: one a thread by XLA's choice.
+        ("f32[20,40,300]", "h200", ["1", "2", "2 x 2", "4", "2 x 4"]),
+    ],
+)
+def test_candidates(array: str, target: str, found: list[str]) -> None:
+    assert works(negated(array), target) == found
+
+
+def test_all_large_arrays_count() -> None:
+    """f32 to bf16: eight elements are two accesses of 16 bytes to read, and one to write."""
+    body = "p = f32[6,512,4096] parameter(0)\nROOT c = bf16[6,512,4096] convert(p)"
+    assert works(body) == ["4", "2", "2 x 2", "2 x 4", "8", "2 x 8"]
+
+
+def test_long_code_is_not_repeated() -> None:
+    window = "reduce-window(p, z), window={size=1x9 pad=0_0x4_4}, to_apply=add"
+    body = f"p = f32[4096,4096] parameter(0)\nz = f32[] constant(0)\nROOT r = f32[4096,4096] {window}"
+    add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+    ops = [op for op in parse_hlo(f"{add}ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp)]
+    assert [str(work) for work in thread_works(view_of(ops[-1]), device("h200"), 1)] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "work", [ThreadWork(1, 2), ThreadWork(2), ThreadWork(2, 2), ThreadWork(4, 2), ThreadWork(8, 2)]
+)
+@pytest.mark.parametrize(("shape", "minor_to_major"), [((3, 8, 50), (2, 1, 0)), ((40, 56), (0, 1)), ((5112,), (0,))])
+def test_each_element_is_visited_once(
+    work: ThreadWork, shape: tuple[int, ...], minor_to_major: tuple[int, ...]
+) -> None:
+    launch = launch_for(prod(shape), work.total, device("t4"))
+    visits = work_item_map(launch, shape, minor_to_major, work.elements)
+    seen = Counter(visits.evaluate(dims, symbols) for dims, symbols in visits.points())
+    assert seen == Counter(product(*map(range, shape)))
+
+
+@pytest.mark.parametrize("work", [ThreadWork(1, 2), ThreadWork(8), ThreadWork(2, 2), ThreadWork(8, 2)])
+def test_blocks_of_the_same_work(work: ThreadWork) -> None:
+    """By enumeration: the blocks of 4 elements a thread that visit what each block visits."""
+    elements, own = 5112, ThreadWork(4)
+    visits = [by_element(elements, each) for each in (work, own)]
+    launches = [launch_for(elements, each.total, device("h200")) for each in (work, own)]
+    for block in set(visits[0]):
+        wanted = {other for mine, other in zip(*visits, strict=True) if mine == block}
+        assert set(blocks_of_same_work([block], work, launches[0], own, launches[1])) >= wanted
+        assert len(blocks_of_same_work([block], work, launches[0], own, launches[1])) <= len(wanted) + work.rounds
+
+
+def by_element(elements: int, work: ThreadWork) -> list[int]:
+    """The block that visits each element."""
+    launch = launch_for(elements, work.total, device("h200"))
+    visited = work_item_map(launch, (elements,), (0,), work.elements)
+    number = [name for name, _ in launch.ids].index("bl_x")
+    found = [-1] * elements
+    for dims, symbols in visited.points():
+        found[visited.evaluate(dims, symbols)[0]] = dims[number]
+    return found

@@ -1,0 +1,63 @@
+"""Products by BLAS at drawn dimension numbers, against NumPy's einsum."""
+
+from __future__ import annotations
+
+import random
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xla_emitters.runtime.cpu import blas
+from xla_emitters.runtime.cpu.blas import gemm_of, pointer
+
+TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
+
+pytestmark = pytest.mark.skipif(blas.library() is None, reason="scipy-openblas32 is not installed")
+
+
+def drawn(draw: random.Random, numbers: np.random.Generator, dims: list[str], sizes: dict[str, int], kind: Any) -> Any:
+    array = numbers.standard_normal([sizes[dim] for dim in dims])
+    if np.dtype(kind).kind == "c":
+        array = array + 1j * numbers.standard_normal(array.shape)
+    return np.ascontiguousarray(array.astype(kind))
+
+
+@pytest.mark.parametrize("element", TYPES)
+@pytest.mark.parametrize("seed", range(60))
+def test_any_dimension_numbers(element: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, numbers = random.Random(seed), np.random.default_rng(seed)
+    letters = iter(ascii_letters)
+    batch, rows, columns, terms = ([next(letters) for _ in range(draw.randint(0, 2))] for _ in range(4))
+    choices = {"batch": [1, 2, 3], "free": [1, 2, 5, 70], "terms": [1, 2, 7]}
+    sizes = {dim: draw.choice(choices["batch"]) for dim in batch} | {
+        dim: draw.choice(choices["terms"]) for dim in terms
+    }
+    sizes |= {dim: draw.choice(choices["free"]) for dim in (*rows, *columns)}
+    left, right = [*batch, *rows, *terms], [*batch, *columns, *terms]
+    draw.shuffle(left)
+    draw.shuffle(right)
+    monkeypatch.setattr(blas, "SHARED_WORK", draw.choice([1, 1 << 22]))
+    x, y = (drawn(draw, numbers, dims, sizes, TYPES[element]) for dims in (left, right))
+    out = [*batch, *(dim for dim in left if dim in rows), *(dim for dim in right if dim in columns)]
+    wanted = np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
+
+    pairs = [tuple([dims.index(dim) for dim in group] for dims in (left, right)) for group in (batch, terms)]
+    gemm = gemm_of(x.shape, y.shape, (pairs[0][0], pairs[0][1]), (pairs[1][0], pairs[1][1]))
+    assert gemm is not None
+    operands = [
+        array if factor.order is None else np.ascontiguousarray(array.transpose(factor.order))
+        for array, factor in ((x, gemm.left), (y, gemm.right))
+    ]
+    found = np.full(wanted.shape, np.nan, TYPES[element])
+    for call in gemm.calls(element, draw.choice([1, 2, 5])):
+        for held, array, offset in zip(call.pointers, (*operands, found), call.offsets, strict=True):
+            held.value = pointer(array) + offset
+        call.function(*call.arguments)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_sizes_that_differ_have_no_product() -> None:
+    assert gemm_of((2, 3), (4, 5), ((), ()), ((1,), (0,))) is None
+    assert gemm_of((2, 0), (0, 5), ((), ()), ((1,), (0,))) is None

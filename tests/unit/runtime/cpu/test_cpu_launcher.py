@@ -1,0 +1,78 @@
+"""Programs on the CPU: buffers by slot, sampled blocks, parameters that are never written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime.small_programs import PROGRAMS, TARGET
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.runtime.arrays import random_arrays, same_bits
+from xla_emitters.runtime.cpu.cpu_launcher import allocate, results_of, run_kernel, run_program
+
+TWO_FUSIONS = """
+HloModule chain
+first {
+  %x = f32[6,8]{0,1} parameter(0)
+  ROOT %n = f32[6,8]{0,1} negate(%x)
+}
+second {
+  %x = f32[6,8]{0,1} parameter(0)
+  %y = f32[6,8]{0,1} parameter(1)
+  ROOT %m = f32[6,8]{0,1} multiply(%x, %y)
+}
+ENTRY main {
+  %x = f32[6,8]{0,1} parameter(0)
+  %a = f32[6,8]{0,1} fusion(%x), kind=kLoop, calls=first
+  ROOT %b = f32[6,8]{0,1} fusion(%a, %x), kind=kLoop, calls=second
+}
+"""
+
+
+@pytest.mark.parametrize("stage", EXECUTABLE_STAGES)
+def test_kernels_in_order_through_a_temporary(stage: str) -> None:
+    """Column-major in memory, logical for the caller."""
+    x = np.arange(48, dtype=np.float32).reshape(6, 8)
+    program = compile(TWO_FUSIONS, stage="llvm-dialect")
+    (result,) = run_program(program, [x], stage)
+    assert np.array_equal(result, -x * x)
+
+
+def test_the_callers_array_is_not_written() -> None:
+    x = np.arange(48, dtype=np.float32).reshape(6, 8)
+    before = x.copy()
+    x.flags.writeable = False
+    run_program(compile(TWO_FUSIONS, stage="llvm-dialect"), [x], "llvm-dialect")
+    assert np.array_equal(x, before)
+
+
+def test_one_fusion_of_several_at_the_hlo_stage() -> None:
+    """The text is the whole module's; what is run is the fusion that was chosen."""
+    program = compile(TWO_FUSIONS, fusion="b", stage="hlo")
+    x, y = (np.full((6, 8), value, np.float32) for value in (3, 5))
+    (result,) = run_program(program, [x, y], "hlo")
+    assert np.array_equal(result, x * y)
+
+
+def test_some_blocks_write_their_part_only() -> None:
+    """Three of 81 blocks: what they write is right, what they do not write is zero as allocated."""
+    program = compile(PROGRAMS["ragged"], target=TARGET, stage="llvm-dialect")
+    inputs = random_arrays(program.parameters, 1)
+    (whole,) = run_program(program, inputs, "llvm-dialect")
+    (kernel,) = program.kernels
+    blocks = [0, 40, kernel.launch.blocks - 1]
+    slots = allocate(program, inputs)
+    ir = program.trace["llvm-dialect"].ir
+    assert ir is not None
+    written = run_kernel(parse_ir(ir), kernel.arguments, slots, blocks)
+    assert written is not None
+    part = written["result", 0]
+    (sampled,) = results_of(program.results, slots)
+    assert part.shape == (41_000,)
+    # 512 elements a block; the last holds what is left of 41,000.
+    assert [int(run.sum()) for run in np.array_split(part, range(512, 41_000, 512))].count(512) == 2
+    assert int(part.sum()) == 2 * 512 + 41_000 % 512
+    assert same_bits(sampled.reshape(-1)[part], whole.reshape(-1)[part])
+    assert not sampled.reshape(-1)[~part].any()

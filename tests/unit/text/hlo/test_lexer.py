@@ -1,0 +1,105 @@
+"""Tokens: their kinds, texts and positions."""
+
+from __future__ import annotations
+
+import pytest
+
+from xla_emitters.errors import ParseError
+from xla_emitters.support.source import Source
+from xla_emitters.text.hlo.lexer import Token, TokenKind, read_token
+
+
+def tokens(text: str) -> list[Token]:
+    source = Source(text, "t.hlo")
+    found = list[Token]()
+    while (token := read_token(source, found[-1].end if found else 0)).kind is not TokenKind.END:
+        found.append(token)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("%tanh_0", TokenKind.NAME),
+        ("fused.1-clone", TokenKind.NAME),
+        ("inf.1", TokenKind.NAME),
+        ("nano", TokenKind.NAME),
+        ("12", TokenKind.INT),
+        ("-12", TokenKind.INT),
+        ("1.5e-3", TokenKind.FLOAT),
+        ("1.", TokenKind.FLOAT),
+        ("-2e+10", TokenKind.FLOAT),
+        ("inf", TokenKind.FLOAT),
+        ("-inf", TokenKind.FLOAT),
+        ("nan", TokenKind.FLOAT),
+        ("-nan(0x7f)", TokenKind.FLOAT),
+        ("3x4x5", TokenKind.SIZES),
+        ("0_1", TokenKind.PADDING),
+        ("-1_2_3x0_-4", TokenKind.PADDING),
+        ("b01f_01io->b01f", TokenKind.LABELS),
+        ("0b1f_?i0o->01bf", TokenKind.LABELS),
+        (r'"a \" b"', TokenKind.STRING),
+        ("'a'", TokenKind.STRING),
+        ("->", TokenKind.PUNCTUATION),
+        ("<=", TokenKind.PUNCTUATION),
+        ("...", TokenKind.PUNCTUATION),
+        ("@", TokenKind.UNKNOWN),
+    ],
+)
+def test_one_token(text: str, kind: TokenKind):
+    """Each of these is one token, and its own text."""
+    (token,) = tokens(text)
+    assert (token.kind, token.text) == (kind, text)
+
+
+def test_a_percent_sign_is_not_part_of_the_name():
+    (token,) = tokens("%a.1")
+    assert token.name == "a.1"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a->b", ["a", "->", "b"]),
+        ("f32[2]{0}", ["f32", "[", "2", "]", "{", "0", "}"]),
+        ("slice={[0:2]}", ["slice", "=", "{", "[", "0", ":", "2", "]", "}"]),
+        ("HloModule m:", ["HloModule", "m", ":"]),
+        ("a=b, %c", ["a", "=", "b", ",", "%c"]),
+        ("f32[<=8,?]", ["f32", "[", "<=", "8", ",", "?", "]"]),
+    ],
+)
+def test_several_tokens(text: str, parts: list[str]):
+    assert [token.text for token in tokens(text)] == parts
+
+
+def test_comments_and_spaces_are_skipped():
+    assert [t.text for t in tokens("a /* b\n c */ d // e\n\t\r\n f/*x*/g")] == ["a", "d", "f", "g"]
+
+
+@pytest.mark.parametrize(("text", "what"), [("a /* b", "comment"), ('a "b', "string"), ("'", "string")])
+def test_what_is_not_closed_is_an_error_at_its_start(text: str, what: str):
+    with pytest.raises(ParseError, match=f"this {what} is not closed") as error:
+        tokens(text)
+    assert error.value.place is not None
+    assert error.value.place.column == text.index({"comment": "/"}.get(what, text[-2:].strip() or text)[0]) + 1
+
+
+def test_a_byte_order_mark_is_refused_by_name():
+    """XLA: "1:0: error: expects name"."""
+    with pytest.raises(ParseError, match=r"t.hlo:1:1: error: \[hlo.parse\] unexpected byte order mark"):
+        read_token(Source("\ufeffHloModule m", "t.hlo"), 0)
+
+
+def test_a_place_has_line_column_and_the_lines_text():
+    source = Source("a\n  bcd ef\ng", "t.hlo")
+    place = source.place(4, 7)
+    assert (place.file, place.line, place.column, place.end_column, place.text) == ("t.hlo", 2, 3, 6, "  bcd ef")
+
+
+def test_the_last_line_needs_no_newline_and_characters_that_do_not_print_are_replaced():
+    assert Source("a\nb\x00c", "t").place(2, 3).text == "b\N{REPLACEMENT CHARACTER}c"
+
+
+def test_a_string_of_a_megabyte_is_one_token():
+    (token,) = tokens('"' + "x" * 1_000_000 + '"')
+    assert token.kind is TokenKind.STRING

@@ -1,0 +1,282 @@
+"""Barriers of some threads, `mbarrier`, and copies that complete them: who waits, who has arrived, what is ordered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from unit.text.ptx.one_instruction import HEAD
+
+from xla_emitters.errors import ExecutionError, XlaEmittersError
+from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
+
+START = """.visible .entry k(.param .u64 p, .param .u64 q) {
+  .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<9>; .shared .align 16 .b8 s[2048]; .shared .align 8 .b64 bar[4];
+  ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r3, bar;
+  mad.wide.u32 %rd3, %r1, 4, %rd1; mad.wide.u32 %rd4, %r1, 4, %rd2; mad.lo.u32 %r4, %r1, 4, %r2;
+"""
+INIT = "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared::cta.b64 [%r3], {count}; bar.sync 0;"
+WAIT = """
+W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], {parity}; @!%p2 bra W;
+"""
+
+
+def executed(body: str, threads: int = 128, blocks: int = 1, more: str = "") -> np.ndarray:
+    """What the second array holds afterwards; the first is 0, 1, 2 ... The sanitizer watches."""
+    kernel = PtxKernel.read(HEAD + more + START + body + " ret; }", "b.ptx")
+    arrays = [np.arange(threads, dtype=np.uint32), np.zeros(threads, np.uint32)]
+    launch = launch_of(f"{blocks}x{threads}")[0]
+    verdict = kernel.check(arrays, launch, most_iterations=1000)
+    if not verdict.ok:
+        raise ExecutionError("\n".join(verdict.details), stage="simt")
+    return kernel.run(arrays, launch)[1]
+
+
+def test_a_barrier_of_some_threads() -> None:
+    """Each half of the block has its own barrier and mirrors its half."""
+    body = """
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; shr.u32 %r6, %r1, 6; add.u32 %r7, %r6, 1;
+      setp.lt.u32 %p1, %r1, 64; @%p1 bra A; bar.sync 2, 64; bra B; A: bar.sync 1, 64; B:
+      xor.b32 %r8, %r1, 63; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;
+    """
+    np.testing.assert_array_equal(executed(body), np.arange(128) ^ 63)
+
+
+def test_arrivals_are_counted() -> None:
+    """The first half arrives and goes on; the second half waits for it."""
+    body = """
+      setp.lt.u32 %p1, %r1, 64; @!%p1 bra SECOND;
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; bar.arrive 3, 128; bra END;
+      SECOND: bar.sync 3, 128; ld.shared.u32 %r10, [%r4+-256]; st.global.u32 [%rd4], %r10; END:
+    """
+    np.testing.assert_array_equal(executed(body), np.concatenate([np.zeros(64), np.arange(64)]))
+
+
+def test_reductions_of_some_threads() -> None:
+    body = """
+      setp.lt.u32 %p1, %r1, 64; setp.lt.u32 %p3, %r1, 5; mov.u32 %r10, 0; @!%p1 bra END;
+      bar.red.popc.u32 %r10, 1, 64, %p3; END: st.global.u32 [%rd4], %r10;
+    """
+    np.testing.assert_array_equal(executed(body), np.where(np.arange(128) < 64, 5, 0))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("setp.lt.u32 %p1, %r1, 64; @%p1 bar.sync 1, 128;", "waits for threads that never come"),
+        ("bar.sync 16;", "16 is no number of a barrier"),
+        ("bar.sync 1, 32;", "is reached by more than 32 threads"),
+        ("setp.lt.u32 %p1, %r1, 33; @%p1 bar.sync 0;", "is not reached with the other threads of the block"),
+        ("bar.sync 1, 33;", "multiples of 32"),
+        ("mbarrier.arrive.shared.b64 %rd5, [%r3];", "which no thread wrote"),
+        (INIT.format(count=64) + "mbarrier.arrive.shared.b64 %rd5, [%r3];", "more often than the barrier expects"),
+        ("add.u32 %r5, %r3, 4; mbarrier.init.shared.b64 [%r5], 1;", "not aligned to 8 bytes"),
+        (INIT.format(count=0), "expects no arrival"),
+        ("mbarrier.init.shared.b64 [%r3], 1, 2;", "takes 2 operands"),
+        (INIT.format(count=1) + WAIT.format(parity=0), "never ends|more than 1000 rounds"),
+    ],
+)
+def test_faults(body: str, message: str) -> None:
+    with pytest.raises(XlaEmittersError, match=message):
+        executed(body)
+
+
+def test_a_barrier_in_memory() -> None:
+    """Everybody arrives, and waits for the phase: what others wrote before is there. Two phases, by parity and by token."""
+    body = (
+        INIT.format(count=128)
+        + """
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; mbarrier.arrive.release.cta.shared::cta.b64 %rd5, [%r3];
+    """
+        + WAIT.format(parity=0)
+        + """
+      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9];
+      mbarrier.arrive.shared.b64 %rd6, [%r3];
+      V: mbarrier.test_wait.shared.b64 %p2, [%r3], %rd6; @!%p2 bra V;
+      st.shared.u32 [%r4], %r10; st.global.u32 [%rd4], %r10;
+    """
+    )
+    np.testing.assert_array_equal(executed(body, blocks=1), np.arange(128) ^ 127)
+
+
+def test_without_the_wait_it_is_a_race() -> None:
+    body = (
+        INIT.format(count=128)
+        + """
+      st.shared.u32 [%r4], %r1; mbarrier.arrive.shared.b64 %rd5, [%r3];
+      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9];
+    """
+    )
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body)
+
+
+def test_counts_of_arrivals_and_tokens() -> None:
+    body = (
+        INIT.format(count=300)
+        + """
+      setp.eq.u32 %p1, %r1, 0; @!%p1 bra END; mbarrier.arrive.shared.b64 %rd5, [%r3], 100;
+      mbarrier.arrive.shared.b64 %rd6, [%r3], 100; mbarrier.pending_count.b64 %r5, %rd5; mbarrier.pending_count.b64 %r6, %rd6;
+      st.global.u32 [%rd2], %r5; st.global.u32 [%rd2+4], %r6;
+      mbarrier.test_wait.parity.shared.b64 %p3, [%r3], 0; selp.u32 %r7, 1, 2, %p3; st.global.u32 [%rd2+8], %r7;
+      mbarrier.arrive_drop.shared.b64 %rd6, [%r3], 100;
+      mbarrier.test_wait.parity.shared.b64 %p3, [%r3], 0; selp.u32 %r7, 1, 2, %p3; st.global.u32 [%rd2+12], %r7;
+      mbarrier.arrive.shared.b64 %rd6, [%r3]; mbarrier.pending_count.b64 %r6, %rd6; st.global.u32 [%rd2+16], %r6;
+      mbarrier.inval.shared.b64 [%r3]; END:
+    """
+    )
+    assert executed(body)[:5].tolist() == [300, 200, 2, 1, 200]
+
+
+def test_a_bulk_copy_completes_a_barrier() -> None:
+    """One thread expects 512 bytes and copies them; all wait, then one writes them back, mirrored by words."""
+    body = (
+        INIT.format(count=1)
+        + """
+      @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+      @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 512, [%r3];
+    """
+        + WAIT.format(parity=0)
+        + """
+      xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; add.u32 %r11, %r4, 1024;
+      st.shared.u32 [%r11], %r10; bar.sync 0; add.u32 %r12, %r2, 1024;
+      @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r12], 512;
+      @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group.read 0;
+    """
+    )
+    np.testing.assert_array_equal(executed(body), np.arange(128) ^ 127)
+
+
+def test_a_copy_of_other_bytes_than_expected_is_waited_for_in_vain() -> None:
+    body = (
+        INIT.format(count=1)
+        + """
+      @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+      @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 256, [%r3];
+    """
+        + WAIT.format(parity=0)
+    )
+    with pytest.raises(ExecutionError, match=r"never ends|more than 1000 rounds"):
+        executed(body)
+    with pytest.raises(ExecutionError, match="no multiple of 16"):
+        executed(body.replace("256", "250"))
+
+
+def test_threads_wait_for_another_branch() -> None:
+    """The first half consumes what the second half produces, through two places: four rounds, by parity."""
+    body = """
+      .reg .b64 %t; setp.eq.u32 %p1, %r1, 0; @!%p1 bra READY;
+      mbarrier.init.shared.b64 [%r3], 64; mbarrier.init.shared.b64 [%r3+8], 64;
+      mbarrier.init.shared.b64 [%r3+16], 64; mbarrier.init.shared.b64 [%r3+24], 64;
+      READY: bar.sync 0; mov.u32 %r5, 0; mov.u32 %r10, 0; and.b32 %r6, %r1, 63; setp.lt.u32 %p4, %r1, 64; @%p4 bra CONSUMER;
+      PRODUCER: and.b32 %r7, %r5, 1; shr.u32 %r8, %r5, 1; xor.b32 %r8, %r8, 1; mad.lo.u32 %r9, %r7, 8, %r3;
+      { W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r9+16], %r8; @!%p2 bra W; }
+      mad.lo.u32 %r11, %r7, 256, %r2; mad.lo.u32 %r11, %r6, 4, %r11; mad.lo.u32 %r12, %r5, 1000, %r6;
+      st.shared.u32 [%r11], %r12; mbarrier.arrive.shared.b64 %t, [%r9];
+      add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 4; @%p3 bra PRODUCER; bra END;
+      CONSUMER: and.b32 %r7, %r5, 1; shr.u32 %r8, %r5, 1; mad.lo.u32 %r9, %r7, 8, %r3;
+      { W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r9], %r8; @!%p2 bra W; }
+      mad.lo.u32 %r11, %r7, 256, %r2; xor.b32 %r13, %r6, 63; mad.lo.u32 %r11, %r13, 4, %r11;
+      ld.shared.u32 %r12, [%r11]; mad.lo.u32 %r10, %r10, 3, %r12; mbarrier.arrive.shared.b64 %t, [%r9+16];
+      add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 4; @%p3 bra CONSUMER; st.global.u32 [%rd4], %r10; END:
+    """
+    want = np.zeros(128, np.int64)
+    for step in range(4):
+        want[:64] = 3 * want[:64] + 1000 * step + np.arange(63, -1, -1)
+    np.testing.assert_array_equal(executed(body), want)
+
+
+def test_several_barriers_in_one_instruction() -> None:
+    """Each warp its own, then each half its own; the number is in a register."""
+    body = """
+      ld.global.u32 %r5, [%rd3]; st.shared.u32 [%r4], %r5; shr.u32 %r6, %r1, 5; add.u32 %r6, %r6, 1; bar.sync %r6, 32;
+      xor.b32 %r8, %r1, 31; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; shr.u32 %r6, %r1, 6; add.u32 %r6, %r6, 5;
+      bar.sync %r6, 64; st.shared.u32 [%r4], %r10; bar.sync %r6, 64;
+      xor.b32 %r8, %r1, 63; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; setp.lt.u32 %p1, %r10, 3;
+      bar.red.popc.u32 %r11, %r6, 64, %p1; mad.lo.u32 %r10, %r11, 1000, %r10; st.global.u32 [%rd4], %r10;
+    """
+    threads = np.arange(128)
+    np.testing.assert_array_equal(executed(body), (threads ^ 31 ^ 63) + 3000 * (threads < 64))
+
+
+def test_branches_meet_at_a_barrier() -> None:
+    """Three warps at one instruction, one at another: one barrier of 128 threads, and its reduction over all of them."""
+    body = """
+      setp.lt.u32 %p3, %r1, 5; mov.u32 %r10, 0; setp.lt.u32 %p1, %r1, 96; @%p1 bra A;
+      bar.red.popc.u32 %r10, 1, 128, %p1; bra END; A: bar.red.popc.u32 %r10, 1, 128, %p3; END: st.global.u32 [%rd4], %r10;
+    """
+    np.testing.assert_array_equal(executed(body), np.full(128, 5))
+    with pytest.raises(ExecutionError, match="waits for threads that never come"):
+        executed("setp.lt.u32 %p1, %r1, 64; @%p1 bra A; bar.sync 1, 128; bra END; A: bar.sync 2, 128; END:")
+
+
+def test_asynchronous_copies_arrive() -> None:
+    body = (
+        INIT.format(count=128)
+        + """
+      cp.async.ca.shared.global [%r4], [%rd3], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];
+    """
+        + WAIT.format(parity=0)
+        + "ld.shared.u32 %r10, [%r4]; st.global.u32 [%rd4], %r10;"
+    )
+    np.testing.assert_array_equal(executed(body), np.arange(128))
+
+
+def test_a_block_is_its_own_cluster() -> None:
+    body = """
+      st.shared.u32 [%r4], %r1; barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+      mov.u32 %r5, 0; mapa.shared::cluster.u32 %r6, %r2, %r5; xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r6;
+      ld.shared::cluster.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;
+    """
+    np.testing.assert_array_equal(executed(body), np.arange(128) ^ 127)
+
+
+EXCHANGE = """
+  st.shared.u32 [%r4], %r1; {sync}
+  xor.b32 %r8, %r1, {mask}; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;
+"""
+ALL_READ = """
+  setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], %r1; bar.sync 0; {who} bra NOT;
+  ld.shared.u32 %r10, [%r2]; NOT: bar.warp.sync -1; @%p1 st.shared.u32 [%r2], 7;
+"""
+
+
+def test_a_barrier_of_a_warp_orders_its_threads() -> None:
+    np.testing.assert_array_equal(executed(EXCHANGE.format(sync="bar.warp.sync -1;", mask=31)), np.arange(128) ^ 31)
+    for sync, mask in (("", 31), ("bar.warp.sync -1;", 32)):
+        with pytest.raises(ExecutionError, match="a race"):
+            executed(EXCHANGE.format(sync=sync, mask=mask))
+    # A word that many threads of a warp have read may be written after the barrier, but not if another warp has read it too.
+    executed(ALL_READ.format(who="setp.ge.u32 %p3, %r1, 32; @%p3"))
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(ALL_READ.format(who="setp.ge.u32 %p3, %r1, 33; @%p3"))
+
+
+def test_a_barrier_of_the_block_orders_what_barriers_of_warps_do_not() -> None:
+    body = "bar.warp.sync -1; st.shared.u32 [%r4], %r1; bar.warp.sync -1; bar.sync 0; bar.warp.sync -1;"
+    body += "xor.b32 %r8, %r1, 96; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;"
+    np.testing.assert_array_equal(executed(body, blocks=1), np.arange(128) ^ 96)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body.replace("bar.sync 0;", ""))
+
+
+def test_one_warp_may_write_the_same_value_together() -> None:
+    """As compilers do it with a value that all lanes have: one write takes effect. Two warps, or two values, are a race."""
+    body = "{value} {who} st.shared.u32 [%r2], %r5; bar.sync 0; ld.shared.u32 %r10, [%r2]; st.global.u32 [%rd4], %r10;"
+    one_warp, same = "setp.lt.u32 %p1, %r1, 32; @%p1", "mov.u32 %r5, 9;"
+    np.testing.assert_array_equal(executed(body.format(value=same, who=one_warp)), np.full(128, 9))
+    for value, who in ((same, ""), ("mov.u32 %r5, %r1;", one_warp), (same, "setp.lt.u32 %p1, %r1, 33; @%p1")):
+        with pytest.raises(ExecutionError, match="a race"):
+            executed(body.format(value=value, who=who))
+    # Neighbours that overlap by half of what they write do not write the same bytes to one place.
+    halves = "shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6; mov.u32 %r5, 1; mov.u32 %r7, 2; @%p1 st.shared.v2.u32 [%r6], {%r5, %r7};"
+    with pytest.raises(ExecutionError, match=r"a race|not aligned"):
+        executed("setp.lt.u32 %p1, %r1, 32;" + halves)
+
+
+def test_an_array_of_an_odd_size_is_accessed_by_words() -> None:
+    """31 bytes of shared memory: seven words, of which the last bytes are none."""
+    body = "{ .shared .align 4 .b8 odd[31]; mov.u32 %r2, odd; setp.lt.u32 %p1, %r1, 7; mad.lo.u32 %r4, %r1, 4, %r2; add.u32 %r5, %r1, 5;"
+    body += "@%p1 st.shared.u32 [%r4{more}], %r5; bar.sync 0; @%p1 ld.shared.u32 %r6, [%r4]; @%p1 st.global.u32 [%rd4], %r6; }"
+    np.testing.assert_array_equal(executed(body.replace("{more}", ""))[:7], np.arange(7) + 5)
+    with pytest.raises(ExecutionError, match="writes index"):
+        executed(body.replace("{more}", "+4"))

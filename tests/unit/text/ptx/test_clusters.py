@@ -1,0 +1,157 @@
+"""Clusters of several blocks: their registers, shared memory of other blocks, barriers, races between blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from unit.text.ptx.one_instruction import HEAD
+
+from xla_emitters.errors import DataError, ExecutionError, UsageError
+from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of, tensor_map_of
+
+START = """.visible .entry k(.param .u64 p, .param .u64 q) {
+  .reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .pred %p<9>; .reg .b16 %h;
+  .shared .align 128 .b8 s[1024]; .shared .align 8 .b64 bar;
+  ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r3, bar;
+  mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ntid.x; mad.lo.u32 %r6, %r4, %r5, %r1;
+  mad.wide.u32 %rd3, %r6, 4, %rd1; mad.wide.u32 %rd4, %r6, 4, %rd2; mad.lo.u32 %r7, %r1, 4, %r2; mov.u32 %r8, %cluster_ctarank;
+  xor.b32 %r9, %r8, 1;
+"""
+CLUSTER = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+COUNT = "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared::cta.b64 [%r3], {count}; barrier.cluster.arrive; barrier.cluster.wait;"
+WAIT = "{ W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; }"
+
+
+def executed(body: str, launch: str = "4x64/2", more: str = "") -> np.ndarray:
+    """What the second array holds afterwards; the first is 0, 1, 2 ... The sanitizer watches."""
+    kernel = PtxKernel.read(HEAD + START.replace("{\n", f"{more} {{\n", 1) + body + " ret; }", "c.ptx")
+    shape, _, cluster = launch_of(launch)
+    arrays = [
+        np.arange(shape.blocks * shape.threads, dtype=np.uint32),
+        np.zeros(shape.blocks * shape.threads, np.uint32),
+    ]
+    verdict = kernel.check(arrays, shape, cluster=cluster, most_iterations=1000)
+    if not verdict.ok:
+        raise ExecutionError("\n".join(verdict.details), stage="simt")
+    return kernel.run(arrays, shape, cluster=cluster)[1]
+
+
+OTHERS = "mapa.shared::cluster.u32 %r10, %r7, %r9; {load} ld.shared::cluster.u32 %r11, [%r10];"
+
+
+def test_the_memory_of_the_other_block() -> None:
+    body = f"ld.global.u32 %r10, [%rd3]; st.shared.u32 [%r7], %r10; {CLUSTER} {OTHERS.format(load='')} st.global.u32 [%rd4], %r11;"
+    want = np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1)
+    np.testing.assert_array_equal(executed(body), want)
+    np.testing.assert_array_equal(executed(body, "4x64", ".reqnctapercluster 2, 1, 1"), want)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body.replace(CLUSTER, "bar.sync 0;"))
+    # Threads that have ended need not arrive.
+    ends = f"setp.eq.u32 %p1, %r8, 1; @%p1 bra END; {CLUSTER} st.global.u32 [%rd4], %r6; END:"
+    np.testing.assert_array_equal(executed(ends).reshape(2, 2, 64)[:, 0], np.arange(256).reshape(2, 2, 64)[:, 0])
+    with pytest.raises(ExecutionError, match="that never"):
+        executed(f"setp.eq.u32 %p1, %r8, 0; @%p1 bra END; bar.sync 1, 128; END: {CLUSTER}")
+    with pytest.raises(ExecutionError, match="waits for the cluster without having arrived"):
+        executed("barrier.cluster.wait;")
+
+
+def test_writes_to_the_other_block() -> None:
+    """Generic addresses; what is written after the barrier races with what was read before it only without a second one."""
+    body = f"""
+      cvta.shared.u64 %rd5, s; mad.wide.u32 %rd5, %r1, 4, %rd5; mapa.u64 %rd6, %rd5, %r9; st.u32 [%rd6], %r6; {CLUSTER}
+      ld.shared.u32 %r11, [%r7]; SECOND st.u32 [%rd6], %r1; {CLUSTER} ld.shared.u32 %r12, [%r7];
+      mad.lo.u32 %r11, %r12, 1000, %r11; st.global.u32 [%rd4], %r11;
+    """
+    threads = np.arange(256).reshape(2, 2, 64)
+    want = (threads[:, ::-1] + 1000 * (threads % 64)).reshape(-1)
+    np.testing.assert_array_equal(executed(body.replace("SECOND", CLUSTER)), want)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body.replace("SECOND", ""))
+
+
+def test_races_between_blocks() -> None:
+    """Two blocks write one word of the first one's memory; what one wrote to global memory the other one of its cluster reads."""
+    both = "mov.u32 %r10, 0; mapa.shared::cluster.u32 %r11, %r7, %r10; {first} st.shared::cluster.u32 [%r11], %r6; {second}"
+    with pytest.raises(ExecutionError, match=r"writes .* of @s, which thread 0 of block \d wrote: a race"):
+        executed(both.format(first="", second=CLUSTER))
+    one = f"setp.eq.u32 %p1, %r8, 0; @%p1 st.shared::cluster.u32 [%r11], %r1; {CLUSTER} @%p1 bra END;"
+    executed(both.format(first=one, second="END:"))
+    shared = "st.global.u32 [%rd4], %r6; SYNC xor.b32 %r10, %r6, 64; mad.wide.u32 %rd5, %r10, 4, %rd2; ld.global.u32 %r11, [%rd5];"
+    shared += f"{CLUSTER} st.global.u32 [%rd5], %r11;"
+    np.testing.assert_array_equal(executed(shared.replace("SYNC", CLUSTER)), np.arange(256))
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(shared.replace("SYNC", ""))
+    # Another cluster is not ordered.
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(shared.replace("SYNC", CLUSTER).replace("%r6, 64;", "%r6, 128;"))
+
+
+def test_arrivals_from_the_other_block() -> None:
+    body = (
+        COUNT.format(count=64)
+        + f"""
+      mapa.shared::cluster.u32 %r10, %r7, %r9; st.shared::cluster.u32 [%r10], %r6;
+      mapa.shared::cluster.u32 %r12, %r3, %r9; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12];
+      {WAIT} ld.shared.u32 %r11, [%r7]; st.global.u32 [%rd4], %r11;
+    """
+    )
+    np.testing.assert_array_equal(executed(body), np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1))
+    bytes_ = body.replace("st.shared::cluster.u32 [%r10], %r6;", "").replace(
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12];",
+        """@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 256;
+        st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r10], %r6, [%r12];""",
+    )
+    bytes_ = bytes_.replace("[%r3], 64", "[%r3], 1")
+    np.testing.assert_array_equal(executed(bytes_), np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1))
+    # Updates of what is there, 5.
+    added = bytes_.replace("st.async.weak.shared::cluster", "red.async.relaxed.cluster.shared::cluster")
+    added = added.replace("bytes.u32", "bytes.add.u32")
+    np.testing.assert_array_equal(
+        executed(f"mov.u32 %r13, 5; st.shared.u32 [%r7], %r13; {added}"),
+        5 + np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1),
+    )
+
+
+def test_a_copy_to_all_blocks() -> None:
+    """Each block copies half of what both get; in the second round by a tensor map."""
+    copy = """
+      mov.u16 %h, 3; mul.lo.u32 %r10, %r8, 128; add.u32 %r11, %r2, %r10; shr.u32 %r12, %r4, 1; mad.lo.u32 %r12, %r12, 256, %r10;
+      mad.wide.u32 %rd5, %r12, 1, %rd1; @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 256;
+      @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r11], [%rd5], 128, [%r3], %h;
+    """
+    body = COUNT.format(count=1) + copy + WAIT + "ld.shared.u32 %r11, [%r7]; st.global.u32 [%rd4], %r11;"
+    want = np.repeat(np.arange(128).reshape(2, 1, 64), 2, axis=1).reshape(-1)
+    np.testing.assert_array_equal(executed(body), want)
+    boxes = body.replace("[%rd5], 128,", "[%rd1, {%r13}],").replace("cp.async.bulk.", "cp.async.bulk.tensor.1d.")
+    boxes = boxes.replace(
+        "mov.u16 %h, 3;", "mov.u16 %h, 3; shr.u32 %r13, %r4, 1; mad.lo.u32 %r13, %r13, 2, %r8; shl.b32 %r13, %r13, 5;"
+    )
+    kernel = PtxKernel.read(HEAD + START + boxes + "ret; }", "c.ptx")
+    arrays = [np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)]
+    launch, _, cluster = launch_of("4x64/2")
+    found = kernel.run(arrays, launch, cluster=cluster, tensor_maps=dict([tensor_map_of("p0,box=32")]))
+    np.testing.assert_array_equal(found[1], want)
+
+
+def test_registers() -> None:
+    """Grid 4 x 6 in clusters of 2 x 3."""
+    names = "cluster_ctaid.x cluster_ctaid.y cluster_nctaid.y clusterid.x clusterid.y nclusterid.y cluster_ctarank cluster_nctarank"
+    body = "mov.u32 %r10, %ctaid.y; mad.lo.u32 %r10, %r10, 4, %r4; mad.wide.u32 %rd4, %r10, 32, %rd2; setp.eq.u32 %p1, %r1, 0;"
+    body += "@!%p1 bra END;" + "".join(
+        f"mov.u32 %r11, %{name}; st.global.u32 [%rd4+{4 * n}], %r11;" for n, name in enumerate(names.split())
+    )
+    found = executed(body + "mapa.u64 %rd5, %rd4, %r8; END:", "4,6x32/2,3")[: 24 * 8].reshape(6, 4, 8)
+    y, x = np.mgrid[:6, :4]
+    want = [x % 2, y % 3, 0 * x + 3, x // 2, y // 3, 0 * x + 2, x % 2 + 2 * (y % 3), 0 * x + 6]
+    np.testing.assert_array_equal(found, np.stack(want, axis=-1))
+    body = f"mapa.shared::cluster.u32 %r10, %r2, %r9; getctarank.shared::cluster.u32 %r11, %r10; st.global.u32 [%rd4], %r11; {CLUSTER}"
+    np.testing.assert_array_equal(executed(body).reshape(2, 2, 64)[:, :, 0], [[1, 0], [1, 0]])
+
+
+def test_launches_that_do_not_fit() -> None:
+    with pytest.raises(DataError, match="do not divide the grid"):
+        executed("", "3x64/2")
+    with pytest.raises(DataError, match="must have 2x1x1 blocks"):
+        executed("", "4x64/4", ".reqnctapercluster 2")
+    with pytest.raises(UsageError, match="is no launch"):
+        launch_of("3x64/")

@@ -1,0 +1,255 @@
+"""Control flow, memory and functions of PTX, by what kernels compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from unit.text.ptx.one_instruction import HEAD, executed
+
+from xla_emitters.errors import DataError, ExecutionError, ParseError, Unsupported, XlaEmittersError
+from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
+
+I32, U32, F32 = np.int32, np.uint32, np.float32
+LANES = np.arange(64, dtype=U32)
+
+
+def lanes(body: str) -> np.ndarray:
+    """What 64 threads compute; %a0 is the thread's number."""
+    return executed(body, LANES, result=U32)
+
+
+def run(text: str, launch: str, *arrays: np.ndarray) -> dict[int, np.ndarray]:
+    shape, shared, _ = launch_of(launch)
+    return PtxKernel.read(HEAD + text, "k.ptx").run(arrays, shape, shared_bytes=shared)
+
+
+def test_a_loop_carries_registers() -> None:
+    """The sum of the numbers below the thread's, by a loop with a different number of rounds in each thread."""
+    body = """
+    mov.u32 %d, 0; mov.u32 %t1, 0;
+    HEAD: setp.ge.u32 %p1, %t1, %a0; @%p1 bra DONE;
+    add.u32 %d, %d, %t1; add.u32 %t1, %t1, 1; bra.uni HEAD;
+    DONE:
+    """
+    np.testing.assert_array_equal(lanes(body), LANES * (LANES - 1) // 2)
+
+
+def test_guards_become_selections_and_branches() -> None:
+    body = "setp.lt.u32 %p1, %a0, 10; mov.u32 %d, 7; @%p1 mov.u32 %d, 9; @!%p1 add.u32 %d, %d, 1;"
+    np.testing.assert_array_equal(lanes(body), np.where(LANES < 10, 9, 8))
+    body = "setp.lt.u32 %p1, %a0, 10; mov.u32 %d, 5; @!%p1 bra NEXT; @%p1 ld.global.b32 %d, [%at0]; NEXT:"
+    np.testing.assert_array_equal(lanes(body), np.where(LANES < 10, LANES, 5))
+
+
+def test_a_switch_by_a_list_of_labels() -> None:
+    body = """
+    and.b32 %t1, %a0, 3; mov.u32 %d, 0;
+    TABLE: .branchtargets A, B, C, A;
+    brx.idx %t1, TABLE;
+    A: add.u32 %d, %d, 100; B: add.u32 %d, %d, 10; C: add.u32 %d, %d, 1;
+    """
+    np.testing.assert_array_equal(lanes(body), np.array([111, 11, 1, 111])[LANES & 3])
+
+
+def test_functions_are_called_with_scalars_and_arrays() -> None:
+    text = """
+    .func (.param .b32 out) scaled(.param .b32 x, .param .align 8 .b8 pair[8]) {
+      .reg .b32 %r<5>;
+      ld.param.b32 %r1, [x]; ld.param.b32 %r2, [pair]; ld.param.b32 %r3, [pair+4];
+      mad.lo.s32 %r4, %r1, %r2, %r3; st.param.b32 [out], %r4; ret;
+    }
+    .visible .entry k(.param .u64 p) {
+      .reg .b32 %r<5>; .reg .b64 %rd<3>;
+      ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1;
+      { .param .b32 param0; .param .align 8 .b8 param1[8]; .param .b32 retval0;
+        st.param.b32 [param0], %r1; st.param.b32 [param1], 3; st.param.b32 [param1+4], 5;
+        call.uni (retval0), scaled, (param0, param1);
+        ld.param.b32 %r2, [retval0]; }
+      st.global.b32 [%rd2], %r2; ret;
+    }
+    """
+    np.testing.assert_array_equal(run(text, "1x32", np.zeros(32, I32))[0], np.arange(32) * 3 + 5)
+
+
+def test_shared_memory_by_32_bit_addresses_and_generic_ones() -> None:
+    """Each thread reads its neighbour's number: dynamic shared memory, written by a 32-bit address, read by a generic one."""
+    text = """
+    .extern .shared .align 16 .b8 tile[];
+    .visible .entry k(.param .u64 p) {
+      .reg .b32 %r<9>; .reg .b64 %rd<9>;
+      ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1;
+      mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; st.shared.u32 [%r4], %r1;
+      bar.sync 0;
+      xor.b32 %r5, %r3, 4; mov.u64 %rd3, tile; cvta.shared.u64 %rd4, %rd3; cvt.u64.u32 %rd5, %r5; add.u64 %rd6, %rd4, %rd5;
+      ld.u32 %r6, [%rd6]; st.global.u32 [%rd2], %r6; ret;
+    }
+    """
+    np.testing.assert_array_equal(run(text, "1x64+256", np.zeros(64, I32))[0], np.arange(64) ^ 1)
+    with pytest.raises(ExecutionError, match=r"k\.ptx:9:70: error: .* writes index 32 of @tile"):
+        run(text, "1x64+128", np.zeros(64, I32))
+
+
+def test_local_constant_and_global_variables() -> None:
+    text = """
+    .const .align 4 .b32 table[4] = {10, 20, 30, 40};
+    .global .align 4 .f32 half = 0f3F000000;
+    .visible .entry k(.param .u64 p) {
+      .local .align 8 .b8 own[16];
+      .reg .b64 %SP, %SPL; .reg .b32 %r<9>; .reg .f32 %f<4>; .reg .b64 %rd<9>;
+      mov.u64 %SPL, own; cvta.local.u64 %SP, %SPL;
+      ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1;
+      and.b32 %r2, %r1, 3; shl.b32 %r3, %r2, 2; mov.u64 %rd3, table; cvt.u64.u32 %rd4, %r3; add.u64 %rd5, %rd3, %rd4;
+      ld.const.b32 %r4, [%rd5]; st.local.b32 [%SPL+8], %r4; add.u64 %rd6, %SP, 8; ld.b32 %r5, [%rd6];
+      cvt.rn.f32.u32 %f1, %r5; ld.global.f32 %f2, [half]; mul.f32 %f3, %f1, %f2; st.global.f32 [%rd2], %f3; ret;
+    }
+    """
+    np.testing.assert_array_equal(run(text, "1x8", np.zeros(8, F32))[0], np.array([5, 10, 15, 20] * 2))
+
+
+def test_parameters_by_value() -> None:
+    text = """
+    .visible .entry k(.param .u64 p, .param .f32 x, .param .u64 n, .param .align 8 .b8 pair[16], .param .u8 b) {
+      .reg .b32 %r<9>; .reg .b16 %h<3>; .reg .f32 %f<4>; .reg .b64 %rd<9>;
+      ld.param.u64 %rd1, [p]; ld.param.f32 %f1, [x]; ld.param.u64 %rd2, [n]; ld.param.v2.u64 {%rd3, %rd4}, [pair]; ld.param.u8 %h1, [b];
+      cvt.rn.f32.u64 %f2, %rd2; add.f32 %f1, %f1, %f2; cvt.rn.f32.u64 %f2, %rd4; add.f32 %f1, %f1, %f2;
+      cvt.rn.f32.u16 %f2, %h1; add.f32 %f1, %f1, %f2; st.global.f32 [%rd1], %f1; ret;
+    }
+    """
+    given = (
+        np.zeros(1, F32),
+        np.array(0.5, F32),
+        np.array(3, np.int64),
+        np.array([7, 20], np.uint64),
+        np.array(100, np.uint8),
+    )
+    assert run(text, "1x1", *given)[0] == 123.5
+
+
+def test_atomic_updates() -> None:
+    text = """
+    .visible .entry k(.param .u64 p, .param .u64 q) {
+      .reg .b32 %r<9>; .reg .f32 %f<3>; .reg .b64 %rd<9>;
+      ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f1, %r1;
+      red.global.add.f32 [%rd1], %f1; atom.global.max.u32 %r2, [%rd2], %r1; red.global.add.u32 [%rd2+4], 2;
+      atom.global.inc.u32 %r3, [%rd2+8], 9; atom.global.cas.b32 %r4, [%rd2+12], 0, 55; red.global.or.b32 [%rd2+16], %r1; ret;
+    }
+    """
+    after = run(text, "1x32", np.zeros(1, F32), np.zeros(5, U32))
+    assert after[0] == 496
+    np.testing.assert_array_equal(after[1], [31, 64, 32 % 10, 55, 31])
+
+
+def test_exchanges_in_a_warp() -> None:
+    np.testing.assert_array_equal(lanes("shfl.sync.bfly.b32 %d, %a0, 5, 31, -1;"), LANES ^ 5)
+    got = lanes("shfl.sync.down.b32 %t1|%p1, %a0, 4, 31, -1; selp.b32 %d, %t1, 999, %p1;")
+    np.testing.assert_array_equal(got, np.where(LANES % 32 < 28, LANES + 4, 999))
+    even = int("01" * 16, 2)
+    body = "and.b32 %t1, %a0, 1; setp.eq.u32 %p1, %t1, 0; vote.sync.ballot.b32 %d, %p1, -1;"
+    np.testing.assert_array_equal(lanes(body), np.full(64, even))
+    np.testing.assert_array_equal(lanes("redux.sync.add.s32 %d, %a0, -1;"), np.repeat([496, 1520], 32))
+    body = "and.b32 %t1, %a0, 3; match.any.sync.b32 %d, %t1, -1;"
+    np.testing.assert_array_equal(lanes(body), [0x11111111 << (lane & 3) for lane in range(64)])
+    body = "elect.sync %t1|%p1, -1; selp.b32 %d, 1, 0, %p1;"
+    np.testing.assert_array_equal(lanes(body), LANES % 32 == 0)
+    body = "setp.lt.u32 %p1, %a0, 40; bar.red.popc.u32 %d, 0, %p1;"
+    np.testing.assert_array_equal(lanes(body), np.full(64, 40))
+    body = "mov.u32 %d, 0; setp.lt.u32 %p1, %a0, 3; @%p1 activemask.b32 %d;"
+    np.testing.assert_array_equal(lanes(body), np.where(LANES < 3, 7, 0))
+
+
+def test_special_registers() -> None:
+    np.testing.assert_array_equal(lanes("mov.u32 %d, %laneid;"), LANES % 32)
+    np.testing.assert_array_equal(lanes("mov.u32 %d, %ntid.x;"), np.full(64, 64))
+    np.testing.assert_array_equal(lanes("mov.u32 %d, %lanemask_lt;"), [(1 << lane % 32) - 1 for lane in range(64)])
+
+
+FAULTS = {
+    "frob.b32 %d, %a0;": "one.ptx:15:1: error: [ptx] instruction 'frob.b32' is not supported",
+    "add.u32.fast %d, %a0, %a0;": "'.fast' of 'add.u32.fast' is not supported",
+    "mov.u32 %d, %nothing;": "error: [ptx.parse] '%nothing' is not declared",
+    "bra NOWHERE;": "error: [ptx] label 'NOWHERE' is not defined",
+    "mov.u32 %d, nothing;": "error: [ptx] 'nothing' is not declared",
+    "add.u32 %d, %a0;": "'add.u32' takes 3 operands, not 2",
+    "add.u64 %d, %a0, %a0;": "'add.u64' writes '%d', a register of .b32, as .u64",
+    "add.f32 %d, %a0, 1;": "'add.f32' needs a float such as 0f3F800000",
+    "add.s32 %d, %a0, 0f3F800000;": "'add.s32' needs an integer",
+    "mov.u32 %d, 18446744073709551616;": "the number does not fit into 64 bits",
+    "add.s32 _, %a0, 1;": "'add.s32' writes a register here",
+    "add.s32 %d, %tid.x, 1;": "'%tid.x' is read by 'mov' alone",
+    "shl.b32 %d, %a0, %w1;": "'shl.b32' reads '%w1', a register of .b64, as .u32",
+    "popc.b64 %w1, %w1;": "'popc.b64' writes '%w1', a register of .b64, as .u32",
+    "add.s8 %d, %a0, %a0;": "'.s8' of 'add.s8' is not supported",
+    "add.rn.rz.f32 %d, %a0, %a0;": "'add.rn.rz.f32' has several roundings",
+    "add.rz.s32 %d, %a0, %a0;": "'.rz' of 'add.rz.s32' is not of type .s32",
+    "add.sat.u32 %d, %a0, %a0;": "'.sat' of 'add.sat.u32' is not of type .u32",
+    "add.cc.f32 %d, %a0, %a0;": "'.cc' of 'add.cc.f32' is not of type .f32",
+    "fma.f32 %d, %a0, %a0, %a0;": "'fma.f32' needs one of .rn, .rz, .rm, .rp",
+    "ex2.f32 %d, %a0;": "'ex2.f32' needs one of .approx",
+    "shf.l.b32 %d, %a0, %a0, 3;": "'shf.l.b32' needs one of .clamp, .wrap",
+    "mov.b64 %w1, {%d, %at1};": "'mov.b64' reads '%at1', a register of .b64, as .b32",
+    "ld.global.f16 %d, [%at0];": "'.f16' of 'ld.global.f16' is not supported",
+    ".reg .b32 %d; .reg .b32 %d;": "register '%d' is declared twice",
+    ".reg .b32 %z<3>; .reg .b64 %z<2>;": "registers '%z' are declared twice",
+    ".reg .b32.b64 %z;": "'.b64' is no type of a register",
+    "shl.b32 %d, %a0, 08;": "an octal number has no 8 and no 9",
+    "add.f32 %d, %a0, 1e400;": "the number does not fit into 64 bits",
+    "ld.global.v2.b32 {%d, %w1}, [%at0];": "'ld.global.v2.b32' has registers of several widths",
+    "st.global.nc.b32 [%at0], %d;": "a store has no '.nc'",
+    "ld.shared.nc.b32 %d, [%at0];": "'.nc' is of .global",
+    "cvt.f32.b8 %d, %a0;": "'.b8' of 'cvt.f32.b8' is not supported",
+    "ld.global.shared.b32 %d, [%at0];": "'ld.global.shared.b32' has several state spaces",
+    "ld.global.b32 %d, [%at0+4294967296];": "the offset 4294967296 does not fit into 32 bits",
+    "cvta.to.global.u64 %w1, %d;": "'cvta.to.global.u64' reads '%d', a register of .b32, as .u64",
+    "A: A: ret;": "label 'A' is defined twice",
+    "setp.gt.b32 %p1, %a0, %a0;": "bits are not compared by 'gt'",
+    "call frob, (%a0);": "function 'frob' is not declared",
+    "@%a0 bra A; A:": "'%a0' is no predicate",
+    "add.u32 %d, %a0, %a0": "expected ',' or ';' after the operand",
+    'mov.u32 %d, "x': "this string is not closed",
+}
+
+
+@pytest.mark.parametrize("body", FAULTS)
+def test_errors_have_places(body: str) -> None:
+    with pytest.raises(XlaEmittersError) as caught:
+        lanes(body)
+    assert FAULTS[body] in str(caught.value)
+    assert caught.value.place is not None
+    assert caught.value.place.line == 15 + (body[-1] == "0")
+    assert isinstance(caught.value, ParseError | Unsupported)
+
+
+def test_a_loop_without_end_ends() -> None:
+    with pytest.raises(ExecutionError, match="never ends"):
+        lanes("mov.u32 %d, 0; L: bra L;")
+
+
+def test_launches_and_arguments_are_checked() -> None:
+    text = ".visible .entry k(.param .u64 .ptr .align 16 p, .param .u32 n) .reqntid 32, 1, 1 { ret; }"
+    array, number = np.zeros(4, I32), np.array(1, I32)
+    run(text, "1x32", array, number)
+    for launch, given, message in (
+        ("1x64", (array, number), "must have 32x1x1 threads"),
+        ("1x32", (array,), "takes 2 arguments"),
+        ("1x32", (number, number), "a pointer: give an array with dimensions"),
+        ("1x32", (array, array), "a number of 4 bytes"),
+    ):
+        with pytest.raises(DataError, match=message):
+            run(text, launch, *given)
+
+
+def test_faults_are_named_at_their_line() -> None:
+    text = """
+    .visible .entry k(.param .u64 p) {
+      .reg .b32 %r<3>; .reg .b64 %rd<3>;
+      ld.param.u64 %rd1, [p];
+      mov.u32 %r1, %tid.x;
+      st.global.u32 [%rd1], %r1; ret; }
+    """
+    kernel = PtxKernel.read(HEAD + text, "k.ptx")
+    launch, *_ = launch_of("1x2")
+    verdict = kernel.check([np.zeros(1, I32)], launch)
+    assert not verdict.ok
+    assert "a race" in verdict.summary
+    assert verdict.details[0].startswith("k.ptx:9:7: error:")
+    assert "st.global.u32 [%rd1], %r1" in verdict.details[1]

@@ -1,0 +1,52 @@
+"""The roots of a fusion: the ops with results that are used outside; and the kinds of reductions among them.
+
+lmhlo.fusion { lmhlo.abs %x -> %t;  lmhlo.add %t, %y -> %z }; return %z             the root is `add`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue, Use
+
+from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.mlir import memref
+from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, writes
+
+
+def is_used_outside(buffer: SSAValue, fusion: FusionOp) -> bool:
+    """Whether a buffer that the fusion writes is read outside, or may be. A variant of the fusion reads what it writes itself."""
+    if not isinstance(buffer.owner, memref.AllocOp):
+        return True
+    return any(_is_read_outside(use, buffer, fusion) for use in buffer.uses)
+
+
+def _is_read_outside(use: Use, buffer: SSAValue, fusion: FusionOp) -> bool:
+    op = use.operation
+    if frees(use) or asks_size(use) or writes(use) or fusion.is_ancestor(op):
+        return False
+    other = op.parent_op()
+    while other is not None and not isinstance(other, FusionOp):
+        other = other.parent_op()
+    return other is None or not any(writes(inner) and other.is_ancestor(inner.operation) for inner in buffer.uses)
+
+
+def roots_of(fusion: FusionOp) -> list[BufferOp]:
+    """The ops of a fusion with a result that is used outside, in order."""
+    ops = (op for op in fusion.body.block.ops if isinstance(op, BufferOp))
+    return [op for op in ops if any(is_used_outside(buffer, fusion) for buffer in op.outputs)]
+
+
+def is_row_reduction(op: BufferOp) -> bool:
+    """Whether an op reduces the last dimension of a matrix."""
+    return op.name == "lmhlo.reduce" and _reduced(op) == (tensor_of(op.inputs[0].type).get_num_dims() - 1,)
+
+
+def is_column_reduction(op: BufferOp) -> bool:
+    """Whether an op reduces the first of several dimensions."""
+    return op.name == "lmhlo.reduce" and not is_row_reduction(op) and _reduced(op) == (0,)
+
+
+def _reduced(op: BufferOp) -> Sequence[int]:
+    return integers(op.properties.get("dimensions"))

@@ -1,0 +1,268 @@
+"""The loop of a fusion whose roots reduce rows: the `row_reduction_schedules` differ only in the number of threads per row.
+
+    lmhlo.reduce %x, %zero -> %y {dimensions = 1}         scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
+                                                            %p = scf.for %j = %thread to %cols step 256 iter_args(%a = -0.0) {
+                                                              %e = memref.load %x[%block, %j]
+                                                   ->         yield %a + %e
+                                                            }
+                                                            %total = ... the rounds of `row_rounds`
+                                                            if %thread == 0: memref.store %zero + %total, %y[%block]
+                                                          } {disc.schedule = "row1"}
+
+Reductions of matrices of one shape share the loop. Other roots have equally many elements; each thread writes those at its positions. On a
+CPU, those with other rows get a loop of their own, which has their coordinates without divisions.
+No rows: no block. No columns: the loop runs zero times, and the result is the initial value. Roots that reduce columns get loops of their
+own, after this one, or atomic updates from it (`column_reduction_schedule`).
+Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dynamic.buffers.index_code import Number
+from xla_emitters.dynamic.loops.column_reduction_schedule import (
+    Update,
+    emit_columns,
+    emit_starts,
+    is_atomic,
+    update_from_rows,
+)
+from xla_emitters.dynamic.loops.combine import (
+    Reducer,
+    by_shape,
+    parts_of,
+    reduces_columns,
+    reduces_rows,
+    starts_of,
+    store_results,
+    with_elements,
+)
+from xla_emitters.dynamic.loops.kernel_code import KernelCode, LoopBody
+from xla_emitters.dynamic.loops.loop_schedule import emit_loop
+from xla_emitters.dynamic.loops.matrix_roots import write_root
+from xla_emitters.dynamic.loops.row_lanes import loop_over_lanes, needs_lanes
+from xla_emitters.dynamic.loops.row_rounds import WARP, RowPlace, RowThreads, combine_row
+from xla_emitters.dynamic.loops.schedule import THREADS_HINT, FusionLoops
+from xla_emitters.dynamic.loops.strided_loop import strided_loop
+from xla_emitters.rewrite.kernel_pass import refusal
+
+ROWS_OF_BEGIN = 32
+"""Rows per block, if there are enough, in a loop with work before its first row."""
+FEW_THREADS = 1 << 16
+"""Least number of threads, if there are rows for them: with 16 bytes in flight each, they saturate a GPU's memory."""
+FEW_BLOCKS = 128
+"""Least number of blocks: one for most multiprocessors."""
+HeldBody: TypeAlias = Callable[[KernelCode, SSAValue, Sequence[SSAValue], SSAValue], Sequence[SSAValue]]
+"""(code inside, column, carried values, number of the element among the thread's own) -> the next carried values."""
+Visit = Callable[[KernelCode, RowPlace], None]
+"""Emits the work of a thread for its row."""
+
+
+def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
+    """Emits the loops of a fusion with at least one root that reduces rows. A vector is one column: one block alone would be too slow."""
+    is_row = [reduces_rows(root) and not reduces_columns(root) for root in fusion.roots]
+    rows = [Reducer.of(root, by_row=True) for root, found in zip(fusion.roots, is_row, strict=True) if found]
+    columns = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
+    reducing = {reducer.op for reducer in (*rows, *columns)}
+    others = [root for root in fusion.roots if root not in reducing]
+    if not rows:
+        return emit_columns(fusion, columns, others)
+    threads = _hinted(fusion, threads)
+    first, *rest = by_shape(fusion.numbers, rows)
+    shape = first[0].shape(fusion.numbers)
+    if fusion.is_cpu:
+        apart = [root for root in others if fusion.numbers.sizes(root.outputs[0])[-1:] != (shape[1],)]
+        for root in apart:
+            emit_loop(fusion, [root])
+        others = [root for root in others if root not in apart]
+    atomic = [found for found in columns if is_atomic(fusion, found) and found.shape(fusion.numbers) == shape]
+    emit_starts(fusion, atomic)
+    _emit_rows(fusion, name, threads, first, others, [update_from_rows(reducer) for reducer in atomic])
+    for group in rest:
+        _emit_rows(fusion, name, threads, group, (), ())
+    if ordered := [reducer for reducer in columns if reducer not in atomic]:
+        emit_columns(fusion, ordered, ())
+    return None
+
+
+def _hinted(fusion: FusionLoops, threads: RowThreads) -> RowThreads:
+    """The threads with as many in a block as the fusion asks for: more for the row, if it has all of them, else more rows."""
+    if (hint := fusion.threads_hint) is None:
+        return threads
+    if hint < WARP or hint & (hint - 1):
+        why = f"a block of {hint} threads for rows; a power of two from {WARP} on can exchange results"
+        raise refusal("loops", fusion.op, why, f"another {THREADS_HINT}")
+    return RowThreads(hint if threads.per_row == threads.per_block else min(threads.per_row, hint), hint)
+
+
+def _emit_rows(
+    fusion: FusionLoops,
+    name: str,
+    threads: RowThreads,
+    reducers: Sequence[Reducer],
+    others: Sequence[BufferOp],
+    updates: Sequence[Update],
+) -> None:
+    """The loop of reductions of matrices of one shape."""
+    rows, cols = shape = reducers[0].shape(fusion.numbers)
+    width = fusion.vector
+
+    def visit(code: KernelCode, place: RowPlace) -> None:
+        def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for root in others:
+                write_root(fusion, inner, root, (place.row, column), shape)
+            for update in updates:
+                update(inner, place.row, column)
+            return with_elements(inner, reducers, carried, (place.row, column))
+
+        if fusion.is_cpu and needs_lanes(reducers):
+            found = loop_over_lanes(code, cols, reducers, step)
+        else:
+            found = loop_over_row(code, place, threads, cols, width, starts_of(code, reducers), step)
+        totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
+
+        def write(inner: KernelCode) -> Sequence[SSAValue]:
+            store_results(inner, reducers, totals, place.row)
+            return ()
+
+        code.branch(place.is_first(code), (), write)
+
+    for_each_row(fusion, name, threads, rows, visit)
+
+
+def loop_over_row(
+    code: KernelCode,
+    place: RowPlace,
+    threads: RowThreads,
+    cols: Number,
+    width: int,
+    starts: Sequence[SSAValue],
+    body: LoopBody,
+    *,
+    waits: bool = True,
+) -> Sequence[SSAValue]:
+    """The carried values after all of a thread's elements of its row, `width` adjacent ones at a time; `starts` if it has none.
+
+    waits  whether an element waits for memory
+    """
+    first = code.index.value(code.index.multiply(place.lane, width))
+    end = code.index.multiple(cols, width)
+
+    def loop(inner: KernelCode) -> Sequence[SSAValue]:
+        return strided_loop(inner, first, end, width * threads.per_row, starts, body, width, waits=waits)
+
+    return place.where_row(code, starts, loop)
+
+
+def loop_over_held_row(
+    code: KernelCode,
+    place: RowPlace,
+    threads: RowThreads,
+    cols: Number,
+    width: int,
+    steps: int,
+    starts: Sequence[SSAValue],
+    body: HeldBody,
+) -> Sequence[SSAValue]:
+    """As `loop_over_row`, unrolled: `body` gets the number of each element among the thread's own as a constant."""
+
+    def unrolled(inner: KernelCode) -> Sequence[SSAValue]:
+        return held_steps(inner, place.lane, threads.per_row, cols, width, steps, starts, body)
+
+    return place.where_row(code, starts, unrolled)
+
+
+def held_steps(
+    code: KernelCode,
+    lane: SSAValue,
+    per_row: int,
+    cols: Number,
+    width: int,
+    steps: int,
+    starts: Sequence[SSAValue],
+    body: HeldBody,
+) -> Sequence[SSAValue]:
+    """The carried values after a thread's elements of a row of `cols`, at most `steps` times `width`; threads without them skip a step."""
+    first, stride, carried = code.index.multiply(lane, width), per_row * width, starts
+    for number in range(steps):
+        start = code.index.value(code.index.add(first, number * stride))
+
+        def step(
+            inner: KernelCode, start: SSAValue = start, carried: Sequence[SSAValue] = carried, number: int = number
+        ) -> Sequence[SSAValue]:
+            if width == 1:
+                return body(inner, start, carried, inner.index.value(number))
+
+            def element(innermost: KernelCode, at: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                held = innermost.index.value(innermost.index.add(at, number * width))
+                return body(innermost, innermost.index.value(innermost.index.add(start, at)), values, held)
+
+            return inner.neighbours(width, carried, element)
+
+        if isinstance(cols, int) and (number + 1) * stride <= cols:
+            carried = step(code)
+        else:
+            is_column = code.index.compare("ult", start, cols)
+            before = carried
+            carried = code.branch(is_column, [value.type for value in before], step, lambda _, before=before: before)
+    return carried
+
+
+def for_each_row(
+    fusion: FusionLoops,
+    name: str,
+    threads: RowThreads,
+    rows: Number,
+    visit: Visit,
+    begin: Callable[[KernelCode, SSAValue], None] | None = None,
+) -> None:
+    """A parallel loop in which threads visit all rows, and all threads of a row visit it together.
+
+    begin  (code, thread): what a block computes once, before its first row; it then takes several rows
+    """
+    host, per_block = fusion.numbers.code, threads.rows_per_block
+    groups = host.divide(host.add(rows, per_block - 1), per_block)
+    blocks = groups
+    if begin is not None:
+        at_most = -(-ROWS_OF_BEGIN // per_block)
+        few = max(FEW_THREADS // threads.per_block, FEW_BLOCKS)
+        blocks = host.maximum(host.minimum(groups, few), host.divide(host.add(groups, at_most - 1), at_most))
+
+    def at(code: KernelCode, group: SSAValue, thread: SSAValue) -> None:
+        place = threads.place(code, group, thread, rows)
+        if place.is_row is None or not threads.is_apart:
+            return visit(code, place)
+
+        def inside(inner: KernelCode) -> Sequence[SSAValue]:
+            visit(inner, replace(place, is_row=None))
+            return ()
+
+        # Uniform within a warp, so its shuffles find all lanes.
+        code.branch(place.is_row, (), inside)
+        return None
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        block, thread = variables
+        block.name_hint, thread.name_hint = "block", "thread"
+        if begin is None:
+            return at(code, block, thread)
+        begin(code, thread)
+
+        def step(inner: KernelCode, group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            at(inner, group, thread)
+            if threads.warps_per_row > 1:
+                # All threads must have read the values exchanged for these rows before any writes those of the next.
+                inner.insert(gpu.BarrierOp())
+            return ()
+
+        code.loop(block, groups, blocks, (), step)
+        return None
+
+    fusion.parallel(name, [blocks, threads.per_block], [1, 1], body)

@@ -1,0 +1,333 @@
+"""Sizes of a program, and the guards that are checked before a run computes anything.
+
+    sizes = sizes_of(module)
+    print(sizes.report())
+
+        symbols
+          b     argument 0 (p0) 'x': axis 0
+          s     argument 0 (p0) 'x': axis 1
+        checked before a run
+          ...
+
+The walk is done twice: once with a symbol for each open axis of the arguments, which determines the symbols' names and equal axes,
+and once with the named symbols. Guards, in order: number, rank and type of the arguments; JAX's assertions, in its words; the arguments'
+axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap
+around there, and a wrapped size may look valid.)
+Source: docs/reference/4 2.1, 3.1, 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+
+from xla_emitters.algebra.axes import Axes
+from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Facts, Relation
+from xla_emitters.algebra.guards import Guard, needed
+from xla_emitters.algebra.size import Size
+from xla_emitters.algebra.solve import Parameter, Plan, plan
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, type_text
+from xla_emitters.dynamic.sizes.arrays import Leaf, Number, Value, leaves
+from xla_emitters.dynamic.sizes.numbers import is_data
+from xla_emitters.dynamic.sizes.symbols import names_in, renaming
+from xla_emitters.dynamic.sizes.walk import Assertion, Walk
+from xla_emitters.errors import DataError
+
+LARGEST = 2**31 - 1
+
+
+class Argument(NamedTuple):
+    """The facts about an argument that guards need: its HLO type ("f32") and its shape."""
+
+    element: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProgramGuards:
+    """The checks before a run computes anything.
+
+    types       HLO's element types of the parameters
+    parameters  their shapes in terms of the symbols
+    own         the symbol of each open axis, from the arguments' shapes alone
+    said        JAX's assertions over `own`
+    plan        how the symbols are computed, and the checks of the arguments' other axes
+    computed    sizes that must be in the range of the program's 32-bit integers
+    """
+
+    types: tuple[str, ...]
+    own: Mapping[str, tuple[int, int]]
+    said: tuple[Guard, ...]
+    plan: Plan
+    computed: tuple[Guard, ...]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.plan.parameters
+
+    def check(self, arguments: Sequence[Argument]) -> dict[str, int]:
+        """The values of the symbols.
+
+        raises DataError, which names the argument or has the assertion's message
+        """
+        shapes = [argument.shape for argument in arguments]
+        self.plan.check_ranks(shapes)
+        for number, (argument, wanted) in enumerate(zip(arguments, self.types, strict=True)):
+            if argument.element != wanted:
+                label = _label(number, self.parameters[number].name)
+                raise DataError(f"{label}: type {argument.element}, expected {wanted}", stage="shapes")
+        own = {name: shapes[argument][axis] for name, (argument, axis) in self.own.items()}
+        for guard in self.said:
+            guard.check(own)
+        values = self.plan.solve(shapes)
+        for guard in self.computed:
+            guard.check(values)
+        return values
+
+    def lines(self) -> Iterator[str]:
+        """A line per check."""
+        for number, (element, parameter) in enumerate(zip(self.types, self.parameters, strict=True)):
+            shape = ",".join(map(str, parameter.shape))
+            yield f"{_label(number, parameter.name)} is {element}[{shape}]"
+        yield from (f"{guard} (said by the program)" for guard in self.said)
+        for fact in self.plan.others:
+            yield f"{fact} (wanted by {fact.source})"
+        yield from (str(guard) for guard in self.computed)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of every value of a module, in terms of its symbols."""
+
+    walk: Walk
+    guards: ProgramGuards
+    assertions: tuple[Assertion, ...]
+
+    @property
+    def facts(self) -> Facts:
+        return self.walk.facts
+
+    def of(self, value: SSAValue) -> tuple[Size | None, ...]:
+        """The sizes of an array; None for one that depends on data, or that differs between calls."""
+        found = [self._shape(leaf) for leaf in self._contexts(value)]
+        return tuple(
+            sizes[0] if all(size == sizes[0] for size in sizes) else None for sizes in zip(*found, strict=True)
+        )
+
+    def numbers(self, value: SSAValue) -> tuple[Size | None, ...] | None:
+        """The elements of a small integer array, None for unknown ones; None instead of the tuple if they are not tracked."""
+        contexts = self._contexts(value)
+        first = contexts[0].elements if contexts else None
+        if first is None or any(leaf.elements != first for leaf in contexts):
+            return None
+        return tuple(self._number(number) for number in first)
+
+    def same(self, a: SSAValue, b: SSAValue) -> bool:
+        """Whether two arrays are known to have the same shape, in all of their contexts."""
+        first, second = self._contexts(a), self._contexts(b)
+        return (
+            len(first) == len(second) == 1
+            and first[0].rank == second[0].rank
+            and all(self.walk.axes.same(x, y) is True for x, y in zip(first[0].axes, second[0].axes, strict=True))
+        )
+
+    def is_proven(self, op: HloOp) -> bool:
+        """Whether the guards imply that `op` cannot fail because of sizes: those that must be equal are, and none is negative."""
+        contexts = self.walk.values.get(op.result, [])
+        if not contexts or op in self.walk.unproved:
+            return False
+        known = [self.walk.size(key) for value in contexts for leaf in leaves(value) for key in leaf.axes]
+        if not all(size is not None and self.facts.at_least(size, 0) for size in known):
+            return False
+        if op.opcode == "dynamic-broadcast-in-dim":
+            sizes, wanted = self.of(op.operands[0]), self.of(op.result)
+            dims = integers(op.properties["dimensions"])
+            return all(self._fits(size, wanted[dim]) for size, dim in zip(sizes, dims, strict=True))
+        return True
+
+    def _fits(self, size: Size | None, wanted: Size | None) -> bool:
+        """Whether an axis keeps its size or has size 1."""
+        return size is not None and wanted is not None and (size.value == 1 or self.facts.equal(size, wanted) is True)
+
+    @property
+    def unresolved(self) -> list[tuple[SSAValue, int]]:
+        """(value, axis) for every array with an unknown size in some context."""
+        return [
+            (value, axis)
+            for value, contexts in self.walk.values.items()
+            for axis in sorted(
+                {
+                    key[1]
+                    for found in contexts
+                    for leaf in leaves(found)
+                    for key in leaf.axes
+                    if self.walk.size(key) is None
+                }
+            )
+        ]
+
+    def report(self) -> str:
+        """The symbols, their sources, the checks of a run, and the unknown sizes."""
+        lines = ["symbols"]
+        for solved in self.guards.plan.solved:
+            name = self.guards.parameters[solved.axis.argument].name
+            wanted = self.guards.parameters[solved.axis.argument].shape[solved.axis.axis]
+            equation = "" if wanted == Size.symbol(solved.symbol) else f", which is {wanted}"
+            least = self.facts.bounds(Size.symbol(solved.symbol)).to_text()
+            lines.append(
+                f"  {solved.symbol:6}{_label(solved.axis.argument, name)}, axis {solved.axis.axis}{equation}; in {least}"
+            )
+        lines += ["checked before a run", *(f"  {line}" for line in self.guards.lines())]
+        dims = [key for found in self.walk.values.values() for v in found for leaf in leaves(v) for key in leaf.axes]
+        open_ones = self.unresolved
+        lines.append(f"{len(self.walk.values)} values, {len(dims)} dimensions, {len(open_ones)} that depend on data")
+        for value, axis in open_ones:
+            lines.append(f"  %{_name(value)}, axis {axis}")
+        return "\n".join(lines)
+
+    def _contexts(self, value: SSAValue) -> list[Leaf]:
+        return [found for found in self.walk.values.get(value, ()) if isinstance(found, Leaf)]
+
+    def _shape(self, leaf: Leaf) -> list[Size | None]:
+        return [self.walk.size(key) for key in leaf.axes]
+
+    def _number(self, number: Number) -> Size | None:
+        if isinstance(number, bool):
+            return Size.constant(int(number))
+        return self.facts.simplify(number) if isinstance(number, Size) and not is_data(number) else None
+
+
+def sizes_of(module: ModuleOp) -> Sizes:
+    """The sizes of every value that a run of the module's entry computes.
+
+    raises VerifyError at an op whose operands' sizes cannot be equal; Unsupported if a symbol does not follow from any argument
+    """
+    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+    parameters = entry.parameters
+    own = {
+        f"p{number}_{axis}": (number, axis)
+        for number, parameter in enumerate(parameters)
+        if is_array(parameter.result.type)
+        for axis, size in enumerate(dims_of(parameter.result))
+        if size < 0
+    }
+    labels = [_label(number, _jax_name(parameter)) for number, parameter in enumerate(parameters)]
+    symbols = [Size.symbol(name) for name in own]
+    first = Walk(Axes(Facts.of_symbols(own, 0, "a size")))
+    first.entry(entry, [_shape_of(parameter, number) for number, parameter in enumerate(parameters)], labels)
+    names = renaming(symbols, [*names_in(first.assertions), *first.named], first.facts)
+    shapes = [
+        tuple(first.facts.simplify(size).substitute(names) for size in _shape_of(parameter, number) or ())
+        for number, parameter in enumerate(parameters)
+    ]
+    axes = [size for shape in shapes for size in shape if size.value is None]
+    second = Walk(Axes(_sizes_at_least_zero(axes)))
+    second.entry(entry, shapes, labels)
+    types = tuple(
+        element_of(parameter.result).name if is_array(parameter.result.type) else type_text(parameter.result.type)
+        for parameter in parameters
+    )
+    planned = plan(
+        [Parameter(shape, _jax_name(op)) for shape, op in zip(shapes, parameters, strict=True)], second.facts
+    )
+    guards = ProgramGuards(types, own, tuple(_asserted(first.assertions)), planned, _computed(second, axes))
+    return Sizes(second, guards, tuple(first.assertions))
+
+
+def _shape_of(parameter: ParameterOp, number: int) -> tuple[Size, ...] | None:
+    if not is_array(parameter.result.type):
+        return None
+    return tuple(
+        Size.symbol(f"p{number}_{axis}") if size < 0 else Size.constant(size)
+        for axis, size in enumerate(dims_of(parameter.result))
+    )
+
+
+def _sizes_at_least_zero(axes: Sequence[Size]) -> Facts:
+    facts = Facts()
+    for size in axes:
+        facts = facts.with_at_least(size, 0, "a size")
+    return facts
+
+
+_RELATIONS = {"EQ": EQUAL, "GE": AT_LEAST, "LE": AT_MOST}
+
+
+def _asserted(assertions: Sequence[Assertion]) -> Iterator[Guard]:
+    """The assertions that compare sizes, each with its message. An assertion that cannot hold fails every run."""
+    for assertion in assertions:
+        message = assertion.op.message.data
+        shown = tuple(Size.constant(0) if size is None else size for size in assertion.shown)
+        source = f"%{assertion.op.instruction_name.data} = shape-assertion"
+        if assertion.condition is False:
+            yield Guard(EQUAL, Size.constant(0), Size.constant(1), message, shown, source)
+        if isinstance(assertion.condition, frozenset) and None not in assertion.shown:
+            for direction, a, b in sorted(assertion.condition, key=str):
+                if direction in ("GT", "LT"):
+                    direction, a, b = ("GE", a, b + 1) if direction == "GT" else ("LE", a + 1, b)
+                if direction in _RELATIONS:
+                    yield Guard(_RELATIONS[direction], a, b, message, shown, source)
+
+
+def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
+    """Guards: sizes in shape operands are nonnegative and fit into 32 bits, like those of arguments; slices are inside their arrays."""
+    facts = walk.facts
+    for size in axes:
+        facts = facts.with_at_most(size, LARGEST, "the size of an argument")
+    guards = [
+        Guard(AT_MOST, size, Size.constant(LARGEST), _too_large(op, size), (size,), _name(op.result))
+        for size, op in walk.computed.items()
+    ]
+    zero = Size.constant(0)
+    guards += [
+        _at_least(size, zero, op, f"the size {size} is {{0}}, which is negative") for size, op in walk.computed.items()
+    ]
+    for start, limit, size, op in walk.ranges:
+        said = f"the range from {start} to {limit} is {{0}} to {{1}}, not inside an axis of size {{2}}"
+        ordered = ((start, zero), (limit, start), (size, limit))
+        guards += [_at_least(*pair, op, said, (start, limit, size)) for pair in ordered]
+    for (own, wanted), op in walk.repeated.items():
+        said = f"an axis of size {own} is broadcast to {wanted}: {{0}} to {{1}}"
+        condition = (own - 1) * (own - wanted)
+        guards.append(_relation(EQUAL, condition, zero, op, said, (own, wanted)))
+    return needed(guards, facts)[0]
+
+
+def _at_least(left: Size, right: Size, op: HloOp, said: str, shown: tuple[Size, ...] = ()) -> Guard:
+    """The guard `left >= right`."""
+    return _relation(AT_LEAST, left, right, op, said, shown or (left,))
+
+
+def _relation(relation: Relation, left: Size, right: Size, op: HloOp, said: str, shown: tuple[Size, ...]) -> Guard:
+    """The guard with this message, which includes the symbols' values."""
+    symbols = sorted({symbol for size in shown for symbol in size.symbols})
+    where = ", ".join(f"{symbol} is {{{len(shown) + number}}}" for number, symbol in enumerate(symbols))
+    message = f"%{_name(op.result)} = {op.opcode}: {said}" + (f": {where}" if where else "")
+    return Guard(relation, left, right, message, (*shown, *map(Size.symbol, symbols)), _name(op.result))
+
+
+def _too_large(op: HloOp, size: Size) -> str:
+    return f"%{_name(op.result)} = {op.opcode}: the size {size} is {{0}}, which 32 bits do not hold"
+
+
+def _name(value: SSAValue) -> str:
+    owner = value.owner
+    return owner.instruction_name.data if isinstance(owner, HloOp) else str(value)
+
+
+def _jax_name(parameter: ParameterOp) -> str:
+    name = parameter.attributes.get("jax.arg_name")
+    return name.data if isinstance(name, StringAttr) else ""
+
+
+def _label(number: int, name: str) -> str:
+    return f"argument {number} (p{number})" + (f" '{name}'" if name else "")
+
+
+__all__ = ["Argument", "ProgramGuards", "Sizes", "Value", "sizes_of"]

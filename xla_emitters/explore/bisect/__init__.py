@@ -1,0 +1,1 @@
+"""The pass that made the numbers wrong."""

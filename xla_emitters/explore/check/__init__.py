@@ -1,0 +1,1 @@
+"""Whether every stage computes what the text says."""

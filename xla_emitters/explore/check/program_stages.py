@@ -1,0 +1,73 @@
+"""Compares each stage of a program with unknown sizes with the NumPy reference, and its kernels with NumPy on their real inputs.
+
+    check_program(program, drawn_inputs(program, {"b": 2, "s": 16}, seed=0)).raise_if_different()
+
+Stages are compared bit by bit; if a pass may change the order of a sum, an element must be within the error bounds of the ops.
+Source: docs/reference/contracts "Passes" and "Numbers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError
+from xla_emitters.explore.check.verdict import Verdict, reference_of
+from xla_emitters.explore.check.watched_kernels import check_kernels
+from xla_emitters.pipelines.lowerings import lowerings_of
+from xla_emitters.pipelines.pass_lists import program_rows
+from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
+from xla_emitters.program import Program
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
+
+WATCHED = ("loops", "kernels", "llvm-dialect")
+"""The stages at which each kernel has a verdict of its own."""
+
+
+def check_program(
+    program: Program,
+    inputs: Sequence[Array],
+    stages: Sequence[str] = (),
+    atol: float | None = None,
+    rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
+) -> Verdict:
+    """Compares every stage with the NumPy reference, and each kernel with NumPy on its real inputs: at the last stage, or at a wrong one.
+
+    stages  by default all after `stablehlo`, which is the reference
+    raises  DataError for arguments that do not fit; UsageError for a stage that is not recorded
+    """
+    made = lowerings_of(program)
+    arrays = made.checked(inputs)
+    reference = reference_of(program, arrays, atol, rtol, most_iterations)
+    stages = stages or [stage for stage in made.stages if stage != EXECUTABLE_PROGRAM_STAGES[0]]
+    verdicts: list[Verdict] = []
+    for stage in stages:
+        try:
+            verdict = reference.compare(program.run(arrays, stage))
+        except ExecutionError as error:
+            verdict = Verdict(False, f"fails: {error.message}", (error.message,))
+        verdicts.append(Verdict(verdict.ok, verdict.summary, verdict.details, stage))
+    kernels = _kernels_at(program, arrays, verdicts)
+    if wrong := [verdict for verdict in verdicts if not verdict.ok]:
+        details = tuple(f"stage {verdict.name}: {line}" for verdict in wrong for line in verdict.details)
+        details += tuple(f"kernel {kernel.name}: {kernel.summary}" for kernel in kernels if not kernel.ok)
+        return Verdict(False, f"stage {wrong[0].name}: {wrong[0].summary}", details, "", tuple(kernels))
+    if bad := [kernel for kernel in kernels if not kernel.ok]:
+        details = tuple(f"kernel {kernel.name}: {kernel.summary}" for kernel in bad)
+        return Verdict(False, details[0], details, "", tuple(kernels))
+    last = verdicts[-1].summary if verdicts else "nothing was compared"
+    return Verdict(True, f"{', '.join(stages)}: {last}", kernels=tuple(kernels))
+
+
+def _kernels_at(program: Program, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:
+    """The kernels' verdicts at the first wrong stage, else at the last one; none if there are no kernels, or a pipeline makes them."""
+    on_kernels = [stage for stage in stages if stage.name in WATCHED]
+    if not on_kernels or program_rows(lowerings_of(program).options)[1] is not None:
+        return []
+    stage = next((each for each in on_kernels if not each.ok), on_kernels[-1])
+    try:
+        return check_kernels(program, arrays, stage.name)[0]
+    except ExecutionError:
+        # The stage's verdict has reported it already.
+        return []

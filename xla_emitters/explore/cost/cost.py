@@ -1,0 +1,339 @@
+"""`xe.cost`: the expected cost of every kernel of a fusion or a module on one or several devices, without a GPU.
+
+xe.cost("gelu.hlo", targets=("h200", "a6000")).costs[0].kernels[0].bound   ->   "memory"
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.device import DEFAULT_DEVICE, Device, device
+from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
+from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import UsageError
+from xla_emitters.explore.compile import examined
+from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.pipelines.compiler import compile_module
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.recorder import Observer
+from xla_emitters.pricing.calls import COPY, WITHOUT_WORK, CallCost, price_call, price_copy
+from xla_emitters.pricing.collectives import price_collective
+from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
+from xla_emitters.pricing.price import machine_code_of, price_kernel
+from xla_emitters.pricing.report import report_text
+from xla_emitters.pricing.sass import counted_by_origin
+from xla_emitters.pricing.timeline import Timeline, timeline_of
+from xla_emitters.program import Compiled, LibraryCall, Program
+from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step
+from xla_emitters.rewrite.kernel_entry import sanitize
+from xla_emitters.support.units import microseconds
+
+STAGE = EXECUTABLE_STAGES[-1]
+MOVES_AGAIN = 1.2
+"""From this ratio of bytes moved to bytes needed on, a kernel's next step names it."""
+
+
+@dataclass(frozen=True)
+class ProgramCost:
+    """The kernels and library calls of a program on one device.
+
+    kernels        in the order of their first launches
+    calls          priced library calls, in order
+    unpriced       names of the library functions of the other calls, one per call
+    is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count counts once, and so does each branch
+    program        for a module: the priced program, with the decisions in its traces
+    xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
+    by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
+    by_rule        if they are XLA's: as by_price, chosen by rule
+    timeline       when its kernels and calls, and its collectives, are expected to run
+    as_calls       kernel -> what the products and convolutions that it computes itself would take as library calls
+    """
+
+    target: str
+    kernels: tuple[KernelCost, ...]
+    calls: tuple[CallCost, ...] = ()
+    unpriced: tuple[str, ...] = ()
+    is_estimate: bool = False
+    program: Program | None = field(default=None, repr=False, compare=False)
+    xlas: ProgramCost | None = None
+    by_price: ProgramCost | None = None
+    by_rule: ProgramCost | None = None
+    as_calls: Mapping[str, tuple[CallCost, ...]] = field(default_factory=dict[str, tuple[CallCost, ...]])
+    timeline: Timeline = field(default_factory=Timeline)
+
+    @property
+    def dearest(self) -> KernelCost | None:
+        """The kernel that takes most time in one run."""
+        return max(self.kernels, key=lambda each: each.time * each.launches, default=None)
+
+    @property
+    def next_step(self) -> str:
+        """What the dearest kernel lacks, and what `--tune price` would make of it; "" if that is not known."""
+        kernel = self.dearest
+        if kernel is not None and kernel.bound == "launch":
+            return f"next: fewer launches: the dearest kernel, {kernel.name}, is bound by its launch"
+        if self.by_price is None or kernel is None:
+            return ""
+        if kernel.blocks < (cores := device(self.target).cores):
+            lacks = f"{kernel.blocks} blocks on {cores} multiprocessors"
+        elif kernel.spills:
+            lacks = f"{kernel.spills} bytes of registers spilled"
+        elif kernel.bytes_ratio > MOVES_AGAIN:
+            lacks = f"moves its bytes {kernel.bytes_ratio:.1f} times"
+        else:
+            lacks = f"bound by {kernel.bound}, {kernel.bandwidth:.0%} of the bandwidth"
+        found = sum(each.time for each in self.by_price.kernels)
+        if found > kernel.time * (1 - LEAST_GAIN):
+            return f"next: {kernel.name}: {lacks}; --tune price knows no faster kernel"
+        number = f" in {count} kernels" if (count := len(self.by_price.kernels)) > 1 else ""
+        ruled = self.by_rule.time if self.by_rule else kernel.time
+        rule = f", --tune auto {microseconds(ruled)}" if ruled <= kernel.time * (1 - LEAST_GAIN) else ""
+        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}{rule}"
+
+    @property
+    def time(self) -> float:
+        """Expected microseconds of all launches and library calls, one after the other."""
+        return sum(each.time * each.launches for each in (*self.kernels, *self.calls))
+
+    @property
+    def library_calls(self) -> tuple[str, ...]:
+        """The names of the functions of all calls."""
+        return (*(call.name for call in self.calls if call.name != COPY), *self.unpriced)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "time": self.time,
+            "kernels": [kernel.to_json() for kernel in self.kernels],
+            "calls": [call.to_json() for call in self.calls],
+            "library_calls": list(self.library_calls),
+            "next_step": self.next_step,
+            "xlas_time": self.xlas.time if self.xlas else None,
+            "launches_known": not self.is_estimate,
+            "timeline": self.timeline.to_json() if self.timeline.communication else None,
+            "as_calls": {name: [call.to_json() for call in calls] for name, calls in self.as_calls.items()},
+        }
+
+
+@dataclass(frozen=True)
+class CostReport:
+    """The cost of a program, for each requested device."""
+
+    name: str
+    costs: tuple[ProgramCost, ...]
+
+    @property
+    def kernels(self) -> tuple[KernelCost, ...]:
+        """The kernels of all devices."""
+        return tuple(kernel for cost in self.costs for kernel in cost.kernels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        return {"name": self.name, "targets": [cost.to_json() for cost in self.costs]}
+
+    def __str__(self) -> str:
+        return report_text(self.name, self.costs)
+
+
+def cost(
+    source: str | Path | bytes | Program | ModuleOp,
+    *,
+    targets: Sequence[str] = (DEFAULT_DEVICE,),
+    sizes: Mapping[str, int] | None = None,
+    compared: bool = False,
+    data: Mapping[int, Array] | None = None,
+    **compiling: Unpack[CompileKeywords],
+) -> CostReport:
+    """The cost of every kernel and library call.
+
+    source   path or text of HLO or StableHLO, a module that was read, or a compiled program, of which the source is used
+    targets  devices or architectures
+    sizes    for a program with unknown sizes: those at which its launches are priced
+    data     for HLO: number of a parameter -> its array, where that decides what is read (indices); others are drawn
+    compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
+    compiling  the fields of `CompileOptions`, for HLO; a compiled program in StableHLO keeps its own
+    raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
+    """
+    if not targets:
+        raise UsageError("no target is given", stage="cost")
+    subject, compiling = examined(source, compiling)
+    if isinstance(subject, Program):
+        return CostReport(subject.name, tuple(_cost_at(subject, target, sizes or {}) for target in targets))
+    if sizes:
+        raise UsageError("sizes are for programs; those of HLO text are known", stage="cost")
+    found = list[tuple[str, ProgramCost]]()
+    for target in targets:
+        given: CompileKeywords = {**compiling, "target": target, "stage": "ptx", "record": "none"}
+        options = CompileOptions(**given)
+        priced = _compared if compared and options.pipeline is None else _cost_of
+        found.append(priced(subject, options, data))
+    return CostReport(found[0][0], tuple(each for _, each in found))
+
+
+def instructions_by_origin(program: Program) -> dict[str, Mapping[str, int]]:
+    """Kernel name -> HLO instruction -> SASS instructions that a thread executes for it; "" -> those of none.
+
+    program  of HLO: compiled to "sass" with `line_info`, stages recorded; with unknown sizes: compiled to code
+    raises   ToolError without ptxas and nvdisasm
+    """
+    found = dict[str, Mapping[str, int]]()
+    if isinstance(program.compilation, Compiled):
+        names, traces = [kernel.name for kernel in program.kernels], program.traces
+    else:
+        from xla_emitters.pipelines.lowerings import lowerings_of  # imported here, as in `_cost_at`
+
+        traces = lowerings_of(program).lowering.kernel_traces("sass")
+        names = [trace.name for trace in traces]
+    for name, trace in zip(names, traces, strict=False):
+        listing = trace["sass"]
+        found[name] = counted_by_origin(listing.ir or "", name, listing.sources)
+    return found
+
+
+def _cost_at(program: Program, target: str, sizes: Mapping[str, int]) -> ProgramCost:
+    """The cost of a program's launches on one device, at given sizes."""
+    # Imported here, so that HLO does not load the second system.
+    from xla_emitters.explore.cost.program_cost import price_work
+    from xla_emitters.pipelines.lowerings import lowerings_of
+    from xla_emitters.pipelines.program_passes import CODE_STAGES
+    from xla_emitters.pipelines.programs import compile_program
+
+    made = lowerings_of(program)
+    options = replace(made.options, target=target, record="none", stage=CODE_STAGES[0])
+    kernels, calls, timeline = price_work(compile_program(made.source, options), sizes)
+    return ProgramCost(device(target).name, kernels, calls, timeline=timeline)
+
+
+def _compared(module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None) -> tuple[str, ProgramCost]:
+    """As `_cost_of`, with the other choice of kernels: of all if `options` choose by price, else of the dearest one."""
+    name, found = _cost_of(module, options, data)
+    if options.tune == "price":
+        return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"), data)[1])
+    if (
+        found.dearest is None
+        or found.dearest.bound == "launch"
+        or (fusion := _fusion_of(module, found.dearest.name)) is None
+    ):
+        return name, found
+    is_xlas = options.tune == "xla" or (not options.tune and len(found.kernels) == 1)
+    priced, ruled = (
+        _cost_of(module, replace(options, tune=tune, fusion=fusion))[1] if wanted else None
+        for tune, wanted in (("price", True), ("auto", is_xlas))
+    )
+    return name, replace(found, by_price=priced, by_rule=ruled)
+
+
+def _fusion_of(module: ModuleOp, kernel: str) -> str | None:
+    """The fusion instruction that a kernel is named after."""
+    names = (op.instruction_name.data for op in module.walk() if isinstance(op, FusionOp))
+    return next((name for name in names if sanitize(name) == kernel), None)
+
+
+def _cost_of(
+    module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None = None
+) -> tuple[str, ProgramCost]:
+    """The program's name, and its cost on one device."""
+    kept: list[tuple[PlannedKernel, ModuleOp]] = []
+
+    def keep(planned: PlannedKernel) -> Observer:
+        return lambda name, at, kernel: kept.append((planned, kernel.clone())) if at == STAGE else None
+
+    program = compile_module(module, options, observers=keep)
+    chip = device(options.target)
+    launches, called, copied = Counter[str](), Counter[int](), Counter[Copy]()
+    is_estimate = _count_launches(program.steps, 1, launches, called, copied)
+    priced = [_price(call, chip) for call in program.calls]
+    calls = [replace(each, launches=called[number]) for number, each in enumerate(priced) if each is not None]
+    calls += [replace(_price_copy(program, copy, chip), launches=count) for copy, count in copied.items()]
+    named = zip(program.calls, priced, strict=True)
+    unpriced = [call.name for call, each in named if each is None and call.name not in WITHOUT_WORK]
+    found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
+    if not kept:
+        return program.name, replace(found, timeline=_timeline(program, (), priced))
+    code = machine_code_of(program.code, chip.architecture, options.toolchain)
+    reached = {kernel.name: kernel for kernel in program.kernels}
+    if len(reached) < len(kept):
+        # A kernel without a launch.
+        kept = [(planned, lowered) for planned, lowered in kept if sanitize(planned.name) in reached]
+    kernels = [
+        replace(price_kernel(kernel, planned.view, lowered, chip, code, data), launches=launches[kernel.name])
+        for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
+    ]
+    as_calls = {
+        kernel.name: products
+        for kernel, (planned, _) in zip(reached.values(), kept, strict=True)
+        if (products := tuple(_price_products(planned, chip)))
+    }
+    timeline = _timeline(program, kernels, priced)
+    return program.name, replace(found, kernels=tuple(kernels), as_calls=as_calls, timeline=timeline)
+
+
+def _timeline(program: Program, kernels: Sequence[KernelCost], calls: Sequence[CallCost | None]) -> Timeline:
+    """When the steps of a module run."""
+    return timeline_of(program.steps, program.calls, {kernel.name: kernel.time for kernel in kernels}, calls)
+
+
+def _price_products(planned: PlannedKernel, chip: Device) -> Iterator[CallCost]:
+    """What the products and convolutions of a kernel would take as library calls."""
+    for op in planned.view.computation.walk():
+        if isinstance(op, ContractingOp):
+            name, config = library_call_of(op)
+            operands = [(element_of(operand).name, dims_of(operand)) for operand in op.operands]
+            priced = price_call(
+                name,
+                op.instruction_name.data,
+                config,
+                operands,
+                [(element_of(op.result).name, dims_of(op.result))],
+                chip,
+            )
+            if priced is not None:
+                yield priced
+
+
+def _price(call: LibraryCall, chip: Device) -> CallCost | None:
+    operands, results = ([(each.dtype, each.shape) for each in of] for of in (call.operands, call.results))
+    how = call.name, call.instruction, call.config, operands, results, chip
+    return price_collective(*how) or price_call(*how)
+
+
+def _price_copy(program: Program, copy: Copy, chip: Device) -> CallCost:
+    source, target = (program.arrays.slot(place.slot) for place in (copy.source, copy.target))
+    spec = program.arrays.spec(source)
+    return price_copy(f"{source} -> {target}", (spec.dtype, spec.shape), chip)
+
+
+def _count_launches(
+    steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int], copied: Counter[Copy]
+) -> bool:
+    """Adds how often one run launches each kernel, makes each library call (by number) and each copy; returns whether that is a guess."""
+    is_estimate = False
+    for step in steps:
+        match step:
+            case Launch():
+                launches[step.kernel] += times
+            case Call():
+                called[step.op] += times
+            case Copy():
+                copied[step] += times
+            case Loop():
+                trips = times * (step.trips or 1)
+                is_estimate |= step.trips is None
+                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches, called, copied)
+            case Branch():
+                is_estimate = True
+                for branch in step.branches:
+                    _count_launches(branch, times, launches, called, copied)
+            case _:
+                pass
+    return is_estimate

@@ -1,0 +1,1 @@
+"""JAX functions as input."""

@@ -1,0 +1,1 @@
+"""Small inputs with the same fault."""

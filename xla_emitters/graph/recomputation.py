@@ -1,0 +1,97 @@
+"""Counts the steps of one kernel for a fusion, compared to computing each element of each instruction once.
+
+    s = f32[512] reduce(e, z), dimensions={1}       with e = f32[512,512]: each element of s needs 512 of e
+    b = f32[512,512] broadcast(s), dimensions={0}   each element needs one of s: 262,144 are computed instead of 512
+    d = f32[512,512] divide(e, b)                   so 262,144 * 512 elements of e are computed, and as many are added
+
+A step computes one element; in a reduction or a product, it combines one element.
+
+A kernel computes an element where it is needed, that is, backwards from the results: the number of elements that a user reads for one of
+its elements, times the number of computed elements of the user. The maps give the former. Of several users the largest count is taken,
+because the others may share it: the count is a lower bound. Parameters, constants and tuples are not computed. The operands of an
+instruction without a map count as read once.
+Source: docs/reference/1 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
+from xla_emitters.dialects.hlo.shape_ops import PadOp
+from xla_emitters.dialects.hlo.types import dims_of, leaf_types
+from xla_emitters.errors import Unsupported
+from xla_emitters.graph.view import FusionView
+
+_NOT_COMPUTED = (ParameterOp, ConstantOp, TupleOp, GetTupleElementOp)
+_READ_EACH_ONCE = (PadOp, DynamicUpdateSliceOp)
+"""Ops that place their operands in the result: they read no element twice, although their maps lead out of the operand."""
+
+
+@dataclass(frozen=True)
+class Recomputation:
+    """The steps of a kernel.
+
+    steps  of all instructions together
+    once   the number of steps if each element were computed once
+    worst  the instruction that repeats the most steps
+    """
+
+    steps: int
+    once: int
+    worst: HloOp
+
+    @property
+    def times(self) -> int:
+        return self.steps // self.once
+
+
+def recomputation_of(view: FusionView) -> Recomputation | None:
+    """The steps of the kernel of a fusion; None if it computes nothing."""
+    found: dict[HloOp, int] = {root: _elements(root) for root in view.roots}
+    once = dict[HloOp, int]()
+    for op in reversed(view.instructions):
+        all_reads = _reads(op)
+        once[op] = max(_elements(op), *all_reads, 1)
+        for operand, reads in zip(op.operands, all_reads, strict=True):
+            if isinstance(operand.owner, HloOp):
+                needed = max(1, found.get(op, _elements(op)) * reads // max(1, _elements(op)))
+                found[operand.owner] = max(found.get(operand.owner, 0), needed)
+    steps = {
+        op: once[op] * found[op] // max(1, _elements(op))
+        for op in view.instructions
+        if op in found and not isinstance(op, _NOT_COMPUTED)
+    }
+    if not steps:
+        return None
+    worst = max(steps, key=lambda op: steps[op] - once[op])
+    return Recomputation(sum(steps.values()), sum(once[op] for op in steps), worst)
+
+
+def _elements(op: HloOp) -> int:
+    """The number of elements of the result; of several results, which have one shape, of one of them."""
+    return math.prod(dims_of(leaf_types(op.result.type)[0]))
+
+
+def _reads(op: HloOp) -> list[int]:
+    """Per operand, the number of its elements that are read, with repetitions, for all elements of the result."""
+    sizes = [_elements(operand.owner) if isinstance(operand.owner, HloOp) else 0 for operand in op.operands]
+    if isinstance(op, TupleOp):
+        return sizes
+    try:
+        maps = op.output_to_input()
+    except Unsupported:
+        return sizes
+    points = [_points(index_map) for index_map in maps]
+    return [min(pair) for pair in zip(points, sizes, strict=True)] if isinstance(op, _READ_EACH_ONCE) else points
+
+
+def _points(index_map: IndexingMap) -> int:
+    """The number of points in the box of a map's dims and range variables."""
+    bounds = (variable.bounds for variable in (*index_map.dims, *index_map.range_vars))
+    return math.prod(max(0, interval.upper - interval.lower + 1) for interval in bounds)

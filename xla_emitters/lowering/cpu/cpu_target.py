@@ -1,0 +1,202 @@
+"""The CPU that machine code is made for.
+
+    cpu_target("native")                 this machine, with all its vector instructions
+    cpu_target("x86-64-v3")              any CPU that LLVM knows: a level of x86-64, or a name
+    cpu_target("znver4,-avx512bf16")     with or without some instructions; without a name, of this machine
+
+Code for a CPU that has instructions that this machine lacks can be put into a bundle, and is not run here.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from xla_emitters.errors import ToolError, UsageError
+from xla_emitters.lowering.cpu.object_symbols import undefined_symbols
+from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
+from xla_emitters.support.processes import run_tool
+
+STAGE = "cpu"
+CPU_FEATURES = "XLA_EMITTERS_CPU_FEATURES"
+NATIVE = "native"
+SYNTAX = re.compile(
+    r"(?!help\b)[a-z0-9][\w.-]*(,[+-](?!help\b)\w[\w.-]*)*|[+-](?!help\b)\w[\w.-]*(,[+-](?!help\b)\w[\w.-]*)*"
+)
+HELP = "native, x86-64-v2, x86-64-v3, x86-64-v4, another CPU that LLVM knows, and +name or -name for instructions: znver4,-avx512bf16"
+ONLY_BY_NAME = frozenset(
+    (
+        *(
+            "adx",
+            "aes",
+            "cldemote",
+            "clflushopt",
+            "clwb",
+            "clzero",
+            "enqcmd",
+            "fsgsbase",
+            "hreset",
+            "invpcid",
+            "kl",
+            "widekl",
+        ),
+        *(
+            "lwp",
+            "movdir64b",
+            "movdiri",
+            "mwaitx",
+            "pclmul",
+            "vpclmulqdq",
+            "pconfig",
+            "pku",
+            "prefetchi",
+            "prfchw",
+            "ptwrite",
+        ),
+        *(
+            "raoint",
+            "rdpid",
+            "rdpru",
+            "rdrnd",
+            "rdseed",
+            "rtm",
+            "serialize",
+            "sgx",
+            "sha",
+            "sha512",
+            "shstk",
+            "sm3",
+            "sm4",
+        ),
+        *("tsxldtrk", "uintr", "usermsr", "vaes", "waitpkg", "wbnoinvd", "xsave", "xsavec", "xsaveopt", "xsaves"),
+        *(
+            "amx-avx512",
+            "amx-bf16",
+            "amx-complex",
+            "amx-fp16",
+            "amx-fp8",
+            "amx-int8",
+            "amx-movrs",
+            "amx-tf32",
+            "amx-tile",
+        ),
+    )
+)
+"""Instructions that LLVM uses only where the program asks for them by name, which no code of ours does. Virtual machines hide many."""
+VECTORS = {"avx512f": 64, "avx": 32}
+"""Bytes of a vector register; 16 on a CPU with neither."""
+
+
+@dataclass(frozen=True)
+class CpuTarget:
+    """A CPU that machine code is made for.
+
+    asked          as in the file's head, not ""
+    triple         LLVM's name of the machine and its system
+    name, features what LLVM is given
+    lacking        instructions of this CPU that code may use and this machine has not: such code must not be run here
+    vector_bytes   of a vector register
+    """
+
+    asked: str
+    triple: str
+    name: str
+    features: str
+    lacking: tuple[str, ...]
+    vector_bytes: int
+
+    def machine(self, **how: Any) -> Any:
+        """LLVM's machine that makes code. how: `reloc`, `codemodel`, `jit` of llvmlite's `create_target_machine`"""
+        target = llvm_binding().Target.from_triple(self.triple)
+        return target.create_target_machine(cpu=self.name, features=self.features, opt=3, **how)
+
+    @cached_property
+    def converts_f16(self) -> bool:
+        """Whether conversions between f16 and f32 are instructions, and not calls of functions."""
+        module = llvm_binding().parse_assembly(F16)
+        module.triple = self.triple
+        return not undefined_symbols(self.machine().emit_object(module))
+
+    def refuse_to_run(self) -> None:
+        """raises UsageError if this machine lacks instructions that the code may use"""
+        if self.lacking:
+            more = f" and {len(self.lacking) - 3} more" if len(self.lacking) > 3 else ""
+            raise UsageError(
+                f"this machine has no {', '.join(self.lacking[:3])}{more}, which code for '{self.asked}' uses",
+                stage=STAGE,
+                help="--cpu-features native; `bundle --abi c` makes such code without running it",
+            )
+
+
+F16 = """
+define half @narrow(float %x) {
+  %y = fptrunc float %x to half
+  ret half %y
+}
+define float @wide(half %x) {
+  %y = fpext half %x to float
+  ret float %y
+}
+"""
+
+
+def is_installed() -> bool:
+    """Whether llvmlite can be imported."""
+    return find_spec("llvmlite") is not None
+
+
+@cache
+def cpu_target(asked: str = NATIVE) -> CpuTarget:
+    """See the file's head. raises ToolError if llvmlite is not installed; UsageError for a CPU or a feature that LLVM does not know"""
+    binding = llvm_binding()
+    triple, own = binding.get_process_triple(), binding.get_host_cpu_features()
+    if SYNTAX.fullmatch(asked) is None:
+        raise UsageError(f"'{asked}' names no CPU", stage=STAGE, help=HELP)
+    name, _, features = asked.partition(",") if asked[0] not in "+-" else (NATIVE, "", asked)
+    if name == NATIVE:
+        name = binding.get_host_cpu_name()
+        features = ",".join(filter(None, (own.flatten(), features)))
+    if asked == NATIVE:
+        lacking, has = (), {each for each in VECTORS if own.get(each)}
+    else:
+        absent = sorted(each for each, is_here in own.items() if not is_here and each not in ONLY_BY_NAME)
+        has = probed(triple, name, features, (*absent, *(each for each in VECTORS if each in own)))
+        lacking = tuple(each for each in absent if each in has)
+    return CpuTarget(
+        asked, triple, name, features, lacking, next((VECTORS[each] for each in VECTORS if each in has), 16)
+    )
+
+
+def probed(triple: str, name: str, features: str, instructions: tuple[str, ...]) -> set[str]:
+    """Which of these instructions a CPU has. raises UsageError for a CPU or a feature that LLVM does not know"""
+    probe = str(Path(__file__).with_name("cpu_probe.py"))
+    try:
+        answer = run_tool([sys.executable, "-P", probe, triple, name, features, *instructions])
+    except ToolError as error:
+        raise UsageError(f"LLVM makes no code for the CPU '{name}' here", stage=STAGE, help=HELP) from error
+    if unknown := re.search(r"'(\S+)' is not a recognized (processor|feature)", answer.said):
+        what = "CPU" if unknown[2] == "processor" else "instructions"
+        raise UsageError(f"LLVM knows no {what} '{unknown[1]}'", stage=STAGE, help=HELP)
+    return set(json.loads(answer.text))
+
+
+@cache
+def llvm_binding() -> Any:
+    """llvmlite's binding, with C's mathematical functions. raises ToolError if llvmlite is not installed"""
+    try:
+        binding: Any = import_module("llvmlite.binding")
+    except ImportError as error:
+        raise ToolError("llvmlite is not installed", stage=STAGE, help=LLVMLITE_HELP) from error
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    if (library := ctypes.util.find_library("m")) is not None:
+        binding.load_library_permanently(library)
+    return binding

@@ -1,0 +1,212 @@
+"""The external programs: finds LLVM's and NVIDIA's tools, and checks their versions. `processes` runs them.
+
+    find_tool("ptxas", toolchain)    the file that the user names, else in its usual places; or an error that says how to install it
+
+LLVM must be version 22: tools are those that the user names, else found as `mlir-opt-22` or in LLVM 22's own directory, then on
+PATH, and another major version is refused by name. llvmlite is LLVM 22 as a Python package, loaded in a separate Python process. ptxas,
+nvdisasm and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+
+from xla_emitters.errors import ToolError
+from xla_emitters.settings import VARIABLES, Toolchain
+from xla_emitters.support.extras import install_command
+from xla_emitters.support.late_dataclass import dataclass
+from xla_emitters.support.processes import STAGE, RunningTool
+
+LLVM_MAJOR = 22
+_SYSTEM_HAS_APT = sys.platform == "linux"
+_PACKAGES = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
+LLVM_HELP = _PACKAGES if _SYSTEM_HAS_APT else f"install MLIR and LLVM {LLVM_MAJOR}"
+LLVMLITE = ("0.50", "0.51")
+"""The versions of llvmlite that are taken, as in pyproject.toml; `llvm_process` asks the package itself which LLVM it has."""
+_LLVMLITE_WHEELS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",), "win32": ("AMD64", "ARM64")}
+_HAS_LLVMLITE = platform.machine() in _LLVMLITE_WHEELS.get(sys.platform, ())
+LLVMLITE_HELP = install_command("llvmlite>=0.50,<0.52") if _HAS_LLVMLITE else "llvmlite has no package for this system"
+_SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
+NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
+LLVM_PROCESS = str(Path(__file__).with_name("llvm_process.py"))
+"""The script that a separate Python runs for llvmlite; it imports nothing from this package."""
+
+
+# Finding them
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The possible places of one tool.
+
+    inside    path inside a CUDA toolkit and inside NVIDIA's wheels, which are laid out alike; "" for LLVM's tools
+    package   the Python package, if the tool is one
+    """
+
+    name: str
+    inside: str = ""
+    package: str = ""
+
+    @property
+    def help(self) -> str:
+        """The command that installs it."""
+        return LLVMLITE_HELP if self.package else NVIDIA_HELP if self.inside else LLVM_HELP
+
+
+# Suffix of program names.
+_PROGRAM = ".exe" if sys.platform == "win32" else ""
+_ROWS = (
+    _Row("mlir-opt"),
+    _Row("mlir-translate"),
+    _Row("llvm-link"),
+    _Row("opt"),
+    _Row("llc"),
+    _Row("llvmlite", package="llvmlite"),
+    _Row("ptxas", f"bin/ptxas{_PROGRAM}"),
+    _Row("libdevice", "nvvm/libdevice/libdevice.10.bc"),
+    _Row("nvdisasm", f"bin/nvdisasm{_PROGRAM}"),
+)
+# Packages of NVIDIA's wheels: for CUDA 12 one per component, for CUDA 13 one for all.
+_WHEELS = ("nvidia.cuda_nvcc", "nvidia.cuda_nvdisasm", "nvidia.cu13")
+TOOL_NAMES = tuple(row.name for row in _ROWS)
+_VARIABLE_OF = {variable.tool: variable.name for variable in VARIABLES if variable.tool}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One external program, or libdevice's bitcode."""
+
+    name: str
+    path: str
+
+    @property
+    def version(self) -> str:
+        """The version that it prints: "22.1.8", "12.9.86"; "" for libdevice, which has none. raises ToolError."""
+        if self.name == "llvmlite":
+            return _version_of_package(self.name)
+        if self.name == "libdevice":
+            return ""
+        return _version_of(self.path, os.stat(self.path).st_mtime_ns)
+
+
+def find_tool(name: str, toolchain: Toolchain) -> Tool:
+    """The tool called `name`, one of `TOOL_NAMES`.
+
+    raises ToolError if it is missing or, for LLVM's tools, has another major version than 22; the help says what to install.
+    """
+    row = next(row for row in _ROWS if row.name == name)
+    if row.package:
+        return _find_package(row)
+    help = row.help
+    path, tried = _locate(row, toolchain)
+    if path is None:
+        raise ToolError(
+            f"{name} was not found",
+            stage=STAGE,
+            details=(f"looked at: {', '.join(tried)}",),
+            help=f"{help}, or set {_VARIABLE_OF[name]} to its path",
+        )
+    tool = Tool(name, path)
+    # Asking a tool costs as much as compiling a kernel, so names with a version, as in distributions, are trusted.
+    if not row.inside and tried[-1] not in _named_places(row) and tool.version.partition(".")[0] != str(LLVM_MAJOR):
+        raise ToolError(
+            f"{name} is of version {tool.version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
+            stage=STAGE,
+            help=f"{help}, or set {_VARIABLE_OF[name]} to the path of one of version {LLVM_MAJOR}",
+        )
+    return tool
+
+
+def _find_package(row: _Row) -> Tool:
+    """`find_tool` for a Python package; the tool's path is the package's directory."""
+    roots = _package_roots(row.package)
+    if not roots:
+        raise ToolError(f"{row.name} is not installed", stage=STAGE, help=row.help)
+    tool = Tool(row.name, roots[0])
+    if tool.version.rpartition(".")[0] not in LLVMLITE:
+        raise ToolError(
+            f"{row.name} is of version {tool.version}, and {' or '.join(LLVMLITE)} is needed, which has LLVM {LLVM_MAJOR}: {tool.path}",
+            stage=STAGE,
+            help=row.help,
+        )
+    return tool
+
+
+def find_tools(toolchain: Toolchain) -> dict[str, Tool | ToolError]:
+    """Every tool of `TOOL_NAMES`, or the error that says why it is missing and how to install it."""
+    found: dict[str, Tool | ToolError] = {}
+    for name in TOOL_NAMES:
+        try:
+            found[name] = find_tool(name, toolchain)
+        except ToolError as error:
+            found[name] = error
+    return found
+
+
+def _locate(row: _Row, toolchain: Toolchain) -> tuple[str | None, list[str]]:
+    """The path of the row's file and the places that were tried; the path is None if nothing was found.
+
+    A path that the user names is used or refused; no other place is tried then.
+    """
+    if given := toolchain.file_of(row.name):
+        path = given if os.path.isfile(given) else shutil.which(given)
+        return path, [f"{_VARIABLE_OF[row.name]}={given}"]
+    tried: list[str] = []
+    for place in _places(row, toolchain.cuda_home):
+        tried.append(place)
+        if path := place if os.path.isfile(place) else shutil.which(place):
+            return path, tried
+    return None, tried
+
+
+def _places(row: _Row, cuda_home: str) -> list[str]:
+    """Paths and command names to try for a row, in order."""
+    if not row.inside:
+        return [*_named_places(row), row.name]
+    toolkits = [toolkit for toolkit in (cuda_home, "/usr/local/cuda") if toolkit]
+    commands = [] if row.name == "libdevice" else [row.name]
+    wheels = [root for package in _WHEELS for root in _package_roots(package)]
+    return [*_inside(wheels, row), *commands, *_inside(toolkits, row)]
+
+
+def _named_places(row: _Row) -> list[str]:
+    """The places of LLVM's tools that have the version in the name."""
+    return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
+
+
+def _inside(roots: Sequence[str], row: _Row) -> list[str]:
+    return [str(Path(root) / row.inside) for root in roots]
+
+
+@lru_cache
+def _package_roots(package: str) -> tuple[str, ...]:
+    """Directories of an installed package such as nvidia.cuda_nvcc; () if it is not installed. Imports only its parents."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # its parent is missing
+        return ()
+    return tuple(spec.submodule_search_locations or ()) if spec else ()
+
+
+@cache
+def _version_of_package(name: str) -> str:
+    """The version of an installed package, which is read from its files: once in a process, that would load the same one again."""
+    from importlib.metadata import version  # imported here: it takes long to load
+
+    return version(name)
+
+
+@lru_cache
+def _version_of(path: str, modified_ns: int) -> str:
+    """The version in the output of `path --version`, e.g. "22.1.8"; "" if there is none. Cached by file and modification time."""
+    said = RunningTool([path, "--version"]).finish(b"", timeout_seconds=10.0).text
+    found = re.search(r"LLVM version (\d+[.\d]*)|\bV(\d+[.\d]*)", said)
+    return (found[1] or found[2]).rstrip(".") if found else ""

@@ -1,0 +1,298 @@
+"""Runs a program's kernels on the CPU, at any stage whose IR was recorded.
+
+run_program(program, [x], "hlo")      the program's HLO text, instruction by instruction; "graph": after the passes on HLO
+run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
+run_kernel(module, arguments, slots)  one kernel's module in memory; `slots` maps (kind, index) to the program's buffers
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.collector import collector_at_rest
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import DataError, UsageError
+from xla_emitters.graph.control_computations import called_by
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
+from xla_emitters.program.executable import executable_of
+from xla_emitters.program.steps import Launch, Place
+from xla_emitters.rewrite.kernel_entry import READS_GRANULES
+from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_buffer
+from xla_emitters.runtime.flat_platform import FlatPlatform
+from xla_emitters.runtime.layouts import from_buffer
+from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
+from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.simt.code import Rules
+from xla_emitters.runtime.simt.execute import RULES, Entry, execute, written_elements
+from xla_emitters.runtime.simt.follow import followed
+from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.runtime.walk import Frame, HostMemory, Run
+from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.trace import Trace
+
+STAGES = ("xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled", "llvm-dialect")
+"""The stages of a kernel as MLIR. PTX is executed too, but only where it is asked for."""
+Slots = dict[tuple[str, int], Array]
+"""(kind, index) of `Argument` -> flat buffer, its elements in memory order."""
+
+
+@collector_at_rest()
+def run_program(
+    program: Program,
+    inputs: Sequence[Any],
+    stage: str | None = None,
+    watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
+    modules: Sequence[ModuleOp] = (),
+    *,
+    most_iterations: int = MOST_ITERATIONS,
+) -> list[Array]:
+    """Runs all kernels in order, each as its IR at `stage`; returns one logical array per result.
+
+    stage            None: `llvm-dialect`, or the last one before that was recorded
+    watchers         returns the observers of a kernel's memory accesses (see `simt/memory`)
+    modules          the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
+    most_iterations  the limit of every single loop
+    raises           Unsupported for a program whose text left out data; DataError for arrays of another number, shape or type;
+                     UsageError when the trace does not hold that stage
+    """
+    program.refuse_left_out()
+    given, stage = buffers_of(program, inputs), stage or last_stage(program)
+    if stage in ("hlo", "graph"):
+        from xla_emitters.runtime.reference.reference import evaluate  # imported here: threads need no reference
+
+        text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
+        module = parse_hlo(text, f"<{program.name}>")
+        is_whole = stage == "graph" or program.fusion is None
+        computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
+        return evaluate(computation, [np.asarray(array) for array in inputs], most_iterations=most_iterations)
+    loaded = loaded_at(program, stage, watchers, modules, most_iterations=most_iterations)
+    results = loaded.run(given)
+    return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
+
+
+def loaded_at(
+    program: Program,
+    stage: str,
+    watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
+    modules: Sequence[ModuleOp] = (),
+    *,
+    most_iterations: int = MOST_ITERATIONS,
+) -> LoadedProgram:
+    """The program's steps with kernels at a stage; takes the buffers of `buffers_of`. Parameters as `run_program`."""
+    if modules:
+        kernels = [*map(ExecutableKernel, modules, program.kernels)]
+    else:
+        kernels = recorded_kernels(program, stage)
+    by_name = {kernel.name: code for kernel, code in zip(program.kernels, kernels, strict=True)}
+    platform = ExecutorPlatform(program.calls, by_name, watchers)
+    made = executable_of(program.arrays, program.steps, program.calls)
+    return LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
+
+
+def loaded_for(program: Program, inputs: Sequence[Any]) -> tuple[LoadedProgram, list[Array]]:
+    """The program as `run_program` runs it without a stage, and its buffers. raises like `run_program`, UsageError at a stage of HLO"""
+    program.refuse_left_out()
+    stage = last_stage(program)
+    if stage not in STAGES:
+        raise UsageError(f"{program.name} has no buffers at stage '{stage}'", stage="run")
+    return loaded_at(program, stage), buffers_of(program, inputs)
+
+
+def last_stage(program: Program) -> str:
+    """`llvm-dialect`, or the last stage before that which all traces hold with its IR; without kernels any will do."""
+    held = [{step.stage for step in trace.steps if step.stage and step.ir} for trace in program.traces]
+    if not program.kernels and program.steps:
+        return STAGES[-1]
+    return next((stage for stage in reversed(STAGES) if held and all(stage in each for each in held)), "hlo")
+
+
+@dataclass(frozen=True)
+class ExecutableKernel:
+    """A kernel's IR, which no longer changes; the executor's code for it is made once."""
+
+    module: ModuleOp
+    kernel: Kernel
+
+    @cached_property
+    def entry(self) -> Entry:
+        return self._entry(RULES)
+
+    def _entry(self, rules: Rules) -> Entry:
+        return Entry.of(self.module, None, results_among(self.kernel.arguments), rules)
+
+    def run(self, arrays: Sequence[Array], watchers: Sequence[Watcher] = ()) -> None:
+        """Executes a launch, which writes the arrays of results in place."""
+        rules = followed(RULES, watchers)
+        entry = self.entry if rules is RULES else self._entry(rules)
+        entry.execute(_readable(self.module, self.kernel.arguments, arrays), watchers=watchers)
+
+
+_recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
+"""(address of a live program, stage) -> its kernels."""
+
+
+def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
+    """The kernels as recorded by the traces at `stage`: parsed once, kept as long as the program. raises UsageError without that stage.
+
+    The stage `ptx` is the kernels' own text. For it and `llvm`, raises Unsupported for an instruction that is not read
+    """
+    key = id(program), stage
+    if (found := _recorded_kernels.get(key)) is None:
+        if stage == "ptx":
+            if program.stage != "ptx":
+                raise UsageError(f"the program was compiled to {program.stage} only", stage="run")
+            from xla_emitters.runtime.simt.ptx_kernels import (
+                module_of_ptx,
+            )  # imported here: other stages need no reader of PTX
+
+            modules = [module_of_ptx(kernel) for kernel in program.kernels]
+        elif stage == "llvm":
+            from xla_emitters.runtime.simt.llvm_ir_kernels import module_of_llvm_ir  # as above
+
+            traced = zip(program.traces, program.kernels, strict=True)
+            modules = [module_of_llvm_ir(_recorded(trace, stage), kernel) for trace, kernel in traced]
+        else:
+            # Printed by the compilation itself, whose `verify` option checked it.
+            modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
+        found = _recorded_kernels[key] = [*map(ExecutableKernel, modules, program.kernels)]
+        weakref.finalize(program, _recorded_kernels.pop, key)
+    return found
+
+
+class ExecutorPlatform(FlatPlatform):
+    """The CPU: kernels are executed by `simt`.
+
+    kernels   the code of each kernel, by its name
+    watchers  as for `run_program`
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[LibraryCall],
+        kernels: Mapping[str, ExecutableKernel],
+        watchers: Callable[[Kernel], Sequence[Watcher]],
+    ) -> None:
+        super().__init__(np, calls, {name: code.kernel.arguments for name, code in kernels.items()}, on_elements)
+        self._kernels, self._watchers = kernels, watchers
+
+    def launch_on(self, frame: Frame, step: Launch) -> Run:
+        code = self._kernels[step.kernel]
+        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
+        return lambda: code.run(operands(), self._watchers(code.kernel))
+
+
+def _recorded(trace: Trace, stage: str) -> str:
+    """The text of a stage. raises UsageError when the trace does not hold it."""
+    try:
+        ir = trace[stage].ir
+    except KeyError as error:
+        raise UsageError(str(error.args[0]), stage="run") from error
+    if ir is None:
+        raise UsageError("the program was compiled without recording its IR", stage="run")
+    return ir
+
+
+def buffers_of(program: Program, inputs: Sequence[Any]) -> list[Array]:
+    """The parameters' arrays, flat in memory order: views of the caller's where possible. raises DataError for arrays that do not fit"""
+    if len(inputs) != len(program.parameters):
+        raise DataError(f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="run")
+    return [
+        writable_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
+        for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True))
+    ]
+
+
+def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
+    """Buffers of all parameters (views of the caller's arrays where possible, never written) and results, for `run_kernel`."""
+    slots: Slots = {("parameter", number): buffer for number, buffer in enumerate(buffers_of(program, inputs))}
+    for number, spec in enumerate(program.results):
+        refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"result {number}")
+        slots["result", number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
+    return slots
+
+
+def run_kernel(
+    module: ModuleOp,
+    kernel_arguments: Sequence[Argument],
+    slots: Slots,
+    blocks: Sequence[int] | None = None,
+    watchers: Sequence[Watcher] = (),
+) -> dict[tuple[str, int], Array] | None:
+    """Executes one kernel. It writes to fresh buffers, which replace those in `slots`; parameters are not changed.
+
+    blocks   linear numbers of the blocks to run; None: all
+    returns  with `blocks`, for each written slot a flat bool array: which elements of its buffer were written; else None
+    """
+    arrays, results = arrays_of(kernel_arguments, slots), results_among(kernel_arguments)
+    written, readable = None, _readable(module, kernel_arguments, arrays)
+    if blocks is None:
+        execute(module, readable, results=results, watchers=watchers)
+    else:
+        touched = written_elements(module, readable, blocks=blocks, results=results, watchers=watchers)
+        of_results = zip(kernel_arguments[-results:], touched, strict=True)
+        written = {(argument.kind, argument.index): part for argument, part in of_results}
+    keep_written(kernel_arguments, arrays, slots)
+    return written
+
+
+GRANULE = 16
+"""Bytes; see `READS_GRANULES`."""
+
+
+def _readable(module: ModuleOp, arguments: Sequence[Argument], arrays: Sequence[Array]) -> Sequence[Array]:
+    """The arrays of a launch; of a module that reads granules, those that it only reads with zeros behind them."""
+    if READS_GRANULES not in module.attributes:
+        return arrays
+    written = {argument.slice_index for argument in arguments if argument.written}
+    return [
+        array if argument.slice_index in written else _whole_granules(array)
+        for argument, array in zip(arguments, arrays, strict=True)
+    ]
+
+
+def _whole_granules(array: Array) -> Array:
+    if array.nbytes % GRANULE == 0:
+        return array
+    found = np.zeros(-(-array.nbytes // GRANULE) * GRANULE // array.itemsize, array.dtype)
+    found[: array.size] = array.reshape(-1)
+    return found
+
+
+def results_among(kernel_arguments: Sequence[Argument]) -> int:
+    """How many of the last arguments are results, each with its own buffer. A parameter that shares a result's buffer is `written` too."""
+    return len({argument.slice_index for argument in kernel_arguments if argument.written})
+
+
+def arrays_of(kernel_arguments: Sequence[Argument], slots: Slots) -> list[Array]:
+    """Arguments of a launch: the buffers that it reads, and copies of those that it writes."""
+    fresh: dict[int, Array] = {}
+    arrays: list[Array] = []
+    for argument in kernel_arguments:
+        source = slots[argument.kind, argument.index]
+        if argument.slice_index not in fresh:
+            shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
+            fresh[argument.slice_index] = source.copy() if shared else source
+        arrays.append(fresh[argument.slice_index])
+    return arrays
+
+
+def keep_written(kernel_arguments: Sequence[Argument], arrays: Sequence[Array], slots: Slots) -> None:
+    """Puts the buffers that a launch wrote into `slots`."""
+    for argument, array in zip(kernel_arguments, arrays, strict=True):
+        if argument.written:
+            slots[argument.kind, argument.index] = array
+
+
+def results_of(specs: Sequence[ArraySpec], slots: Slots) -> list[Array]:
+    """The results as logical arrays."""
+    return [from_buffer(slots["result", number], spec) for number, spec in enumerate(specs)]

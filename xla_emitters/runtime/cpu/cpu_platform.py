@@ -1,0 +1,305 @@
+"""Steps on the CPU: kernels as machine code, products of matrices by BLAS, all other ops in NumPy.
+
+    words of a launch of k:    x  y  n  |  first block, end of the range, memory of a block
+
+Each launch of a frame has words, which hold the addresses and numbers that never change; a run sets the others and calls the code with
+the address of the words. For large arrays threads share the blocks: each part of the grid has words of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from xla_emitters.dialects.hlo.base import RuleBroken
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.sized import with_operands
+from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
+from xla_emitters.errors import DataError
+from xla_emitters.library.arguments import LETTERS
+from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES
+from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.runtime.cpu import blas
+from xla_emitters.runtime.cpu.blas import SHARED_WORK, gemm_of, library, pointer
+from xla_emitters.runtime.numpy_platform import NumpyPlatform
+from xla_emitters.runtime.threads import PIECES, Shared, parts_of, share, thread_count
+from xla_emitters.runtime.walk import Frame, Run
+
+SCRATCH_ALIGNMENT = 64
+"""Alignment in bytes of a block's memory."""
+STEP = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
+"""Machine code that takes the address of its words."""
+
+
+class CpuPlatform(NumpyPlatform):
+    """See the file's head.
+
+    ops      as for `NumpyPlatform`
+    step_of  returns the address of the code of a kernel that takes words
+    """
+
+    def __init__(self, ops: Sequence[CallableOp], step_of: Callable[[str], int]) -> None:
+        super().__init__(ops)
+        self._step_of = step_of
+        self._steps = dict[str, Callable[[int], None]]()
+
+    def _step(self, kernel: str) -> Callable[[int], None]:
+        if kernel not in self._steps:
+            self._steps[kernel] = STEP(self._step_of(kernel))
+        return self._steps[kernel]
+
+    def call(self, frame: Frame, step: Call) -> Run:
+        op = self.ops[step.op]
+        return _product(frame, step, op) or _convolution(frame, step, op) or super().call(frame, step)
+
+    def launch(self, frame: Frame, step: Launch) -> Run:
+        if step.kernel.startswith(LOOPS):
+            return super().launch(frame, step)
+        code, blocks = self._step(step.kernel), step.grid[0]
+        total = _bytes(frame, step)
+        if isinstance(blocks, int) and isinstance(step.shared_bytes, int) and total is not None:
+            parts = parts_of(blocks, total)
+            pieces = min(blocks, parts * PIECES) if parts > 1 else 1
+            words = _Words(frame, step, pieces)
+            ends = [blocks * piece // pieces for piece in range(pieces + 1)]
+            for piece in range(pieces):
+                words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
+            return _shared(code, words, parts) if pieces > 1 else _alone(code, words)
+        return self._at_run(frame, step, code)
+
+    def _at_run(self, frame: Frame, step: Launch, code: Callable[[int], None]) -> Run:
+        """A launch whose grid, or whose arrays' sizes, only data decide."""
+        words, blocks, shared = _Words(frame, step, 1), frame.value(step.grid[0]), frame.value(step.shared_bytes)
+        set_words = words.setter()
+
+        def run() -> None:
+            if count := blocks():
+                words.set_range(0, 0, count, shared())
+                set_words()
+                code(words.addresses[0])
+
+        return run
+
+
+class _Words:
+    """The words of one launch, for each part of its grid."""
+
+    def __init__(self, frame: Frame, step: Launch, pieces: int) -> None:
+        self._frame = frame
+        count = len(step.arguments) + len(ADDED_TYPES)
+        self._end = len(step.arguments)
+        self.arrays = [(ctypes.c_int64 * count)() for _ in range(pieces)]
+        self.addresses = [ctypes.addressof(array) for array in self.arrays]
+        self._scratch = list[object]()
+        frame.kept.append(self)  # the code reads them by their addresses
+        self._slots, self._numbers = list[tuple[int, int]](), list[tuple[int, int]]()
+        for place, value in enumerate(step.arguments):
+            if isinstance(value, int):
+                self._set(place, value)
+            elif not isinstance(value, Place):
+                self._numbers.append((place, value.index))
+            elif frame.is_fixed(value.slot):
+                self._set(place, pointer(frame.arrays[value.slot]))
+            else:
+                self._slots.append((place, value.slot))
+
+    def _set(self, place: int, value: int) -> None:
+        for words in self.arrays:
+            words[place] = value
+
+    def set_range(self, piece: int, first: int, last: int, scratch_bytes: int) -> None:
+        """The blocks that a part computes, and memory for one of them at a time."""
+        words, address = self.arrays[piece], 0
+        if scratch_bytes:
+            memory = np.empty(scratch_bytes + SCRATCH_ALIGNMENT, np.uint8)
+            self._scratch[piece : piece + 1] = [memory]
+            address = memory.ctypes.data
+            address += -address % SCRATCH_ALIGNMENT
+        words[self._end], words[self._end + 1], words[self._end + 2] = first, last, address
+
+    def setter(self) -> Run:
+        """Sets the words that change from run to run."""
+        slots, numbers, arrays, held = self._slots, self._numbers, self._frame.arrays, self._frame.numbers
+        if len(self.arrays) == 1:
+            (words,) = self.arrays
+
+            def set_one() -> None:
+                for place, slot in slots:
+                    words[place] = pointer(arrays[slot])
+                for place, number in numbers:
+                    words[place] = held[number]
+
+            return set_one
+
+        def set_all() -> None:
+            for place, slot in slots:
+                self._set(place, pointer(arrays[slot]))
+            for place, number in numbers:
+                self._set(place, held[number])
+
+        return set_all
+
+    @property
+    def is_fixed(self) -> bool:
+        return not self._slots and not self._numbers
+
+
+def _alone(code: Callable[[int], None], words: _Words) -> Run:
+    (address,) = words.addresses
+    if words.is_fixed:
+        return lambda: code(address)
+    set_words = words.setter()
+
+    def run() -> None:
+        set_words()
+        code(address)
+
+    return run
+
+
+def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
+    addresses, set_words = words.addresses, words.setter()
+
+    def work(first: int, last: int) -> None:
+        for piece in range(first, last):
+            code(addresses[piece])
+
+    shared = Shared(work, len(addresses), parts)
+
+    def run() -> None:
+        set_words()
+        shared()
+
+    return run
+
+
+def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
+    """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
+    dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
+    places = (*step.reads, *step.writes)
+    shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
+    if not isinstance(dot, DotOp) or not _is_of_blas(dot) or len(shapes) < 3 or library() is None:
+        return None
+    pairing, threads = dot.pairing, thread_count()
+    gemm = gemm_of(
+        shapes[0],
+        shapes[1],
+        (pairing.lhs_batch, pairing.rhs_batch),
+        (pairing.lhs_contracting, pairing.rhs_contracting),
+    )
+    if gemm is None or prod(shapes[2]) != prod(gemm.batch) * gemm.m * gemm.n:
+        return None
+    calls, arrays = gemm.calls(places[0].dtype, threads), frame.arrays
+    frame.kept.append(calls)
+    copies, slots = list[tuple[Array, int, tuple[int, ...]]](), list[tuple[int, int]]()
+    for operand, place in enumerate(places):
+        order = (gemm.left.order, gemm.right.order, None)[operand]
+        if order is not None:
+            shape = tuple(shapes[operand][dim] for dim in order)
+            copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
+            _point(calls, operand, pointer(copies[-1][0]))
+        elif frame.is_fixed(place.slot):
+            _point(calls, operand, pointer(arrays[place.slot]))
+        else:
+            slots.append((operand, place.slot))
+
+    def work(first: int, last: int) -> None:
+        for call in calls[first:last]:
+            call.function(*call.arguments)
+
+    def set_addresses() -> None:
+        for operand, slot in slots:
+            _point(calls, operand, pointer(arrays[slot]))
+        for scratch, slot, order in copies:
+            np.copyto(scratch, arrays[slot].transpose(order))
+
+    parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
+    if parts > 1:
+
+        def run_shared() -> None:
+            set_addresses()
+            share(work, len(calls), parts)
+
+        return run_shared
+    if len(calls) > 1 or copies:
+
+        def run_all() -> None:
+            set_addresses()
+            work(0, len(calls))
+
+        return run_all
+    ((function, arguments, pointers),) = [(call.function, call.arguments, call.pointers) for call in calls]
+    if not slots:
+        return lambda: function(*arguments)
+    moving = [(pointers[operand], slot) for operand, slot in slots]
+
+    def run() -> None:
+        for held, slot in moving:
+            held.value = pointer(arrays[slot])
+        function(*arguments)
+
+    return run
+
+
+def _is_of_blas(dot: DotOp) -> bool:
+    """Whether BLAS has its element type, and its algorithm is left open."""
+    types = {element_of(value).name for value in (*dot.operands, dot.result)}
+    return len(types) == 1 and types <= LETTERS.keys() and dot.algorithm is None
+
+
+def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
+    """A convolution of known sizes by BLAS; None for another op, and without BLAS."""
+    if not isinstance(op, BufferOp) or not issubclass(op.HLO, ConvolutionOp | DynamicConvOp) or library() is None:
+        return None
+    places = (*step.reads[:2], *step.writes)
+    shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
+    element, made = places[0].dtype, op.as_hlo()
+    if len(shapes) < len(places) or element not in LETTERS or {place.dtype for place in places} != {element}:
+        return None
+    sized = [np.broadcast_to(np.empty((), np.bool_), shape) for shape in shapes[:2]]
+    padding = frame.bound.known.get(step.reads[2].slot) if isinstance(made, DynamicConvOp) else None
+    try:
+        if isinstance(made, ConvolutionOp):
+            made = with_operands(made, sized, ConvolutionOp, made.properties)
+        elif isinstance(made, DynamicConvOp) and padding is not None:
+            made = made.static([*sized, padding])
+        else:
+            return None
+        made.verify_rule()
+        if dims_of(made.result) != shapes[2]:
+            return None
+        from xla_emitters.runtime.cpu.convolutions import convolution_of  # imported here: most programs have none
+
+        convolve = convolution_of(library_call_of(made)[1], element, *shapes)
+    except (DataError, RuleBroken):
+        return None  # in NumPy the step refuses its operands when it is reached
+    if convolve is None:
+        return None
+    operands = frame.operands(places)
+    return lambda: convolve(*operands())
+
+
+def _point(calls: Sequence[blas.Call], operand: int, address: int) -> None:
+    """Sets an operand's address in all calls."""
+    for call in calls:
+        call.pointers[operand].value = address + call.offsets[operand]
+
+
+def _bytes(frame: Frame, step: Launch) -> int | None:
+    """Total bytes of a launch's arrays; None where only data decide it."""
+    total = 0
+    for value in step.arguments:
+        if isinstance(value, Place):
+            shape = frame.bound.shapes.get(value.slot)
+            if shape is None:
+                return None
+            total += prod(shape) * dtype(value.dtype).numpy.itemsize
+    return total

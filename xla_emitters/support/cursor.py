@@ -1,0 +1,143 @@
+"""A position in a text that moves forward by tokens: holds the next token, consumes it, and reports errors with the expected token.
+
+    gelu.hlo:6:38: error: [hlo.parse] expected ')' after the operands
+        %b = f32[2] negate(%a
+                             ^
+        got the end of the text
+
+A language derives its cursor from `TokenCursor` and says how one token is read. Tokens are read one at a time, so that a syntax error
+at the top of a large file is found at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from enum import Enum
+from typing import ClassVar, Generic, TypeVar
+
+from xla_emitters.errors import ParseError
+from xla_emitters.support.source import Source
+
+K = TypeVar("K", bound=Enum, covariant=True)
+T = TypeVar("T", bound="Token[Enum]")
+
+LONGEST_SHOWN = 60
+"""Longer tokens are cut in messages; in characters."""
+
+
+class Token(Generic[K]):
+    """A piece of a text: `text` is source[start:end]. The values of `kind` are the words for messages; one of them is END."""
+
+    __slots__ = ("end", "kind", "start", "text")
+
+    def __init__(self, kind: K, text: str, start: int, end: int):
+        self.kind = kind
+        self.text = text
+        self.start = start
+        self.end = end
+
+    def __str__(self) -> str:
+        if self.kind.name == "END":
+            return str(self.kind.value)
+        shown = self.text if len(self.text) <= LONGEST_SHOWN else f"{self.text[: LONGEST_SHOWN - 3]}..."
+        return f"'{shown}'" if shown.isprintable() else ascii(shown)
+
+
+class TokenCursor(ABC, Generic[T]):
+    """Reads the tokens of a source in order.
+
+    token      the next token, not yet consumed
+    previous   the token that was consumed last; before the first one, an empty token at offset 0
+    """
+
+    stage: ClassVar[str]
+    """The stage that this cursor's errors name."""
+    max_nesting: ClassVar[int]
+    """The limit of nested groups: deeper than in real texts, and shallow enough for Python's stack."""
+    groups: ClassVar[str]
+    """The plural noun for nested groups, for the message."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.depth = 0
+        self.previous = self.empty(0)
+        self.token = self.read(0)
+
+    @abstractmethod
+    def read(self, offset: int) -> T:
+        """The token at `offset` or after it; at the end of the text, END."""
+
+    @abstractmethod
+    def empty(self, offset: int) -> T:
+        """A token without characters."""
+
+    def advance(self) -> T:
+        """Consumes the token and returns it."""
+        token = self.previous = self.token
+        self.token = self.read(token.end)
+        return token
+
+    def peek(self) -> T:
+        """The token after `token`."""
+        return self.read(self.token.end)
+
+    def skip_to(self, offset: int) -> None:
+        """Makes the token at `offset` the next one; the text before it counts as consumed."""
+        self.previous = self.empty(offset)
+        self.token = self.read(offset)
+
+    def at(self, *texts: str) -> bool:
+        """Whether the next token is one of `texts`."""
+        return self.token.text in texts
+
+    def accept(self, text: str) -> bool:
+        """Consumes the next token if it is `text`; returns whether it did."""
+        if self.token.text != text:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, text: str, where: str) -> T:
+        """Consumes `text`; `where` ends the message, e.g. "after the operands"."""
+        if self.token.text != text:
+            raise self.unexpected(f"'{text}' {where}")
+        return self.advance()
+
+    def expect_kind(self, kind: Enum, what: str) -> T:
+        """Consumes a token of that kind; `what` is its meaning, for the message."""
+        if self.token.kind is not kind:
+            raise self.unexpected(f"{what}, {kind.value}")
+        return self.advance()
+
+    @contextmanager
+    def nested(self) -> Generator[None]:
+        """Counts one level of nesting inside the `with`; raises ParseError above `max_nesting` levels."""
+        self.depth += 1
+        if self.depth > self.max_nesting:
+            raise self.too_deep()
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def too_deep(self) -> ParseError:
+        """An error at the next token: one level of nesting too many."""
+        return self.error(f"{self.groups} are nested more than {self.max_nesting} deep", self.token)
+
+    def error(self, message: str, token: T, *, details: tuple[str, ...] = (), help: str = "") -> ParseError:
+        """An error at a token."""
+        place = self.source.place(token.start, token.end)
+        return ParseError(message, stage=self.stage, place=place, details=details, help=help)
+
+    def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
+        """An error at the next token: expected `wanted`, got the token."""
+        return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """`; did you mean '...'?` with the most similar name, or "" if none is similar."""
+    found = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean '{found[0]}'?" if found else ""

@@ -1,0 +1,255 @@
+"""Runs external programs: one job a process, or a process that stays for the next job. No other file starts one of our tools.
+
+run_tool(command, data)          its answer; or an error with its messages, its exit code and the command
+RunningTool(command)             started now, gets its input later: loading takes longer than working
+borrow_tool(command, name)       a `ResidentTool`, which stays alive after an answer, for the next borrower
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+from xla_emitters.errors import ToolError
+from xla_emitters.support.late_dataclass import dataclass
+
+STAGE = "toolchain"
+"""The first words of messages about tools and their results."""
+
+# A tool that is silent for this many seconds hangs; GELU takes 0.05 s.
+TIMEOUT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The output of a tool: its result, and its messages on stderr."""
+
+    result: bytes
+    said: str
+
+    @property
+    def text(self) -> str:
+        """The result as text."""
+        return self.result.decode(errors="replace")
+
+
+def run_tool(
+    command: Sequence[str],
+    data: bytes = b"",
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    environment: Mapping[str, str] | None = None,
+) -> Answer:
+    """Runs a tool with `data` on stdin. raises as `RunningTool` and its `finish`."""
+    return RunningTool(command, environment=environment).finish(data, timeout_seconds)
+
+
+class RunningTool:
+    """A started tool that waits for its input.
+
+    command  path and arguments
+    name     for messages; default: the file's name
+    environment  its variables; default: those of this process
+    raises   ToolError if it cannot start
+    """
+
+    def __init__(self, command: Sequence[str], name: str = "", environment: Mapping[str, str] | None = None) -> None:
+        self.command = tuple(command)
+        self.name = name or os.path.basename(self.command[0])
+        try:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
+        except OSError as error:
+            reason = f"{self.name} could not be started: {error.strerror}"
+            raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
+
+    def finish(self, data: bytes, timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
+        """Sends the tool its input and waits for its answer. Can be called once.
+
+        timeout_seconds  of the tool's own time (`own_time`)
+        raises ToolError if it does not end in time, or its exit code is not 0: with its first line about an error, the rest below,
+        and the command
+        """
+        shown = shlex.join(self.command)
+        from xla_emitters.support.own_time import within  # only where a tool runs
+
+        given, answers = [data], list[tuple[bytes, bytes]]()
+
+        def has_ended(seconds: float) -> bool:
+            with suppress(subprocess.TimeoutExpired):
+                answers.append(self._process.communicate(given.pop() if given else None, timeout=seconds))
+            return bool(answers)
+
+        if not within(timeout_seconds, self._process.pid, has_ended):
+            self._process.kill()
+            self._process.communicate()
+            reason = f"{self.name} did not end within {timeout_seconds:g} s"
+            raise ToolError(reason, stage=STAGE, details=(f"command: {shown}",))
+        ((out, err),) = answers
+        if code := self._process.returncode:
+            raise _failure(self.name, self.command, code, (err or out).decode(errors="replace"))
+        return Answer(out, err.decode(errors="replace"))
+
+    def stop(self) -> None:
+        """Ends the process if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+
+def _failure(name: str, command: Sequence[str], code: int, said: str) -> ToolError:
+    """The error for a tool that failed: its first line about an error, with the rest below."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    first = next((line for line in lines if "error" in line.lower() or "fatal" in line.lower()), "")
+    how = f"exit {code}" if code >= 0 else f"signal {-code}"
+    return ToolError(
+        f"{name} failed ({how})" + (f": {first.strip()}" if first else ""),
+        stage=STAGE,
+        details=(*(line for line in lines[:12] if line != first), f"command: {shlex.join(command)}"),
+    )
+
+
+class ResidentTool:
+    """A tool that answers jobs one after the other: a line of JSON for a line of JSON.
+
+    As a context manager, it returns the tool to the idle ones, or ends it if it failed or did not answer in time.
+
+    command, name  as `RunningTool`
+    raises   ToolError if it cannot start
+    """
+
+    def __init__(self, command: Sequence[str], name: str) -> None:
+        self.command = tuple(command)
+        self.name = name
+        self._process_id = os.getpid()
+        self._is_asked = False
+        # A file, not a pipe: messages are read only after an answer, and a full pipe would block the tool.
+        self._messages = tempfile.TemporaryFile()
+        self._read = 0
+        try:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self._messages)
+        except OSError as error:
+            reason = f"{self.name} could not be started: {error.strerror}"
+            raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take a job: it runs, and was started by this process, not by the process that this one was forked from."""
+        return self._process_id == os.getpid() and self._process.poll() is None
+
+    @property
+    def process(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def ask(self, job: dict[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[dict[str, Any], str]:
+        """The answer to a job, and the tool's messages. raises ToolError as `RunningTool.finish`"""
+        from xla_emitters.support.own_time import within
+
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        # While this is set, an abandoned answer might be taken for the answer to the next job.
+        self._is_asked = True
+        late, answered = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            if not within(timeout_seconds, self._process.pid, answered.wait):
+                late.set()
+                self._process.kill()
+
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            self._process.stdin.write(f"{json.dumps(job)}\n".encode())
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        finally:
+            answered.set()
+        if line.endswith(b"\n"):
+            self._is_asked = False
+            return json.loads(line), self._heard()
+        code = self._process.wait()
+        self.end()
+        if late.is_set():
+            raise ToolError(
+                f"{self.name} did not end within {timeout_seconds:g} s",
+                stage=STAGE,
+                details=(f"command: {shlex.join(self.command)}",),
+            )
+        raise _failure(self.name, self.command, code, self._heard())
+
+    def stop(self) -> None:
+        """Returns it to the idle tools, or ends it if it cannot be used again. Can be called more than once."""
+        if self._is_asked or not self.is_alive:
+            self.end()
+            return
+        with _IDLE_LOCK:
+            if self not in _IDLE:
+                _IDLE.append(self)
+            ended = _IDLE.pop(0) if len(_IDLE) > _MOST_IDLE else None
+        if ended is not None:
+            ended.end()
+
+    def end(self) -> None:
+        """Ends the process. In a fork of the process that started it, only forgets it."""
+        if self._process_id != os.getpid():
+            return
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+    def _heard(self) -> str:
+        """The messages since the last answer."""
+        self._messages.seek(self._read)
+        data = self._messages.read()
+        self._read += len(data)
+        return data.decode(errors="replace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+_MOST_IDLE = 2
+_IDLE: list[ResidentTool] = []
+_IDLE_LOCK = threading.Lock()
+
+
+def borrow_tool(command: Sequence[str], name: str) -> ResidentTool:
+    """An idle tool that was started by this command, or a new one. The caller stops it, or uses `with`. raises ToolError"""
+    with _IDLE_LOCK:
+        for tool in _IDLE:
+            if tool.command == tuple(command) and tool.is_alive:
+                _IDLE.remove(tool)
+                return tool
+    return ResidentTool(command, name)
+
+
+def idle_processes() -> tuple[int, ...]:
+    """The ids of the processes that stay alive, for measuring what they use."""
+    with _IDLE_LOCK:
+        return tuple(tool.process for tool in _IDLE)
+
+
+def end_idle_tools() -> None:
+    """Ends the idle tools; later ones are started anew."""
+    with _IDLE_LOCK:
+        while _IDLE:
+            _IDLE.pop().end()
+
+
+atexit.register(end_idle_tools)

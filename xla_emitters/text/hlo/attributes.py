@@ -1,0 +1,490 @@
+"""The HLO text of each attribute of an instruction: `dimensions={0,1}`, `slice={[0:4:2]}`, `to_apply=add`.
+
+The table has one row per attribute name, with its parser and its printer; a name has the same syntax in every opcode. The attributes of an
+opcode are the properties that its class in the `hlo` dialect declares, by the same names. The attributes that every instruction may carry
+(`COMMON`) are stored as written, and so are those whose meaning is not needed here.
+Source: docs/reference/1 6.6, 6.8.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import OptPropertyDef
+
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.shape_ops import rows
+from xla_emitters.dialects.hlo.types import type_text
+from xla_emitters.dialects.hlo.windows import Window, WindowAttr
+from xla_emitters.dialects.isa import isa
+from xla_emitters.support.late_dataclass import dataclass
+from xla_emitters.text.hlo.cursor import Cursor
+from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.literals import literal_text, parse_literal
+from xla_emitters.text.hlo.shapes import ShapeReader
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """The syntax of one kind of attribute.
+
+    parse  consumes the value, after the `=`
+    text   returns the value as HLO text, without the `=`
+    """
+
+    parse: Callable[[Cursor], Attribute]
+    text: Callable[[Attribute], str]
+
+
+# ------------------------------------------------------------------------------------------------------------- lists of numbers
+
+
+def _parse_integers(cursor: Cursor) -> Attribute:
+    return integer_array(_braced(cursor, lambda: cursor.integer("a number")))
+
+
+def _braced(cursor: Cursor, item: Callable[[], int]) -> list[int]:
+    found = list[int]()
+    cursor.expect("{", "before a list of numbers")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a number")
+        found.append(item())
+    cursor.advance()
+    return found
+
+
+def _integers_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, DenseArrayBase)
+    return f"{{{','.join(map(str, attribute.get_values()))}}}"
+
+
+def _parse_ranges(cursor: Cursor) -> Attribute:
+    """`{[start:limit], [start:limit:stride]}`"""
+    found = list[DenseArrayBase[IntegerType]]()
+    cursor.expect("{", "before the ranges of a slice")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a range")
+        cursor.expect("[", "before the start of a range")
+        numbers = [cursor.integer("the start of a range")]
+        cursor.expect(":", "after the start of a range")
+        numbers.append(cursor.integer("the limit of a range"))
+        numbers.append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
+        cursor.expect("]", "after a range")
+        found.append(integer_array(numbers))
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _ranges_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    shown = (f"[{start}:{limit}{f':{stride}' if stride != 1 else ''}]" for start, limit, stride in rows(attribute))
+    return f"{{{', '.join(shown)}}}"
+
+
+# --------------------------------------------------------------------------------------------------------- padding and windows
+
+
+def _split_padding(cursor: Cursor, token: Token) -> list[tuple[int, ...]]:
+    """`0_1x-2_3_4` to [(0, 1), (-2, 3, 4)]."""
+    parts = token.text.split("x")
+    numbers = [[int(number) for number in part.split("_") if len(number) <= 19] for part in parts]
+    if any(len(found) != part.count("_") + 1 for found, part in zip(numbers, parts, strict=True)):
+        raise cursor.error("a number of the padding does not fit 64 bits", token)
+    return [tuple(found) for found in numbers]
+
+
+def _parse_padding(cursor: Cursor) -> Attribute:
+    token = cursor.expect_kind(TokenKind.PADDING, "low_high_interior for each dimension")
+    return ArrayAttr([integer_array((*part, 0)[:3]) for part in _split_padding(cursor, token)])
+
+
+def _padding_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    found = rows(attribute)
+    has_interior = any(interior for _, _, interior in found)
+    return "x".join("_".join(map(str, row if has_interior else row[:2])) for row in found)
+
+
+_WINDOW_PARTS = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
+
+
+def _parse_window(cursor: Cursor) -> Attribute:
+    """`{size=2x2 stride=1x1 pad=0_1x0_1}`"""
+    lists = dict[str, Sequence[int]]()
+    start = cursor.expect("{", "before a window")
+    while not cursor.at("}"):
+        cursor.accept(",")
+        token = cursor.name("a part of the window")
+        if token.text not in _WINDOW_PARTS or token.text in lists:
+            problem = "is given twice" if token.text in lists else "is not a part of a window"
+            raise cursor.error(f"'{token.text}' {problem}", token, help=f"its parts: {', '.join(_WINDOW_PARTS)}")
+        cursor.expect("=", f"after '{token.text}'")
+        lists[token.text] = _window_numbers(cursor, token.text)
+    cursor.advance()
+    try:
+        return WindowAttr(Window.of_lists(lists))
+    except ValueError as error:
+        raise cursor.error(str(error), start) from None
+
+
+def _window_numbers(cursor: Cursor, part: str) -> list[int]:
+    if part == "pad":
+        token = cursor.expect_kind(TokenKind.PADDING, "low_high for each dimension")
+        found = _split_padding(cursor, token)
+        if any(len(pair) != 2 for pair in found):
+            raise cursor.error("a window's padding is written low_high for each dimension", token)
+        return [number for pair in found for number in pair]
+    if cursor.token.kind is TokenKind.SIZES:
+        token = cursor.advance()
+        if any(len(number) > 18 for number in token.text.split("x")):
+            raise cursor.error(f"a number of '{part}' does not fit 64 bits", token)
+        return [int(number) for number in token.text.split("x")]
+    return [cursor.integer(f"the window's {part}, such as 3x3")]
+
+
+def _window_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, WindowAttr)
+    shown = list[str]()
+    for part, numbers in attribute.data.lists().items():
+        pairs = zip(numbers[::2], numbers[1::2], strict=True) if part == "pad" else ()
+        values = [f"{low}_{high}" for low, high in pairs] or map(str, numbers)
+        shown.append(f"{part}={'x'.join(values)}")
+    return f"{{{' '.join(shown)}}}"
+
+
+# -------------------------------------------------------------------------------------------------------------- single values
+
+
+def _text_of_string(attribute: Attribute) -> str:
+    assert isinstance(attribute, StringAttr)
+    return attribute.data
+
+
+def _parse_integer(cursor: Cursor) -> Attribute:
+    return IntegerAttr(cursor.integer("a number"), i64)
+
+
+def _integer_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, IntegerAttr)
+    return str(attribute.value.data)
+
+
+def _parse_boolean(cursor: Cursor) -> Attribute:
+    return IntegerAttr(int(cursor.boolean("a truth value")), i1)
+
+
+def _boolean_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, IntegerAttr)
+    return "true" if attribute.value.data else "false"
+
+
+def _parse_word(cursor: Cursor) -> Attribute:
+    return StringAttr(cursor.name("a word").text)
+
+
+def _parse_message(cursor: Cursor) -> Attribute:
+    """A string as JSON has it."""
+    token = cursor.expect_kind(TokenKind.STRING, "a message")
+    try:
+        return StringAttr(json.loads(token.text))
+    except ValueError as error:
+        raise cursor.error(f"this string is not written as in JSON: {error}", token) from None
+
+
+def _message_text(attribute: Attribute) -> str:
+    return json.dumps(_text_of_string(attribute))
+
+
+def _parse_labels(cursor: Cursor) -> Attribute:
+    return StringAttr(cursor.expect_kind(TokenKind.LABELS, "the value of dim_labels").text)
+
+
+def _parse_computation(cursor: Cursor) -> Attribute:
+    return SymbolRefAttr(cursor.name("the name of a computation").name)
+
+
+def _computation_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, SymbolRefAttr)
+    return f"%{attribute.root_reference.data}"
+
+
+def _parse_opaque(cursor: Cursor) -> Attribute:
+    return StringAttr(cursor.opaque("a value"))
+
+
+def _parse_computations(cursor: Cursor) -> Attribute:
+    found = list[SymbolRefAttr]()
+    cursor.expect("{", "before a list of computations")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a computation")
+        found.append(SymbolRefAttr(cursor.name("the name of a computation").name))
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _computations_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[SymbolRefAttr])
+    return f"{{{', '.join(map(_computation_text, attribute))}}}"
+
+
+def _parse_number(cursor: Cursor) -> Attribute:
+    """A real number; stored as written."""
+    if cursor.token.kind not in (TokenKind.FLOAT, TokenKind.INT):
+        raise cursor.unexpected("a number")
+    return StringAttr(cursor.advance().text)
+
+
+def _parse_size_lists(cursor: Cursor) -> Attribute:
+    """`{1,2}`, or `{{1,2},{3,4}}` for a collective-permute of several slices."""
+    return _parse_lists(cursor) if cursor.peek().text == "{" else _parse_integers(cursor)
+
+
+def _size_lists_text(attribute: Attribute) -> str:
+    return _lists_text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute)
+
+
+def _parse_lists(cursor: Cursor) -> Attribute:
+    """`{{0,1},{2,3}}`"""
+    found = list[Attribute]()
+    cursor.expect("{", "before a list of lists of numbers")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a list of numbers")
+        found.append(_parse_integers(cursor))
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _lists_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    return f"{{{','.join(map(_integers_text, attribute))}}}"
+
+
+def _parse_groups(cursor: Cursor) -> Attribute:
+    """Groups of devices: lists `{{0,1},{2,3}}`, a reshaped and transposed range `[2,2]<=[4]T(1,0)`, or axes of a mesh, some of them a part
+    of an axis: `mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x','y':(1)2}`; the latter two are stored as written.
+    """
+    if cursor.at("{"):
+        return _parse_lists(cursor)
+    start = cursor.token.start
+    if cursor.accept("mesh"):
+        cursor.opaque("the axes of the mesh and their sizes")
+        if cursor.accept(","):
+            cursor.expect("device_ids", "after the ',' behind a mesh")
+            cursor.expect("=", "after 'device_ids'")
+            cursor.opaque("the devices of the mesh")
+        cursor.opaque("the axes along which a group extends")
+        return StringAttr(cursor.source.text[start : cursor.previous.end])
+    if not cursor.at("["):
+        raise cursor.unexpected("groups of devices, {{0,1},{2,3}}, [2,2]<=[4] or mesh['x'=2,'y'=2] {'x'}")
+    cursor.opaque("the number and the size of the groups")
+    cursor.expect("<=", "after the number and the size of the groups")
+    cursor.opaque("the devices")
+    if cursor.accept("T"):
+        cursor.opaque("a permutation of the devices")
+    return StringAttr(cursor.source.text[start : cursor.previous.end])
+
+
+def _groups_text(attribute: Attribute) -> str:
+    return attribute.data if isinstance(attribute, StringAttr) else _lists_text(attribute)
+
+
+def _parse_shape(cursor: Cursor) -> Attribute:
+    return ShapeReader(cursor).shape()
+
+
+def _shape_text(attribute: Attribute) -> str:
+    return type_text(attribute, True)
+
+
+def _parse_shapes(cursor: Cursor) -> Attribute:
+    """`{f32[8]{0}, (s32[], f32[2]{0})}`"""
+    shapes, found = ShapeReader(cursor), list[Attribute]()
+    cursor.expect("{", "before a list of shapes")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a shape")
+        found.append(shapes.shape())
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _shapes_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    return f"{{{', '.join(map(_shape_text, attribute))}}}"
+
+
+def _parse_typed_literal(cursor: Cursor) -> Attribute:
+    """A shape and a literal of that shape: a list of the type and the value, as in an `hlo.constant`."""
+    literal_type = ShapeReader(cursor).shape()
+    start = cursor.token
+    literal = parse_literal(cursor, literal_type)
+    if literal is None:
+        raise cursor.error("this literal leaves out its data", start)
+    return ArrayAttr([literal_type, literal])
+
+
+def _typed_literal_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    literal_type, literal = attribute
+    return f"{type_text(literal_type, True)} {literal_text(literal)}"
+
+
+INTEGERS = Syntax(_parse_integers, _integers_text)
+RANGES = Syntax(_parse_ranges, _ranges_text)
+PADDING = Syntax(_parse_padding, _padding_text)
+WINDOW = Syntax(_parse_window, _window_text)
+INTEGER = Syntax(_parse_integer, _integer_text)
+BOOLEAN = Syntax(_parse_boolean, _boolean_text)
+WORD = Syntax(_parse_word, _text_of_string)
+MESSAGE = Syntax(_parse_message, _message_text)
+LABELS = Syntax(_parse_labels, _text_of_string)
+COMPUTATION = Syntax(_parse_computation, _computation_text)
+COMPUTATIONS = Syntax(_parse_computations, _computations_text)
+OPAQUE = Syntax(_parse_opaque, _text_of_string)
+NUMBER = Syntax(_parse_number, _text_of_string)
+LISTS = Syntax(_parse_lists, _lists_text)
+SIZE_LISTS = Syntax(_parse_size_lists, _size_lists_text)
+GROUPS = Syntax(_parse_groups, _groups_text)
+SHAPE = Syntax(_parse_shape, _shape_text)
+SHAPES = Syntax(_parse_shapes, _shapes_text)
+TYPED_LITERAL = Syntax(_parse_typed_literal, _typed_literal_text)
+
+
+# ------------------------------------------------------------------------------------------------------------------- the table
+
+SYNTAX: dict[str, Syntax] = {
+    "algorithm": OPAQUE,
+    "api_version": WORD,
+    "async_execution_thread": OPAQUE,
+    "batch_group_count": INTEGER,
+    "body": COMPUTATION,
+    "branch_computations": COMPUTATIONS,
+    "called_computations": COMPUTATIONS,
+    "calls": COMPUTATION,
+    "channel_id": INTEGER,
+    "collapsed_slice_dims": INTEGERS,
+    "condition": COMPUTATION,
+    "constrain_layout": BOOLEAN,
+    "conv_kind": WORD,
+    "cross_program_prefetch_index": INTEGER,
+    "custom_call_has_side_effect": BOOLEAN,
+    "custom_call_target": OPAQUE,
+    "delta": INTEGER,
+    "dim_labels": LABELS,
+    "dimensions": INTEGERS,
+    "direction": WORD,
+    "distribution": WORD,
+    "domain": OPAQUE,
+    "dynamic_slice_sizes": INTEGERS,
+    "epsilon": NUMBER,
+    "exponent_bits": INTEGER,
+    "false_computation": COMPUTATION,
+    "feature_group_count": INTEGER,
+    "feature_index": INTEGER,
+    "fft_length": INTEGERS,
+    "fft_type": WORD,
+    "index": INTEGER,
+    "index_vector_dim": INTEGER,
+    "indices_are_sorted": BOOLEAN,
+    "infeed_config": OPAQUE,
+    "inferred_dimension": INTEGER,
+    "input_batching_dims": INTEGERS,
+    "inserted_window_dims": INTEGERS,
+    "iota_dimension": INTEGER,
+    "is_associative": BOOLEAN,
+    "is_composite": BOOLEAN,
+    "is_host_transfer": BOOLEAN,
+    "is_reverse": BOOLEAN,
+    "is_stable": BOOLEAN,
+    "k": INTEGER,
+    "kind": WORD,
+    "known_expanding": INTEGERS,
+    "known_nonexpanding": INTEGERS,
+    "largest": BOOLEAN,
+    "left_side": BOOLEAN,
+    "lhs_batch_dims": INTEGERS,
+    "lhs_contracting_dims": INTEGERS,
+    "lhs_ragged_dims": INTEGERS,
+    "literal": TYPED_LITERAL,
+    "lower": BOOLEAN,
+    "mantissa_bits": INTEGER,
+    "message": MESSAGE,
+    "mode": WORD,
+    "num_carries": INTEGER,
+    "offset_dims": INTEGERS,
+    "operand_batching_dims": INTEGERS,
+    "operand_layout_constraints": SHAPES,
+    "operand_precision": OPAQUE,
+    "outfeed_config": OPAQUE,
+    "outfeed_shape": SHAPE,
+    "output_to_operand_aliasing": OPAQUE,
+    "padding": PADDING,
+    "padding_type": WORD,
+    "replica_groups": GROUPS,
+    "rhs_batch_dims": INTEGERS,
+    "rhs_contracting_dims": INTEGERS,
+    "rhs_group_dims": INTEGERS,
+    "scatter": COMPUTATION,
+    "scatter_dims_to_operand_dims": INTEGERS,
+    "scatter_indices_batching_dims": INTEGERS,
+    "schedule": WORD,
+    "select": COMPUTATION,
+    "slice": RANGES,
+    "slice_sizes": SIZE_LISTS,
+    "source_target_pairs": LISTS,
+    "start_index_map": INTEGERS,
+    "start_indices_batching_dims": INTEGERS,
+    "to_apply": COMPUTATION,
+    "transpose_a": WORD,
+    "true_computation": COMPUTATION,
+    "type": WORD,
+    "unique_indices": BOOLEAN,
+    "unit_diagonal": BOOLEAN,
+    "update_window_dims": INTEGERS,
+    "use_global_device_ids": BOOLEAN,
+    "window": WINDOW,
+}
+
+COMMON: tuple[str, ...] = (
+    "backend_config",
+    "control-predecessors",
+    "frontend_attributes",
+    "metadata",
+    "origin",
+    "original_value",
+    "parameter_replication",
+    "result_accuracy",
+    "sharding",
+    "statistics",
+)
+"""Attributes that any instruction may carry: stored as written in discardable attributes of the op, with `_` for `-`."""
+
+# Properties that HLO text writes elsewhere: the name before `=`, the number and the literal in the parentheses.
+ELSEWHERE = frozenset(("name", "number", "value"))
+
+
+def attributes_of(op: type[HloOp]) -> tuple[tuple[str, bool], ...]:
+    """The attributes of an opcode besides the common ones, in order, as (name, is_required)."""
+    definition = op.get_irdl_definition()
+    return tuple(
+        (name, not isinstance(rule, OptPropertyDef))
+        for name, rule in definition.properties.items()
+        if name not in ELSEWHERE
+    )

@@ -1,0 +1,111 @@
+"""HLO text to tokens with their positions.
+
+    %tanh_0 = bf16[6,512]{1,0} tanh(%x), dims={0}   // a comment
+    NAME    =  NAME [INT,INT]{INT,INT} NAME(NAME), NAME={INT}
+
+The lexer is context-free and reads one token at a time, so that a syntax error at the top of a large file is found at once and a literal of
+a million numbers makes no list of tokens. Keywords, opcodes, types and attribute names are all NAME: the grammar tells them apart by
+position, so an instruction may be called `f32` (or `%inf`). A token is one of
+
+    NAME        %?[A-Za-z_][A-Za-z0-9_.-]*      the text includes the `%`, `Token.name` does not
+    INT FLOAT   -12   1.5e-3  -inf  nan  nan(0x7)
+    SIZES       3x4x5                            window sizes
+    PADDING     1_2x0_0_1                        low_high(_interior) per dimension
+    LABELS      b01f_01io->b01f                  dimension labels of a convolution
+    STRING      "..." or '...' with C escapes
+    PUNCTUATION = , : * # + ~ [ ] { } ( ) < > ? / -> <= ...
+    UNKNOWN     any other character: an error except in opaque text such as JSON
+    END
+
+Unlike XLA's lexer, spaces around `=` and `:` mean nothing.
+Source: docs/reference/1 6.1.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from xla_emitters.errors import ParseError
+from xla_emitters.support import cursor
+from xla_emitters.support.source import Source
+
+
+class TokenKind(Enum):
+    """The kinds of tokens; the values are the words for messages."""
+
+    NAME = "a name"
+    INT = "an integer"
+    FLOAT = "a number"
+    SIZES = "sizes such as 3x3"
+    PADDING = "padding such as 0_1x2_0"
+    LABELS = "dimension labels such as b01f_01io->b01f"
+    STRING = "a string"
+    PUNCTUATION = "punctuation"
+    UNKNOWN = "an unknown character"
+    END = "the end of the text"
+
+
+# One match per token, with the space and comments before it. Longest forms first: 1x2 before 1, 0_1 before 0, labels before names.
+_PATTERN = re.compile(
+    r"""
+    (?: [ \t\r\n]+ | //[^\r\n]* | /\*.*?\*/ )*
+    (?: (?P<LABELS>      [0-9bf?]{2,}_[0-9io?]{2,}->[0-9bf?]{2,} )
+      | (?P<PUNCTUATION> -> | <= | \.\.\. | [=,:*\#+~\[\]{}()<>?] | /(?!\*) )
+      | (?P<NAN>         -?(?:nan(?:\(0x[0-9a-fA-F]+\))?|inf)(?![A-Za-z0-9_.\-]) )
+      | (?P<NAME>        %?[A-Za-z_][A-Za-z0-9_.]*(?:-(?!>)[A-Za-z0-9_.]*)* )
+      | (?P<PADDING>     -?\d+_-?\d+(?:_-?\d+)?(?:x-?\d+_-?\d+(?:_-?\d+)?)* (?![A-Za-z0-9_]) )
+      | (?P<SIZES>       \d+(?:x\d+)+ (?![A-Za-z0-9_]) )
+      | (?P<FLOAT>       -?(?: \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ ) )
+      | (?P<INT>         -?\d+ )
+      | (?P<STRING>      "[^"\\]*(?:\\.[^"\\]*)*" | '[^'\\]*(?:\\.[^'\\]*)*' )
+      | (?P<END>         \Z )
+      | (?P<UNKNOWN>     . )
+    )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+# The kind of each group of the pattern, by its number; there is no group 0.
+_KINDS = [
+    TokenKind.END,
+    *(TokenKind.FLOAT if name == "NAN" else TokenKind[name] for name in _PATTERN.groupindex),
+]
+# Characters that begin an unclosed comment or string, or are not HLO text -> the message and the help.
+_FAULTS = {
+    "/": ("this comment is not closed", "end it with */"),
+    '"': ("this string is not closed", 'end it with "'),
+    "'": ("this string is not closed", "end it with '"),
+    "\ufeff": ("unexpected byte order mark", "XLA refuses it too: save the file as UTF-8 without it"),
+}
+
+
+class Token(cursor.Token[TokenKind]):
+    """A piece of HLO text."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """A NAME without its `%`."""
+        return self.text.removeprefix("%")
+
+
+def read_token(source: Source, offset: int) -> Token:
+    """The token at `offset` or after it; at the end of the text, END.
+
+    raises ParseError for a comment or a string that is not closed, and for a byte order mark.
+
+    >>> source = Source("%a = f32[2]", "x.hlo")
+    >>> [read_token(source, offset).text for offset in (0, 2, 4, 8)]
+    ['%a', '=', 'f32', '[']
+    """
+    match = _PATTERN.match(source.text, offset)
+    assert match is not None, "the last alternative matches any character"
+    group = match.lastindex
+    assert group is not None
+    found = Token(_KINDS[group], match[group], match.start(group), match.end())
+    if found.kind is TokenKind.UNKNOWN and found.text in _FAULTS:
+        message, remedy = _FAULTS[found.text]
+        place = source.place(found.start, found.end + (found.text == "/"))
+        raise ParseError(message, stage="hlo.parse", place=place, help=remedy)
+    return found

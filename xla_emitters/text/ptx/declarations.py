@@ -1,0 +1,281 @@
+"""Declarations and literals of PTX: registers and variables with their scopes, numbers, addresses of variables as constants.
+
+Source: PTX ISA 8.8, 4.5 "Constants", 5.4 "Variables".
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+from xla_emitters.support.cursor import TokenCursor
+from xla_emitters.support.source import Source
+from xla_emitters.text.ptx.lexer import STAGE, Token, TokenKind, read_token
+from xla_emitters.text.ptx.syntax import (
+    SIZES,
+    Function,
+    Number,
+    PtxModule,
+    Register,
+    Symbol,
+    Variable,
+)
+
+MOST_BYTES = 1 << 30
+"""Limit of one variable, in bytes."""
+
+_INFINITY = 0x7FF0 << 48
+_ZERO = re.compile(r"[0.]*([eE]|$)")
+_MOST_DIGITS = 80
+_RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
+
+
+class PtxCursor(TokenCursor[Token]):
+    stage = STAGE
+    max_nesting = 100
+    groups = "blocks"
+
+    def read(self, offset: int) -> Token:
+        return read_token(self.source, offset)
+
+    def empty(self, offset: int) -> Token:
+        return Token(TokenKind.END, "", offset, offset)
+
+
+class Scope:
+    """The names of a `{ }` block. ranges: prefix -> (type, count) of `.reg .b32 %r<10>`; registers of one are made when they are used."""
+
+    def __init__(self) -> None:
+        self.registers: dict[str, Register] = {}
+        self.ranges: dict[str, tuple[str, int]] = {}
+        self.variables: dict[str, str] = {}
+
+    def register(self, name: str) -> Register | None:
+        if (found := self.registers.get(name)) is not None:
+            return found
+        match = _RANGE.match(name)
+        if match is None or (declared := self.ranges.get(match[1])) is None or int(match[2]) >= declared[1]:
+            return None
+        return self.registers.setdefault(name, Register(name, declared[0]))
+
+
+class Declarations:
+    """Reads declarations; the parser of whole texts is a subclass."""
+
+    def __init__(self, source: Source) -> None:
+        self.cursor = PtxCursor(source)
+        self.found = PtxModule(source)
+        self.scopes: list[Scope] = []
+        self.function: Function | None = None
+        self.locals = 0
+        self.loc: tuple[int, int, int] | None = None
+        self.used: int | None = None
+
+    def skip_to(self, end: str) -> None:
+        """Consumes all tokens up to `end`."""
+        while not self.cursor.accept(end):
+            if self.cursor.token.kind is TokenKind.END:
+                raise self.cursor.unexpected(f"'{end}'")
+            self.cursor.advance()
+
+    def registers(self) -> None:
+        """`.reg .b32 %r<10>, %a;`"""
+        cursor = self.cursor
+        cursor.advance()
+        kind, width = "", 1
+        while cursor.token.kind is TokenKind.DIRECTIVE:
+            word = cursor.advance().text[1:]
+            if word in ("v2", "v4"):
+                width = int(word[1:])
+            elif word in SIZES and not kind:
+                kind = word
+            else:
+                raise cursor.error(f"'.{word}' is no type of a register", cursor.previous)
+        if not kind or width > 1:
+            raise cursor.error("a register has one type, such as .b32, and is no vector", cursor.previous)
+        while True:
+            name = cursor.expect_kind(TokenKind.NAME, "the register's name").text
+            if cursor.accept("<"):
+                if name in self.scopes[-1].ranges:
+                    raise cursor.error(f"registers '{name}' are declared twice", cursor.previous)
+                self.scopes[-1].ranges[name] = kind, self.integer("the number of registers")
+                cursor.expect(">", "after the number of registers")
+            else:
+                if name in self.scopes[-1].registers:
+                    raise cursor.error(f"register '{name}' is declared twice", cursor.previous)
+                self.scopes[-1].registers[name] = Register(name, kind)
+            if not cursor.accept(","):
+                break
+        cursor.expect(";", "after the registers")
+
+    # ------------------------------------------------------------------------------------------ variables
+
+    def variables(self, is_extern: bool = False) -> Iterator[Variable]:
+        """`.shared .align 4 .b8 name[8320]`, without its semicolon; several names, separated by commas."""
+        cursor = self.cursor
+        space = cursor.advance().text[1:]
+        align, element, width, is_pointer, pointee_align = 0, "", 1, False, 1
+        while cursor.token.kind is TokenKind.DIRECTIVE:
+            word = cursor.advance()
+            match word.text:
+                case ".align":
+                    value = self.integer("the alignment")
+                    if value <= 0 or value & (value - 1) or value > 1 << 20:
+                        raise cursor.error("an alignment is a power of two", cursor.previous)
+                    if is_pointer:
+                        pointee_align = value
+                    else:
+                        align = value
+                case ".ptr":
+                    is_pointer = True
+                case ".v2" | ".v4" | ".v8":
+                    width = int(word.text[2:])
+                case ".global" | ".const" | ".shared" | ".local" if is_pointer:
+                    pass
+                case ".attribute":
+                    self.skip_to(")")
+                case _ if word.text[1:] in SIZES and word.text != ".pred" and not element:
+                    element = word.text[1:]
+                case _:
+                    raise cursor.error(f"'{word.text}' is no type and no property of a variable", word)
+        if not element:
+            raise cursor.unexpected("the variable's type, such as .b32")
+        while True:
+            name = cursor.expect_kind(TokenKind.NAME, "the variable's name")
+            names = [name.text]
+            if cursor.accept("<"):
+                count = self.integer("the count")
+                cursor.expect(">", "after the count")
+                if not 0 <= count <= 10_000:
+                    raise cursor.error("too many variables", cursor.previous)
+                names = [f"{name.text}{number}" for number in range(count)]
+            count, is_array = width, width > 1
+            while cursor.accept("["):
+                is_array = True
+                count *= 0 if cursor.at("]") else self.integer("the number of elements")
+                cursor.expect("]", "after the number of elements")
+                if not 0 <= count * SIZES[element] <= MOST_BYTES:
+                    raise cursor.error(f"'{name.text}' has more than {MOST_BYTES} bytes", name)
+            if is_array and not count and not (is_extern or cursor.at("=")) and space in ("shared", "global", "const"):
+                raise cursor.error(f"'{name.text}' without a number of elements must be .extern", name)
+            values = self.initial_values(name, count) if cursor.accept("=") else None
+            for each in names:
+                yield Variable(
+                    each,
+                    space,
+                    element,
+                    count if is_array else None,
+                    align,
+                    name.start,
+                    values,
+                    is_extern,
+                    is_pointer,
+                    pointee_align,
+                )
+            if space == "param" or not cursor.accept(","):
+                return
+
+    def initial_values(self, name: Token, count: int) -> tuple[Number | Symbol, ...]:
+        """`{1, 2, {3}}` or `1`, flat."""
+        cursor, values = self.cursor, list[Number | Symbol]()
+        if not cursor.at("{"):
+            return (self.constant(),)
+        depth = 0
+        while True:
+            if cursor.accept("{"):
+                depth += 1
+            elif cursor.accept("}"):
+                depth -= 1
+                if not depth:
+                    break
+            elif not cursor.accept(","):
+                values.append(self.constant())
+                if len(values) > count:
+                    raise cursor.error(f"'{name.text}' has {count} elements, but more values", cursor.previous)
+            if depth > 100:
+                raise cursor.too_deep()
+        return tuple(values)
+
+    # ------------------------------------------------------------------------------------------ numbers
+
+    def integer(self, what: str) -> int:
+        cursor = self.cursor
+        is_negative = cursor.accept("-")
+        value = self.number(token := cursor.expect_kind(TokenKind.NUMBER, what))
+        if value.kind != "int":
+            raise cursor.error(f"{what} must be an integer", token)
+        return -value.value if is_negative else value.value
+
+    def number(self, token: Token) -> Number:
+        if len(token.text) > _MOST_DIGITS:
+            raise self.cursor.error("the number has too many digits", token)
+        found = number_of(token.text)
+        if found is None:
+            raise self.cursor.error("an octal number has no 8 and no 9", token)
+        is_text = found.kind == "f64" and token.text[:2].lower() != "0d"
+        is_lost = is_text and (found.value == _INFINITY or not (found.value or _ZERO.match(token.text)))
+        if found.value >> 64 or is_lost:
+            raise self.cursor.error("the number does not fit into 64 bits", token)
+        return found
+
+    def constant(self) -> Number | Symbol:
+        """A number with its sign, `(cast) number`, or an address `symbol+4`, `generic(symbol)`."""
+        cursor = self.cursor
+        token = cursor.token
+        if token.text == "(" and cursor.peek().kind is TokenKind.DIRECTIVE:
+            cursor.advance()
+            cursor.advance()
+            cursor.expect(")", "after the cast")
+            return self.constant()
+        if token.text in ("-", "+", "~", "!"):
+            cursor.advance()
+            with cursor.nested():
+                value = self.constant()
+            if not isinstance(value, Number):
+                raise cursor.error("expected a number", cursor.previous)
+            if value.kind != "int":
+                if token.text != "-" or cursor.previous.text[:2].lower() in ("0f", "0d"):
+                    raise cursor.error("expected an integer", cursor.previous)
+                return Number(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
+            return Number(
+                {"-": -value.value, "+": value.value, "~": ~value.value, "!": int(not value.value)}[token.text]
+            )
+        if token.kind is TokenKind.NUMBER:
+            return self.number(cursor.advance())
+        if token.kind is TokenKind.NAME:
+            name = cursor.advance().text
+            if name == "generic" and cursor.accept("("):
+                name = cursor.expect_kind(TokenKind.NAME, "a variable").text
+                cursor.expect(")", "after the variable")
+                return Symbol(name, self.offset(), True)
+            return Symbol(name, self.offset())
+        raise cursor.unexpected("a number or an address")
+
+    def offset(self) -> int:
+        """`+8`, `-8`, `+-8` or nothing."""
+        total = 0
+        while self.cursor.at("+", "-"):
+            sign = -1 if self.cursor.advance().text == "-" else 1
+            total += sign * self.integer("the offset")
+        return total
+
+
+def number_of(text: str) -> Number | None:
+    """The value of a literal; None for an octal one with other digits.
+
+    >>> number_of("0x10U"), number_of("0f3F800000").kind, number_of("1.5").kind
+    (Number(value=16, kind='int'), 'f32', 'f64')
+    """
+    lower = text.lower()
+    if lower.startswith(("0f", "0d")):
+        return Number(int(text[2:], 16), "f32" if lower[1] == "f" else "f64")
+    if "." in text or ("e" in lower and not lower.startswith("0x")):
+        return Number(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
+    digits = lower.removesuffix("u")
+    for prefix, base in (("0x", 16), ("0b", 2)):
+        if digits.startswith(prefix):
+            return Number(int(digits[2:], base))
+    if len(digits) > 1 and digits.startswith("0"):
+        return Number(int(digits, 8)) if set(digits) <= set("01234567") else None
+    return Number(int(digits))

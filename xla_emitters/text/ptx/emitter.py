@@ -1,0 +1,486 @@
+"""Builds the ops of one function from its instructions: registers as SSA values, constants, addresses, types.
+
+A register holds bits. Its value here has the type that it was computed in; an instruction that reads it as another type gets a bitcast.
+A literal stays a number until it is read as some type. Addresses in registers are integers:
+
+    global, generic    64 bits: the executor's address
+    shared, local, const    an offset in the space's own window, 32 bits (extended in a 64-bit register): `llvm.ptrtoint ... to i32`
+
+Source: PTX ISA 8.8, 5.1 "State spaces", 6.4 "Operands", 9.4 "Generic addressing".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from math import isnan, prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FileLineColLoc,
+    FloatAttr,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    StringAttr,
+    UnknownLoc,
+    VectorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.locations import fuse_locations
+from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.errors import ParseError, Unsupported
+from xla_emitters.text.ptx.rows import STAGE, registers_in, row_of, types_of
+from xla_emitters.text.ptx.syntax import (
+    Address,
+    Function,
+    Instruction,
+    Negated,
+    Number,
+    Operand,
+    PtxModule,
+    Register,
+    Special,
+    Symbol,
+    Variable,
+)
+
+TYPES: dict[str, Attribute] = {
+    "pred": i1,
+    **{f"{kind}{bits}": IntegerType(bits) for kind in "bsu" for bits in (8, 16, 32, 64)},
+    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": VectorType(i64, [2])},
+    **dict.fromkeys(("s16x2", "u16x2"), VectorType(i16, [2])),
+    **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2]), "f32x2": VectorType(f32, [2])},
+    **{"e4m3x2": i16, "e5m2x2": i16, "e2m3x2": i16, "e3m2x2": i16, "e2m1x2": i8, "e4m3": i8, "e5m2": i8},
+}
+"""PTX's type -> IR's."""
+
+SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
+"""Space -> LLVM's number of it."""
+WINDOWED = ("shared", "local", "const")
+_FAMILIES = {"tid": nvvm.THREAD_ID, "ntid": nvvm.BLOCK_DIM, "ctaid": nvvm.BLOCK_ID, "nctaid": nvvm.GRID_DIM}
+_ALONE = {"laneid": nvvm.LaneIdOp, "warpid": nvvm.WarpIdOp}
+_CLOCKS = {
+    **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
+    **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
+}
+_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1}
+_OF_CLUSTERS = {
+    **{"cluster_ctaid": (llvm.URemOp, "ctaid"), "clusterid": (llvm.UDivOp, "ctaid")},
+    "nclusterid": (llvm.UDivOp, "nctaid"),
+}
+"""Family -> how it follows from another one and the blocks of a cluster."""
+POINTER = llvm.LLVMPointerType()
+
+
+def bits_of(ir_type: Attribute) -> int:
+    """The width of a scalar or a vector."""
+    if isa(ir_type, VectorType):
+        return bits_of(ir_type.element_type) * ir_type.element_count()
+    if isinstance(ir_type, llvm.LLVMPointerType):
+        return 64
+    assert isinstance(ir_type, IntegerType | AnyFloat)
+    return ir_type.bitwidth
+
+
+def pointer_type(space: str) -> llvm.LLVMPointerType:
+    """`!llvm.ptr<3>` for shared memory ...; `!llvm.ptr` for global and generic addresses."""
+    return llvm.LLVMPointerType(IntAttr(SPACES[space])) if space in WINDOWED else POINTER
+
+
+class Emitter:
+    """The state while one function is built.
+
+    cluster    blocks of a cluster along each dimension
+    block      where ops are inserted
+    current    the value of each register here
+    undo       what the current node and those that dominate it have set: (dictionary, key, value before)
+    slots      scalar `.param` variables of the body, which are registers in all but name
+    variables  name -> the variable, of the function and the module
+    natural    the type in which a register is mostly computed and read; by default its bits
+    """
+
+    def __init__(
+        self, module: PtxModule, function: Function, entry: Block, cluster: tuple[int, int, int] = (1, 1, 1)
+    ) -> None:
+        self.cluster = cluster
+        self.module, self.function, self.entry, self.block = module, function, entry, entry
+        self.current: dict[Register, SSAValue | Number] = {}
+        self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
+        self.variables = {**module.variables, **{each.name: each for each in function.variables}}
+        self.slots: dict[str, Register] = {}
+        self.parameters: dict[str, tuple[Variable, SSAValue]] = {}
+        self.natural: dict[Register, Attribute] = {}
+        self.globals: dict[str, None] = {}
+        self.callees: dict[str, None] = {}
+        self.guard: SSAValue | None = None
+        self.location: LocationAttr = UnknownLoc()
+        self.instruction: Instruction | None = None
+        self._last_of_entry: Operation | None = None
+        self._constants: dict[tuple[Attribute, int], SSAValue] = {}
+        self._addresses: dict[str, SSAValue] = {}
+        self._made: dict[tuple[SSAValue, Attribute, int], SSAValue] = {}
+
+    # ------------------------------------------------------------------------------------------ messages
+
+    def error(self, message: str, *, help: str = "") -> ParseError:
+        """An error at the current instruction."""
+        return ParseError(message, stage=STAGE, place=self._place(), help=help)
+
+    def unsupported(self, message: str) -> Unsupported:
+        return Unsupported(f"{message} is not supported", stage=STAGE, place=self._place())
+
+    def _place(self):
+        at = self.instruction
+        start, end = (at.start, at.end) if at else (self.function.start, self.function.end)
+        return self.module.source.place(start, end)
+
+    def at(self, instruction: Instruction) -> None:
+        """Ops that are made from here on belong to this instruction."""
+        self.instruction = instruction
+        source = self.module.source
+        line, column = source.line_and_column(instruction.start)
+        here = FileLineColLoc(StringAttr(source.file), IntAttr(line), IntAttr(column))
+        self.location = here
+        if instruction.loc is not None:
+            number, line, column = instruction.loc
+            name = StringAttr(self.module.files.get(number, f"file {number}"))
+            self.location = fuse_locations(here, FileLineColLoc(name, IntAttr(line), IntAttr(column)))
+
+    # ------------------------------------------------------------------------------------------ building
+
+    def add(self, op: Operation) -> SSAValue:
+        """Inserts the op; returns its first result."""
+        op.location = self.location
+        self.block.add_op(op)
+        return op.results[0]
+
+    def do(self, op: Operation) -> Operation:
+        """Inserts the op."""
+        op.location = self.location
+        self.block.add_op(op)
+        return op
+
+    def intrinsic(self, name: str, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
+        """The value of an instruction that the llvm dialect has no op for: `llvm.nvvm.<name>`."""
+        return self.add(llvm.CallIntrinsicOp(f"llvm.nvvm.{name}", operands, [result]))
+
+    def at_entry(self, op: Operation) -> SSAValue:
+        """Inserts the op at the start of the function, after those inserted so before."""
+        if self._last_of_entry is None:
+            if self.entry.first_op is None:
+                self.entry.add_op(op)
+            else:
+                self.entry.insert_op_before(op, self.entry.first_op)
+        else:
+            self.entry.insert_op_after(op, self._last_of_entry)
+        self._last_of_entry = op
+        return op.results[0]
+
+    def constant(self, ir_type: Attribute, value: int) -> SSAValue:
+        """The value of `ir_type` with these bits."""
+        bits = bits_of(ir_type)
+        value &= (1 << bits) - 1
+        if (found := self._constants.get((ir_type, value))) is not None:
+            return found
+        if isinstance(ir_type, IntegerType):
+            number = value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+            made = self.at_entry(llvm.ConstantOp(IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
+        elif isinstance(ir_type, AnyFloat) and not isnan(number := float_of(ir_type, value)):
+            made = self.at_entry(llvm.ConstantOp(FloatAttr(number, ir_type), ir_type))
+        else:
+            made = self.at_entry(llvm.BitcastOp(self.constant(IntegerType(bits), value), ir_type))
+        self._constants[ir_type, value] = made
+        return made
+
+    def cast(self, value: SSAValue, ir_type: Attribute) -> SSAValue:
+        """The lowest bits of a value as `ir_type`. raises ParseError for a value that is too narrow"""
+        if value.type == ir_type:
+            return value
+        have, want = bits_of(value.type), bits_of(ir_type)
+        if have < want or i1 in (value.type, ir_type):
+            raise self.error(f"an operand of {have} bits is read as {want} bits")
+        key = value, ir_type, 0
+        if (found := self._made.get(key)) is not None:
+            return found
+        if have > want:
+            narrow = self.add(llvm.TruncOp(self.cast(value, IntegerType(have)), IntegerType(want)))
+            made = self.cast(narrow, ir_type)
+        elif isinstance(ir_type, llvm.LLVMPointerType):
+            made = self.add(llvm.IntToPtrOp.create(operands=[self.cast(value, i64)], result_types=[ir_type]))
+        elif isinstance(value.type, llvm.LLVMPointerType):
+            made = self.cast(self.add(llvm.PtrToIntOp(value, i64)), ir_type)
+        elif isinstance(value.owner, llvm.BitcastOp) and value.owner.arg.type == ir_type:
+            made = value.owner.arg
+        else:
+            made = self.add(llvm.BitcastOp(value, ir_type))
+        self._keep(self._made, key, made)
+        return made
+
+    def extend(self, value: SSAValue, bits: int, is_signed: bool = False) -> SSAValue:
+        """The value as an integer of at least as many bits."""
+        have = bits_of(value.type)
+        value = self.cast(value, IntegerType(have))
+        if have >= bits:
+            return value
+        return self.add((llvm.SExtOp if is_signed else llvm.ZExtOp)(value, IntegerType(bits)))
+
+    def resize(self, value: SSAValue, bits: int, is_signed: bool = False) -> SSAValue:
+        """The value as an integer of `bits` bits: extended or truncated."""
+        return self.cast(self.extend(value, bits, is_signed), IntegerType(bits))
+
+    # ------------------------------------------------------------------------------------------ operands
+
+    def held(self, register: Register) -> SSAValue | Number:
+        """What a register holds; poison if nothing was written to it."""
+        if (found := self.current.get(register)) is None:
+            found = self.at_entry(llvm.PoisonOp(TYPES[register.type]))
+            self.set(register, found)
+        return found
+
+    def read(self, operand: Operand | None, ir_type: Attribute) -> SSAValue:
+        """An operand's lowest bits as `ir_type`. raises ParseError for an operand that has no such value"""
+        match operand:
+            case Register():
+                value = self.held(operand)
+                return self.constant(ir_type, value.value) if isinstance(value, Number) else self.cast(value, ir_type)
+            case Number():
+                return self.constant(ir_type, self.number(operand, ir_type))
+            case Special():
+                return self.resize_to(self.special(operand.name), ir_type)
+            case Symbol():
+                return self.resize_to(self.address_of(operand), ir_type)
+            case Negated():
+                return self.add(llvm.XOrOp(self.read(operand.register, i1), self.constant(i1, 1)))
+            case _:
+                raise self.error("an operand is a register, a number or the address of a variable")
+
+    def special(self, name: str) -> SSAValue:
+        """A special register's value. Each block has a multiprocessor to itself."""
+        family, _, dimension = name.partition(".")
+        dimension = dimension or "x"
+        if family in _FAMILIES and dimension in "xyz":
+            return self.add(_FAMILIES[family][dimension]())
+        if name in _ALONE:
+            return self.add(_ALONE[name]())
+        if name.startswith("lanemask_"):
+            return self.add(nvvm.LANE_MASKS[name.removeprefix("lanemask_")]())
+        if name in _CLOCKS:
+            word, ir_type = _CLOCKS[name]
+            return self.intrinsic(f"read.{word}", [], ir_type)
+        if name == "is_explicit_cluster":
+            return self.constant(i1, int(prod(self.cluster) > 1))
+        if name in _FIXED:
+            return self.constant(i32, _FIXED[name])
+        if family == "cluster_nctaid" and dimension in "xyz":
+            return self.constant(i32, self.cluster["xyz".index(dimension)])
+        if family in _OF_CLUSTERS and dimension in "xyz":
+            make, other = _OF_CLUSTERS[family]
+            return self.add(make(self.special(f"{other}.{dimension}"), self.special(f"cluster_nctaid.{dimension}")))
+        if name == "cluster_nctarank":
+            return self.constant(i32, prod(self.cluster))
+        if name == "cluster_ctarank":
+            total = self.special("cluster_ctaid.z")
+            for axis in "yx":
+                scaled = self.add(llvm.MulOp(total, self.special(f"cluster_nctaid.{axis}")))
+                total = self.add(llvm.AddOp(scaled, self.special(f"cluster_ctaid.{axis}")))
+            return total
+        if name == "nwarpid":
+            counts = [self.add(nvvm.BLOCK_DIM[axis]()) for axis in "xyz"]
+            threads = self.add(llvm.MulOp(self.add(llvm.MulOp(counts[0], counts[1])), counts[2]))
+            return self.add(llvm.LShrOp(self.add(llvm.AddOp(threads, self.constant(i32, 31))), self.constant(i32, 5)))
+        raise self.unsupported(f"special register '%{name}'")
+
+    def resize_to(self, value: SSAValue, ir_type: Attribute) -> SSAValue:
+        if value.type == ir_type:
+            return value
+        return self.cast(self.resize(value, bits_of(ir_type)), ir_type)
+
+    def number(self, number: Number, ir_type: Attribute) -> int:
+        """The bits of a literal in that type."""
+        scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
+        if number.kind == "f64" and scalar == f32:
+            return int(np.array(float_of(f64, number.value)).astype(np.float32).view(np.uint32))
+        if number.kind == "f32" and scalar == f64:
+            return int.from_bytes(struct.pack("<d", float_of(f32, number.value)), "little")
+        wanted = {"f32": 32, "f64": 64}.get(number.kind)
+        if wanted is not None and wanted != bits_of(ir_type):
+            raise self.error(f"a literal of {number.kind} is read as {bits_of(ir_type)} bits")
+        return number.value
+
+    def write(self, operand: Operand | None, value: SSAValue | Number, is_signed: bool = False) -> None:
+        """Writes a register; a narrower value is extended. Where the current guard does not hold the register keeps its value."""
+        if operand is None:
+            return
+        if not isinstance(operand, Register):
+            raise self.error("the result must be a register")
+        wanted = TYPES[operand.type]
+        if isinstance(value, Number):
+            value = Number(self.number(value, wanted) & ((1 << bits_of(wanted)) - 1))
+        elif bits_of(value.type) != bits_of(wanted):
+            if bits_of(value.type) > bits_of(wanted) or wanted == i1:
+                raise self.error(f"a result of {bits_of(value.type)} bits does not fit into {operand.name}")
+            value = self.extend(value, bits_of(wanted), is_signed)
+        if self.guard is not None and (old := self.current.get(operand)) is not None:
+            if isinstance(value, Number):
+                value = self.constant(wanted, value.value)
+            old = self.constant(value.type, old.value) if isinstance(old, Number) else self.cast(old, value.type)
+            value = self.add(llvm.SelectOp(self.guard, value, old))
+        if not isinstance(value, Number) and value.name_hint is None:
+            value.name_hint = "".join(char for char in operand.name if char.isalnum() or char == "_") or None
+        self.set(operand, value)
+
+    def set(self, register: Register, value: SSAValue | Number) -> None:
+        self._keep(self.current, register, value)
+
+    def _keep(self, where: dict[Any, Any], key: Any, value: object) -> None:
+        """Sets an entry until the nodes that this one dominates are done."""
+        self.undo.append((where, key, where.get(key)))
+        where[key] = value
+
+    def back_to(self, mark: int) -> None:
+        """Undoes all writes since there were `mark` of them."""
+        while len(self.undo) > mark:
+            where, key, before = self.undo.pop()
+            if before is None:
+                where.pop(key, None)
+            else:
+                where[key] = before
+
+    def type_for(self, operand: Operand | None, ir_type: Attribute) -> Attribute:
+        """The natural type of a register if it has the width of `ir_type`, else `ir_type`."""
+        natural = self.natural.get(operand) if isinstance(operand, Register) else None
+        return natural if natural is not None and bits_of(natural) == bits_of(ir_type) else ir_type
+
+    # ------------------------------------------------------------------------------------------ addresses
+
+    def variable(self, name: str) -> Variable:
+        if (found := self.variables.get(name)) is None:
+            raise self.error(f"'{name}' is not declared")
+        return found
+
+    def base(self, name: str) -> SSAValue:
+        """The pointer to a variable: of its space's window."""
+        if (found := self._addresses.get(name)) is not None:
+            return found
+        if name in self.parameters:
+            parameter, value = self.parameters[name]
+            if parameter.count is None:
+                raise self.unsupported(f"the address of the parameter '{name}'")
+            return value
+        variable = self.variable(name)
+        if variable.space in ("local", "param") and variable.name in {v.name for v in self.function.variables}:
+            array = llvm.LLVMArrayType(max(1, variable.size), i8)
+            one = self.constant(i32, 1)
+            made = self.at_entry(llvm.AllocaOp(one, array, variable.alignment, pointer_type("local")))
+        else:
+            if variable.space not in ("global", "const", "shared"):
+                raise self.unsupported(f"a variable in .{variable.space} outside functions")
+            self.globals[name] = None
+            made = self.at_entry(llvm.AddressOfOp(name, pointer_type(variable.space)))
+        self._addresses[name] = made
+        return made
+
+    def space_of(self, name: str) -> str:
+        if name in self.parameters:
+            return "generic"
+        space = self.variable(name).space
+        return "local" if space == "param" else space
+
+    def address_of(self, symbol: Symbol) -> SSAValue:
+        """The address of a variable as an integer: of 32 bits in a window, else of 64."""
+        pointer = self.base(symbol.name)
+        is_windowed = self.space_of(symbol.name) in WINDOWED and not symbol.generic
+        value = self.add(llvm.PtrToIntOp(pointer, i32 if is_windowed else i64))
+        if symbol.offset:
+            value = self.add(llvm.AddOp(value, self.constant(value.type, symbol.offset)))
+        return value
+
+    def to_window(self, value: SSAValue, space: str) -> SSAValue:
+        """The pointer for an integer address in a space's window."""
+        key = value, pointer_type(space), 0
+        if (found := self._made.get(key)) is None:
+            op = llvm.IntToPtrOp.create(operands=[self.resize(value, 32)], result_types=[pointer_type(space)])
+            found = self.add(op)
+            self._keep(self._made, key, found)
+        return found
+
+    def pointer(self, operand: Operand | None, space: str) -> SSAValue:
+        """The pointer that `[...]` means in a space (`generic` where the mnemonic names none)."""
+        if not isinstance(operand, Address):
+            raise self.error("expected an address in brackets")
+        if isinstance(operand.base, Symbol):
+            pointer = self.base(operand.base.name)
+            own = self.space_of(operand.base.name)
+            if space not in ("generic", "param", own):
+                raise self.error(f"'{operand.base.name}' is in .{own}, not in .{space}")
+        elif operand.base is None:
+            pointer = self.cast(self.constant(i64, 0), POINTER)
+        elif space in WINDOWED:
+            wide = TYPES[operand.base.type]
+            pointer = self.to_window(self.read(operand.base, wide), space)
+        else:
+            pointer = self.cast(self.read(operand.base, i64), POINTER)
+        if operand.offset:
+            if not -(1 << 31) < operand.offset < 1 << 31:
+                raise self.error(f"the offset {operand.offset} does not fit into 32 bits")
+            key = pointer, pointer.type, operand.offset
+            if (found := self._made.get(key)) is None:
+                found = self.add(llvm.GEPOp(pointer, [operand.offset], i8, result_type=pointer.type))
+                self._keep(self._made, key, found)
+            pointer = found
+        return pointer
+
+
+def float_of(ir_type: Attribute, bits: int) -> float:
+    """The number with these bits."""
+    match ir_type:
+        case _ if ir_type == bf16:
+            return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
+        case _ if ir_type == f16:
+            return struct.unpack("<e", struct.pack("<H", bits))[0]
+        case _ if ir_type == f32:
+            return struct.unpack("<f", struct.pack("<I", bits))[0]
+        case _:
+            return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:
+    """For each register that mostly holds floats, their type. Moves, loads and selections say nothing."""
+    votes: dict[Register, dict[Attribute, int]] = {}
+    for item in function.body or ():
+        if not isinstance(item, Instruction) or not (types := types_of(item)):
+            continue
+        if len(types) == 1 and types[0][0] == "b":
+            if not types[0].startswith("bf"):
+                continue
+        count = row_of(module.source, item).results
+        for number, operand in enumerate(item.operands):
+            if isinstance(operand, Address):
+                continue
+            word = types[0] if number < count else types[-1]
+            for register in registers_in(operand):
+                if word.startswith("b") and not word.startswith("bf"):
+                    continue
+                counts = votes.setdefault(register, {})
+                counts[TYPES[word]] = counts.get(TYPES[word], 0) + 1
+    found: dict[Register, Attribute] = {}
+    for register, counts in votes.items():
+        best = max(counts, key=lambda ir_type: counts[ir_type])
+        if isinstance(best, AnyFloat) and register.type in TYPES and bits_of(TYPES[register.type]) == bits_of(best):
+            found[register] = best
+    return found

@@ -1,0 +1,167 @@
+"""The table of instructions: what each mnemonic accepts, which operands it writes, and the ops that it becomes.
+
+    @row("add", form="ttt", types=INTEGERS | FLOATS, modifiers="rn rz rm rp ftz sat cc")
+    def add(e: Emitter, i: Instruction) -> None: ...
+
+`arithmetic.py`, `memory.py` and `threads.py` fill the table when they are imported. A mnemonic without a row, and a modifier or type
+that its row does not name, is refused by name with its place. The form has a letter for each operand:
+
+    t, s    of the mnemonic's first or second type          p    a predicate        u    32 bits, no float
+    w       of twice the width of the first type            .    anything           ?    the next may be left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.support.cursor import nearest
+from xla_emitters.support.source import Source
+from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Negated, Operand, Pair, Register
+
+STAGE = "ptx"
+Emit: TypeAlias = Callable[[Any, Instruction], None]
+"""(emitter, instruction): adds the ops."""
+
+SIGNED = frozenset({"s16", "s32", "s64"})
+UNSIGNED = frozenset({"u16", "u32", "u64"})
+BITS = frozenset({"b16", "b32", "b64"})
+INTEGERS = SIGNED | UNSIGNED
+SCALAR_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+FLOATS = SCALAR_FLOATS | {"f16x2", "bf16x2"}
+WITH_PAIRS = FLOATS | {"f32x2"}
+ANY = INTEGERS | BITS | {"f32", "f64"}
+BYTES = frozenset({"s8", "u8", "b8"})
+"""Types of memory and of conversions alone."""
+ROUNDINGS = ("rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi")
+_OF_FLOATS = frozenset({*ROUNDINGS, "ftz", "approx", "NaN", "xorsign", "abs"})
+
+CARRY = Register("%cc", "pred")
+"""The carry flag of `.cc` instructions."""
+
+
+@dataclass(frozen=True)
+class PtxRow:
+    """One mnemonic.
+
+    name      its first parts, such as `mul.wide`
+    results   how many of the first operands are written
+    form      its operands; "": the function checks them
+    needs     modifiers of which it must have one
+    is_pure   whether it may be computed where its guard does not hold
+    carries   whether it reads the carry flag
+    updates   whether it reads its results too
+    waits     whether it waits for other threads: a basic block of its own
+    """
+
+    name: str
+    emit: Emit
+    types: frozenset[str]
+    modifiers: frozenset[str]
+    results: int
+    is_pure: bool
+    carries: bool
+    form: str
+    needs: tuple[str, ...]
+    updates: bool
+    waits: bool
+
+
+ROWS: dict[str, PtxRow] = {}
+
+
+def row(
+    *names: str,
+    types: Collection[str] = (),
+    modifiers: str = "",
+    results: int = 1,
+    pure: bool = True,
+    carries: bool = False,
+    form: str = "",
+    needs: Collection[str] = (),
+    updates: bool = False,
+    waits: bool = False,
+) -> Callable[[Emit], Emit]:
+    """Registers the function as the meaning of the mnemonics `names`."""
+
+    def register(emit: Emit) -> Emit:
+        for name in names:
+            assert name not in ROWS, name
+            words = frozenset(modifiers.split())
+            ROWS[name] = PtxRow(
+                name, emit, frozenset(types), words, results, pure, carries, form, tuple(needs), updates, waits
+            )
+        return emit
+
+    return register
+
+
+@lru_cache(4096)
+def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
+    """The row of a mnemonic, or why there is none."""
+    for count in range(len(parts), 0, -1):
+        if (found := ROWS.get(".".join(parts[:count]))) is not None:
+            for part in parts[count:]:
+                if part not in found.types and part not in found.modifiers:
+                    return f"'.{part}' of '{'.'.join(parts)}' is not supported"
+            return _fault_of(found, parts) or found
+    return f"instruction '{'.'.join(parts)}' is not supported{nearest(parts[0], ROWS)}"
+
+
+def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:
+    """What is wrong with the modifiers of a mnemonic; "" if nothing is."""
+    name, given, types = ".".join(parts), parts[1:], [part for part in parts[1:] if part in SIZES]
+    if row.needs and not any(part in row.needs for part in given):
+        return f"'{name}' needs one of {', '.join(f'.{word}' for word in row.needs)}"
+    if sum(part in ROUNDINGS for part in given) > 1:
+        return f"'{name}' has several roundings"
+    if "xorsign" in given and "abs" not in given:
+        return f"'.xorsign' of '{name}' needs '.abs'"
+    spaces = sum(part.partition("::")[0] in ("global", "shared", "local", "const", "param") for part in given)
+    if spaces > 1 and parts[0] in ("ld", "ldu", "st", "atom", "red"):
+        return f"'{name}' has several state spaces"
+    if parts[0] not in _ARITHMETIC or not types:
+        return ""
+    if types[0] in INTEGERS:
+        refused = _OF_FLOATS | (set[str]() if types[0] == "s32" else {"sat"})
+    else:
+        refused = {"cc"} | ({"ftz", "sat"} if types[0] == "f64" and "approx" not in given else set[str]())
+    wrong = next((part for part in given if part in refused), None)
+    return f"'.{wrong}' of '{name}' is not of type .{types[0]}" if wrong else ""
+
+
+_ARITHMETIC = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "neg", "div", "rcp", "sqrt", "rsqrt"})
+
+
+def row_of(source: Source, instruction: Instruction) -> PtxRow:
+    """The row of an instruction. raises Unsupported with its place where there is none"""
+    found = _row_of(instruction.parts)
+    if isinstance(found, str):
+        raise Unsupported(found, stage=STAGE, place=source.place(instruction.start, instruction.end))
+    return found
+
+
+def types_of(instruction: Instruction) -> list[str]:
+    """The types that the mnemonic names, in order."""
+    return [part for part in instruction.parts[1:] if part in SIZES]
+
+
+def registers_in(operand: Operand | None) -> list[Register]:
+    """The registers that an operand mentions."""
+    match operand:
+        case Register():
+            return [operand]
+        case Negated():
+            return [operand.register]
+        case Pair():
+            return [part for part in (operand.first, operand.second) if part is not None]
+        case Group():
+            return [register for element in operand.elements for register in registers_in(element)]
+        case Address():
+            base = [operand.base] if isinstance(operand.base, Register) else []
+            return base + registers_in(operand.coordinates)
+        case _:
+            return []

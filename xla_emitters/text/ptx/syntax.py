@@ -1,0 +1,194 @@
+"""What PTX text says, as plain values: the parser makes them, `raising` reads them.
+
+    @!%p1 ld.global.v2.b32 {%r1, %r2}, [%rd1+8];
+    Instruction(("ld", "global", "v2", "b32"), (Group((%r1, %r2)), Address(%rd1, 8)), guard=(%p1, False))
+
+Registers are resolved by the parser: two scopes may have registers of one name, which are two `Register`s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xla_emitters.support.source import Source
+
+
+@dataclass(frozen=True, eq=False)
+class Register:
+    """A register of the function. type: `pred`, `b32`, `f64` ... as declared."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Special:
+    """A register that the hardware provides: `tid.x`, without its `%`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A literal. kind: "int" (value: Python's, maybe negative), "f32" or "f64" (value: its bits)."""
+
+    value: int
+    kind: str = "int"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The address of a variable, or the name of a function or label, plus `offset` bytes. generic: inside `generic(...)`."""
+
+    name: str
+    offset: int = 0
+    generic: bool = False
+
+
+@dataclass(frozen=True)
+class Negated:
+    """`!%p`"""
+
+    register: Register
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`%r1|%p1`: two results. A part is None where it is `_`."""
+
+    first: Register | None
+    second: Register | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """`{%r1, %r2}` or `(%r1, %r2)`; an element is None where it is `_`."""
+
+    elements: tuple[Operand | None, ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """`[%rd1+8]`, `[symbol]`, `[16]`. coordinates: of `[%rd1, {%r1, %r2}]`."""
+
+    base: Register | Symbol | None
+    offset: int = 0
+    coordinates: Group | None = None
+
+
+Operand: TypeAlias = Register | Special | Number | Symbol | Negated | Pair | Group | Address
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """One instruction.
+
+    parts     the mnemonic at its dots
+    operands  None for `_`
+    guard     predicate, and the value of it for which the instruction runs
+    start     offset of the mnemonic; `end`: of its end
+    loc       (file, line, column) of the `.loc` before it
+    used      of a load: a bit for each byte whose value is used, of the pragma `used_bytes_mask` before it; None: all are
+    """
+
+    parts: tuple[str, ...]
+    operands: tuple[Operand | None, ...]
+    guard: tuple[Register, bool] | None
+    start: int
+    end: int
+    loc: tuple[int, int, int] | None = None
+    used: int | None = None
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class Label:
+    name: str
+    start: int
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A variable, a parameter, or a result.
+
+    space   `global`, `const`, `shared`, `local`, `param`
+    type    of an element
+    count   elements; None: one, not an array; 0: as many as the launch gives (dynamic shared memory)
+    align   bytes; 0: the type's own
+    values  initial values, flat; numbers or symbols
+    """
+
+    name: str
+    space: str
+    type: str
+    count: int | None
+    align: int
+    start: int
+    values: tuple[Number | Symbol, ...] | None = None
+    is_extern: bool = False
+    is_pointer: bool = False
+    pointee_align: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return SIZES[self.type] * (1 if self.count is None else self.count)
+
+    @property
+    def alignment(self) -> int:
+        return self.align or SIZES[self.type]
+
+
+@dataclass(eq=False)
+class Function:
+    """`.entry` or `.func`.
+
+    body     None for a declaration
+    tables   name of a `.branchtargets` list -> labels
+    bounds   `.reqntid`, `.maxntid` ... -> numbers
+    """
+
+    name: str
+    is_entry: bool
+    parameters: tuple[Variable, ...]
+    results: tuple[Variable, ...]
+    start: int
+    end: int
+    body: list[Instruction | Label] | None = None
+    variables: list[Variable] = field(default_factory=list[Variable])
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    bounds: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+
+
+@dataclass(eq=False)
+class PtxModule:
+    """A PTX text.
+
+    version  of the ISA, such as (8, 6)
+    files    number -> name, of `.file`
+    """
+
+    source: Source
+    version: tuple[int, int] = (0, 0)
+    target: str = ""
+    address_size: int = 64
+    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
+    functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    files: dict[int, str] = field(default_factory=dict[int, str])
+    remarks: list[str] = field(default_factory=list[str])
+
+    @property
+    def entries(self) -> list[Function]:
+        return [function for function in self.functions.values() if function.is_entry and function.body is not None]
+
+
+SIZES = {
+    **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},
+    **{"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f16x2": 4, "bf16x2": 4, "f32x2": 8, "tf32": 4, "b128": 16, "pred": 1},
+    **{"s16x2": 4, "u16x2": 4, "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "e2m3x2": 2, "e3m2x2": 2, "e2m1x2": 1},
+}
+"""Type -> bytes."""

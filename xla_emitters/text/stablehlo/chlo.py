@@ -1,0 +1,269 @@
+"""The ops of CHLO, which JAX prints beside those of StableHLO: ops that HLO has, formulas, and implicit broadcasting.
+
+    chlo.erf %x                    erf                          chlo.top_k(%x, k = 2)       topk
+    chlo.erf_inv %x                map @chlo.erf_inv.f32        chlo.square %x              multiply(%x, %x)
+    chlo.broadcast_add %x, %y      broadcasts of both, add      custom_call @mhlo.erf       as chlo.erf
+
+Operands are broadcast with their last dimensions aligned, and a size of 1 is repeated. If sizes are unknown, those of the result are
+computed: if one operand's size is 1, the other's.
+Source: StableHLO's ODS declarations of CHLO (https://github.com/openxla/stablehlo/blob/main/stablehlo/dialect/ChloOps.td).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
+from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.computation import ParameterOp
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, tuple_type
+from xla_emitters.dtypes import Kind, dtype
+from xla_emitters.text.stablehlo.computations import Body, Conversion, Rule
+from xla_emitters.text.stablehlo.formulas import FORMULAS, KEEPS_TYPE, Scalars
+from xla_emitters.text.stablehlo.rules import (
+    CHLO_OPCODES,
+    DATA_RULES,
+    ELEMENTWISE,
+    Results,
+    broadcast_in_dim,
+    constant,
+    elementwise,
+    listed,
+    size_of,
+    sizes_of,
+)
+
+# ------------------------------------------------------------------------------------------------------------- elementwise
+
+
+def formula(name: str) -> Rule:
+    """A rule that applies a function's formula to each element."""
+
+    def rule(c: Conversion) -> Results:
+        operands = c.expect_operands(FORMULAS[name][0])
+        element = element_of(operands[0])
+        if element.kind is not Kind.FLOAT or element.bits < 16:
+            raise c.unsupported(f"'{c.op.name}' of {element.name} is not taken: it is of f16, bf16, f32 or f64")
+        symbol = c.module.shared(("chlo", name, element.name), lambda: _computation(c, name))
+        dimensions = integer_array(range(len(dims_of(c.type))))
+        return c.add("map", operands, c.type, to_apply=symbol, dimensions=dimensions)
+
+    return rule
+
+
+def _computation(c: Conversion, name: str) -> str:
+    """Adds the computation of scalars."""
+    element = element_of(c.operands[0])
+    held = element if element.bits >= 32 or name in KEEPS_TYPE else dtype("f32")
+    body = Body(c.module, None)
+    inner = Conversion(body, c.op, name, [])
+    count, function = FORMULAS[name]
+    scalar, wide = array_type(element.ir_type, ()), array_type(held.ir_type, ())
+    arguments = [inner.add_op(ParameterOp(i, scalar, f"p{i}")) for i in range(count)]
+    scalars = Scalars(inner, held)
+    found = function(
+        scalars, [scalars.number(inner.add("convert", [x], wide) if held != element else x) for x in arguments]
+    )
+    root = found.value if held == element else inner.add("convert", [found.value], scalar)
+    inner.name_results([root])
+    full_name = c.module.fresh(f"chlo.{name}.{element.name}")
+    body.finish(full_name, [root], c.op.token)
+    return full_name
+
+
+def _atan(c: Conversion) -> Results:
+    (x,) = c.expect_operands(1)
+    return c.add("atan2", [x, like(c, x, 1.0)], c.type)
+
+
+def like(c: Conversion, x: SSAValue, value: complex) -> SSAValue:
+    """An array of the shape of x with this value everywhere."""
+    ir_type = as_array(x.type)
+    scalar = array_type(ir_type.element_type, ())
+    number = constant(c, np.asarray(value).astype(element_of(x).numpy), scalar)
+    if UNBOUNDED not in ir_type.get_shape():
+        return c.add("broadcast", [number], ir_type, dimensions=integer_array([]))
+    dimensions = integer_array([])
+    return c.add("dynamic-broadcast-in-dim", [number, sizes_of(c, x)], ir_type, dimensions=dimensions)
+
+
+def _square(c: Conversion) -> Results:
+    (x,) = c.expect_operands(1)
+    return c.add("multiply", [x, x], c.type)
+
+
+def _conjugate(c: Conversion) -> Results:
+    (x,) = c.expect_operands(1)
+    if element_of(x).kind is not Kind.COMPLEX:
+        return x
+    part = array_type(element_of(x).part.ir_type, dims_of(x))
+    imag = c.add("negate", [c.add("imag", [x], part)], part)
+    return c.add("complex", [c.add("real", [x], part), imag], c.type)
+
+
+def _is_infinite(sign: int) -> Rule:
+    """A rule that tests whether an element is infinite; only of the sign `sign`, unless that is 0."""
+
+    def rule(c: Conversion) -> Results:
+        (x,) = c.expect_operands(1)
+        value = x if sign else c.add("abs", [x], x.type)
+        limit = like(c, x, -math.inf if sign < 0 else math.inf)
+        return c.add("compare", [value, limit], c.type, direction=StringAttr("EQ"))
+
+    return rule
+
+
+def _constant_like(c: Conversion) -> Results:
+    (x,) = c.expect_operands(1)
+    value = c.attributes.get("value", object, "a number")
+    if not isinstance(value, int | float):
+        raise c.attributes.wrong("value", "a number")
+    return like(c, x, value)
+
+
+# ----------------------------------------------------------------------------------------------------- implicit broadcasting
+
+
+def broadcast_operands(c: Conversion, operands: Sequence[SSAValue], dimensions: Sequence[int] | None) -> list[SSAValue]:
+    """The operands, broadcast to the result's shape.
+
+    dimensions  the result's dimensions for those of the operand of lowest rank; None: the last ones
+    """
+    result = as_array(c.type)
+    rank = result.get_num_dims()
+    shape: SSAValue | None = None
+    found = list[SSAValue]()
+    for x in operands:
+        sizes = dims_of(x)
+        placed = list(range(rank - len(sizes), rank))
+        if dimensions is not None and len(sizes) < rank:
+            placed = list(dimensions)
+        if len(operands) == 1 or all(other is x for other in operands):
+            found.append(x)
+            continue
+        wanted = array_type(as_array(x.type).element_type, result.get_shape())
+        if UNBOUNDED not in (*sizes, *result.get_shape()):
+            found.append(x if sizes == result.get_shape() else broadcast_in_dim(c, x, wanted, placed))
+            continue
+        shape = shape or _broadcast_sizes(c, operands, rank, dimensions)
+        found.append(c.add("dynamic-broadcast-in-dim", [x, shape], wanted, dimensions=integer_array(placed)))
+    return found
+
+
+def _broadcast_sizes(
+    c: Conversion, operands: Sequence[SSAValue], rank: int, dimensions: Sequence[int] | None
+) -> SSAValue:
+    """The sizes of the result: for each dimension, the size of an operand in which it is not 1."""
+    scalar, truth = array_type(dtype("s32").ir_type, ()), array_type(dtype("pred").ir_type, ())
+    one = constant(c, np.asarray(1, np.int32), scalar)
+    sizes = list[SSAValue]()
+    for dim in range(rank):
+        size = one
+        for x in operands:
+            own = len(dims_of(x))
+            places = list(dimensions) if dimensions is not None and own < rank else list(range(rank - own, rank))
+            if dim not in places:
+                continue
+            other = size_of(c, x, places.index(dim))
+            is_one = c.add("compare", [size, one], truth, direction=StringAttr("EQ"))
+            size = other if size is one else c.add("select", [is_one, other, size], scalar)
+        sizes.append(size)
+    return listed(c, sizes)
+
+
+def _broadcasting(inner: Rule) -> Rule:
+    """A rule that broadcasts the operands to one shape and then applies `inner`."""
+
+    def rule(c: Conversion) -> Results:
+        given = c.attributes.integers("broadcast_dimensions", []) if "broadcast_dimensions" in c.attributes else None
+        c.operands = broadcast_operands(c, c.operands, given)
+        return inner(c)
+
+    return rule
+
+
+def _broadcast_compare(c: Conversion) -> Results:
+    kind = c.attributes.string("compare_type", "NOTYPE")
+    return c.add(
+        "compare",
+        c.expect_operands(2),
+        c.type,
+        direction=StringAttr(c.attributes.string("comparison_direction")),
+        type_=StringAttr(kind) if kind != "NOTYPE" else None,
+    )
+
+
+def _broadcast_select(c: Conversion) -> Results:
+    return c.add("select", c.expect_operands(3), c.type)
+
+
+# ------------------------------------------------------------------------------------------------------------------- others
+
+
+def top_k(c: Conversion) -> Results:
+    if "mhlo.attributes" in c.attributes:  # a custom call
+        k, largest = (c.attributes.integer_in("mhlo.attributes", *part) for part in (("k", -1), ("largest", 1)))
+    else:
+        k, largest = c.attributes.integer("k"), c.attributes.boolean("largest", True)
+    found = c.add(
+        "topk",
+        c.expect_operands(1),
+        tuple_type(c.types),
+        k=IntegerAttr(k, i64),
+        largest=IntegerAttr(int(largest), i1),
+    )
+    return c.elements(found, 2)
+
+
+def _ragged_dot(c: Conversion) -> Results:
+    def numbers(name: str) -> Any:
+        found = c.attributes.integers_in("ragged_dot_dimension_numbers", name)
+        return integer_array(found) if found else None
+
+    return c.add(
+        "ragged-dot",
+        c.expect_operands(3),
+        c.type,
+        lhs_batch_dims=numbers("lhs_batching_dimensions"),
+        rhs_batch_dims=numbers("rhs_batching_dimensions"),
+        lhs_contracting_dims=numbers("lhs_contracting_dimensions"),
+        rhs_contracting_dims=numbers("rhs_contracting_dimensions"),
+        lhs_ragged_dims=numbers("lhs_ragged_dimensions"),
+        rhs_group_dims=numbers("rhs_group_dimensions"),
+    )
+
+
+_ELEMENTWISE: dict[str, Rule] = {
+    **{name: elementwise(name) for name in (*CHLO_OPCODES, "tan")},
+    **{name: formula(name) for name in FORMULAS},
+    "atan": _atan,
+    "square": _square,
+    "conj": _conjugate,
+    "is_inf": _is_infinite(0),
+    "is_pos_inf": _is_infinite(1),
+    "is_neg_inf": _is_infinite(-1),
+}
+_BROADCAST = (
+    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+)  # fmt: skip
+
+CHLO_RULES: dict[str, Rule] = {
+    **_ELEMENTWISE,
+    "constant": DATA_RULES["constant"],
+    "constant_like": _constant_like,
+    "top_k": top_k,
+    "ragged_dot": _ragged_dot,
+    **{f"broadcast_{name}": _broadcasting(elementwise(ELEMENTWISE[name])) for name in _BROADCAST},
+    **{f"broadcast_{name}": _broadcasting(formula(name)) for name in ("next_after", "polygamma", "zeta")},
+    "broadcast_compare": _broadcasting(_broadcast_compare),
+    "broadcast_select": _broadcasting(_broadcast_select),
+}
+
+CHLO_TARGETS: dict[str, Rule] = {**{f"mhlo.{name}": rule for name, rule in _ELEMENTWISE.items()}, "mhlo.topk": top_k}
+"""Target of a custom call that represents a CHLO op in a serialized program -> the op's rule."""
