@@ -103,7 +103,7 @@ def test_each_pass_on_hlo_asks_once_and_so_do_the_plan_and_all_after_it(head: st
         compile_module(parse_hlo(HEADS[head]), options, graph_observer=after_pass)
     assert len(asked) == len(GRAPH)
     for in_pass, before in zip(asked, fusions, strict=False):
-        assert in_pass["entry_of"] <= 1
+        assert in_pass["entry_of"] <= 2  # by the map's row, whether the pass has anything to do, and by the pass
         assert all(count <= before for name, count in in_pass.items() if name != "entry_of"), in_pass
     # Where a pass made two of the one, the plan has two.
     assert found["entry_of"] == found["plan_program"] == 1
