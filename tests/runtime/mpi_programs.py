@@ -12,6 +12,7 @@ import time
 
 from runtime.test_device_programs import FILES, NAMES, close
 
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.compile import compile
 from xla_emitters.library.devices import Device, of_device
 from xla_emitters.runtime.arrays import load_named
@@ -21,7 +22,11 @@ from xla_emitters.runtime.device_arrays import load_for_devices
 
 
 def main() -> int:
-    job = MpiJob()
+    try:
+        job = MpiJob()
+    except XlaEmittersError as error:
+        print(error.render(), file=sys.stderr)
+        return error.exit_code
     exchange, wrong, count = MpiExchange(job), 0, 0
     for name in NAMES:
         text = (FILES / f"{name}.hlo").read_text()
