@@ -76,7 +76,8 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
 def _without_epilogue(arguments: LibraryArguments, window: Window, held: np.dtype[Any]) -> Array | None:
     """cuDNN's convolution in the held type, in the order of `dims_in_order`, where it lacks the convolution together with its epilogue."""
     config = arguments.config
-    if len(arguments.operands) == 2 and config["activation"] == "none" and config["scale"] == 1:
+    has_epilogue = len(arguments.operands) > 2 or config["activation"] != "none" or config["scale"] != 1
+    if config["outputs"][0] != "result" or not has_epilogue:
         return None
     plain = {**config, "operands": config["operands"][:2], "outputs": ["result"], "activation": "none", "scale": 1}
     result = element_name(held), arguments.results[0][1]

@@ -86,6 +86,7 @@ class Graph:
                     yield tuple(at), point, place
 
     def _convolution(self, role: str, one: Tensor, other: Tensor, options: dict[str, Any]) -> Tensor:
+        stand_in.asked.append({"x w": "forward", "y w": "backward_input"}.get(role, "backward_filter"))
         made = Tensor(lambda _: None)
 
         def value(given: dict[Any, int]) -> Any:
@@ -205,6 +206,7 @@ stand_in: Any = SimpleNamespace(
     set_stream=lambda handle, stream: setattr(handle, "stream", stream),
     plans=0,
     refuses="",
+    asked=[],
 )
 
 
@@ -314,6 +316,21 @@ def test_what_cudnn_does_not_have_is_computed_otherwise(refused: str, cupy: Any)
         assert bool(stand_in.plans) == (refused != "all")
         seen.add(len(arrays) > 2)
     assert seen == {False, True}
+
+
+def test_a_gradient_without_an_engine_has_no_epilogue_to_leave_out(cupy: Any) -> None:
+    """Its result is an image or a kernel: it is not asked for again as a convolution forwards."""
+    stand_in.refuses = "all"
+    for seed in range(60):
+        config, arrays, result = drawn(seed)
+        if config["kind"] == "forward" or config["activation"] == "none":
+            continue
+        given = [cupy.asarray(array) for array in patterns(arrays, result[0])]
+        stand_in.asked.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call("convolution", config, given, results_of(config, result), xp=cupy)
+        assert stand_in.asked == [config["kind"]]
 
 
 @pytest.mark.parametrize(
