@@ -5,9 +5,9 @@
     record.rewrites     Rewrite("AddConstants", "arith.addi", line=14, added=("arith.constant", "arith.addi"), ...)
 
 There are two ways in. The greedy driver (`patterns.py`) tells the record which pattern matched which op. A pass that walks by itself has no
-driver that could tell it: there the interpreter's own profile hook sees each op that is erased, and a step ends with it, under the name of the
-function that erased it. What is left when the pass ends is the last step. Without a record the driver asks once whether there is one, and
-nothing else costs anything.
+driver that could tell it: there the interpreter's own profile hook sees each op that is erased, and a step ends with it, under the name of
+the function that erased it. What is left when the pass ends is the last step. Without a record the driver asks once whether there is one,
+and nothing else costs anything.
 
 The IR is printed after each rewrite, so a record is slow and is limited: what comes after the limit is counted, and is one step.
 """

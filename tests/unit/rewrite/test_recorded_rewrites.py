@@ -1,4 +1,4 @@
-"""Each rewrite of a pass, with what it changed: by hand on small IR, and as sums over the passes of kernels; none without being asked for."""
+"""Each rewrite of a pass, with what it changed: by hand on small IR, and as sums over the passes of kernels; none unless asked for."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def counts_of(ir: str) -> Counter[str]:
 
 @pytest.mark.parametrize("name", ["gelu.hlo", "transpose.hlo", "row_sum.hlo"])
 def test_what_was_added_and_erased_is_the_difference(name: str) -> None:
-    """Over each pass: the ops before, with those that were added and without those that were erased, are the ops after. The code is the same."""
+    """Over each pass: the ops before, with those added and without those erased, are the ops after. The code is the same."""
     plain = compile(EXAMPLES / name, cache=False, stage="llvm-dialect", record="passes").trace
     trace = compile(EXAMPLES / name, cache=False, stage="llvm-dialect", record="rewrites").trace
     assert [step.ir for step in trace] == [step.ir for step in plain]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -236,17 +235,22 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
 
 
 def edits_of(before: str, rewrites: Sequence[Rewrite]) -> list[dict[str, Any]]:
-    """The rewrites of a pass. Each text is an edit of the one before it: [line, count, lines] is `lines` instead of `count` from `line` on."""
+    """The rewrites of a pass. Each text is an edit of the last: [line, count, lines] puts `lines` for `count` of them from `line` on."""
     rows, was = list[dict[str, Any]](), before.split("\n")
     for rewrite in rewrites:
         now, row = rewrite.ir.split("\n"), asdict(rewrite)
         del row["ir"]
-        first = len(commonprefix([was, now]))
-        tail = min(len(was), len(now)) - first
-        last = next((n for n in range(tail) if was[-1 - n] != now[-1 - n]), tail)
+        first = _equal(was, now)
+        last = _equal(was[first:][::-1], now[first:][::-1])
         rows.append(row | {"edit": [first, len(was) - last - first, now[first : len(now) - last]]})
         was = now
     return rows
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many elements are equal before the first one that differs."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:

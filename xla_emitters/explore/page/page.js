@@ -427,47 +427,6 @@ function listDiff(body, widest, matched = 0) {
   listings.push(listing);
 }
 
-// ---- graph ----------------------------------------------------------------------------------------------------------------------------
-
-// The instructions, or the ops after a pass; those that the pass made are marked.
-async function drawGraph() {
-  const host = document.getElementById("view"), now = drawn, tools = el("div", "tools"), select = stepSelect(drawn, (n) => ((drawn = n), drawGraph()));
-  select.prepend(new Option("instructions", -1, false, drawn === -1));
-  const all = el("input"), label = el("label"), counts = el("span", "soft");
-  Object.assign(all, { type: "checkbox", checked: Boolean(unit.showsAll), onchange: () => ((unit.showsAll = all.checked), drawGraph()) });
-  tools.append(select, label, counts);
-  let nodes = unit.graph || [], isLit = (node) => [...chosen.names].some((n) => unit.names[n] === node.name);
-  if (now >= 0) {
-    const steps = recorded(), before = steps[steps.indexOf(now) - 1], text = await stepText(now), stage = unit.steps[now].stage;
-    const was = before === undefined || ["ptx", "sass"].includes(stage) ? null : (await stepText(before)).lines;
-    const isMlir = was && irNodes(was).length;
-    nodes = irNodes(text.lines, isMlir ? was : null);
-    isLit = (node) => kinship(stage, text, node.line, []) > 0;
-    if (isMlir) counts.textContent = `${nodes.filter((node) => node.changed).length} ops are other than before this pass`;
-  }
-  if (view !== "graph" || drawn !== now) return; // another was asked for meanwhile
-  const hidden = nodes.filter((node) => node.hidden).length, shown = shownNodes(nodes, unit.showsAll);
-  label.append(all, ` ${hidden} ${now >= 0 ? "constants and functions" : "ops that compute sizes"}`);
-  label.hidden = !hidden;
-  const old = host.querySelector(".canvas"), at = old && old.dataset.step === String(now) ? [old.scrollLeft, old.scrollTop] : null;
-  const box = el("div", "canvas");
-  box.dataset.step = now;
-  host.textContent = "";
-  host.append(tools, box);
-  markTimeline();
-  if (!shown.length) return void box.append(el("p", "none", now >= 0 ? "There is no graph of this text." : "There is no graph of the instructions."));
-  if (shown.length > MOST_NODES) return void box.append(el("p", "none", `${shown.length} ops are more than the ${MOST_NODES} that are drawn.`));
-  box.innerHTML = graphSvg(shown, isLit);
-  if (at) [box.scrollLeft, box.scrollTop] = at;
-  else box.scrollLeft = Math.max(0, (box.scrollWidth - box.clientWidth) / 2);
-  for (const node of box.querySelectorAll(".node")) {
-    const pickNode = async () => (now >= 0 ? choose(now, Number(node.dataset.line)) : chooseName(node.dataset.name));
-    node.onclick = pickNode;
-    node.onkeydown = (event) => event.key === "Enter" && pickNode();
-    node.ondblclick = async () => (await pickNode(), now >= 0 && !panes.includes(now) && (panes[active] = now), show("code"));
-  }
-}
-
 // ---- threads --------------------------------------------------------------------------------------------------------------------------
 
 async function drawThreads() {

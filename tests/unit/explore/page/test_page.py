@@ -355,9 +355,7 @@ def test_a_pass_is_stepped_through_rewrite_by_rewrite(tmp_path: Path) -> None:
             shown = chromium.run(rows)
             before, after = (Counter(PLAIN.sub("%", line) for line in ir.split("\n")) for ir in (text, each.ir))
             gone, come = (
-                Counter(
-                    PLAIN.sub("%", row.split(sign, 1)[1][1:]) for classes, row in shown if kind in classes.split()
-                )
+                Counter(PLAIN.sub("%", row.split(sign, 1)[1][1:]) for classes, row in shown if kind in classes.split())
                 for sign, kind in (("−", "gone"), ("+", "come"))
             )
             assert (gone - come, come - gone) == (before - after, after - before)  # a line that moved is both
@@ -373,4 +371,6 @@ def test_a_pass_is_stepped_through_rewrite_by_rewrite(tmp_path: Path) -> None:
             chromium.run(up)
             chromium.wait(f"document.querySelector('.place').textContent === 'rewrite {place} of {len(rewrites)}'")
         chromium.run(up)
-        chromium.wait("document.querySelector('.tools select').selectedOptions[0].text === 'xla-loop-invariant-code-motion'")
+        chromium.wait(
+            "document.querySelector('.tools select').selectedOptions[0].text === 'xla-loop-invariant-code-motion'"
+        )

@@ -28,8 +28,11 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 def run(script: str, expression: str, values: Any) -> Any:
     """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
-    names = "{ diffRows, folded, paired, placed, shownNodes, irNodes, helpFor, coloured, requestsOf, memoryRows, elementsText, rewriteTexts, countedNames }"
-    code = f"const {names} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
+    names = (
+        "diffRows, folded, paired, placed, shownNodes, irNodes, helpFor, coloured, requestsOf, memoryRows, elementsText,"
+        "rewriteTexts, countedNames"
+    )
+    code = f"const {{ {names} }} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
     done = subprocess.run(
         [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
     )
@@ -230,7 +233,9 @@ def test_the_texts_between_rewrites_are_those_that_were_recorded() -> None:
         rewrites = [Rewrite("p", "", 0, (), (), (), "\n".join(text)) for text in texts[1:]]
         rows = edits_of("\n".join(one), rewrites)
         # A text without lines has one, which is empty.
-        assert run("rewrites.js", "rewriteTexts(values[0], values[1])", [one or [""], rows]) == [each or [""] for each in texts]
+        assert run("rewrites.js", "rewriteTexts(values[0], values[1])", [one or [""], rows]) == [
+            each or [""] for each in texts
+        ]
 
 
 def test_names_of_ops_are_counted() -> None:
