@@ -193,16 +193,25 @@ class GpuLowering:
         """The same with indices of 64 bits: for launches whose sizes need them."""
         return self._ptx(is_wide=True)
 
+    def ptx_of(self, names: Collection[str]) -> str:
+        """These kernels as one PTX module, with indices of 32 bits. raises ToolError as `compile_to_ptx`"""
+        if "ptx" in self.__dict__:
+            return self.ptx  # it is made already
+        return self._compiled(is_wide=False, names=names)[0]
+
     def _ptx(self, *, is_wide: bool) -> str:
         """All kernels as one PTX module; with `.loc` if the options ask for line information."""
         return self._compiled(is_wide=is_wide)[0]
 
     @collector_at_rest()
-    def _compiled(self, *, is_wide: bool) -> tuple[str, list[frozenset[str]]]:
-        """The PTX of all kernels, and for each kernel the functions in it that only this kernel uses."""
-        if not self._functions:
+    def _compiled(
+        self, *, is_wide: bool, names: Collection[str] | None = None
+    ) -> tuple[str, list[frozenset[str]]]:
+        """The PTX of the kernels of these names, or of all; and for each kernel the functions in it that only this kernel uses."""
+        wanted = [name for name in self._functions if names is None or name in names]
+        if not wanted:
             return NO_KERNELS, []
-        modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
+        modules = [self.lowered(name, is_wide=is_wide).clone() for name in wanted]
         return self._merged(modules, has_lines=self.options.line_info)
 
     def _merged(self, modules: Sequence[ModuleOp], *, has_lines: bool) -> tuple[str, list[frozenset[str]]]:
