@@ -204,9 +204,7 @@ class GpuLowering:
         return self._compiled(is_wide=is_wide)[0]
 
     @collector_at_rest()
-    def _compiled(
-        self, *, is_wide: bool, names: Collection[str] | None = None
-    ) -> tuple[str, list[frozenset[str]]]:
+    def _compiled(self, *, is_wide: bool, names: Collection[str] | None = None) -> tuple[str, list[frozenset[str]]]:
         """The PTX of the kernels of these names, or of all; and for each kernel the functions in it that only this kernel uses."""
         wanted = [name for name in self._functions if names is None or name in names]
         if not wanted:

@@ -192,15 +192,17 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
     path.write_text(HLO)
     answerer = Answerer(CompileOptions(), 60.0, None)
     said = "document.querySelector('#said')?.textContent"
+    is_done = f"/^compiled, priced and checked.*numbers ok/.test({said})"
     with served(path, answerer) as server, browser() as chromium:
         chromium.open(server.address)
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(f"/^priced, and one stage checked.*numbers ok.*llvm-dialect: 512 of 512/.test({said})")
+        chromium.wait(is_done)
         # A fault that is typed has its place.
         chromium.run(type_into(HLO.replace("multiply(", "multiplies(")))
         chromium.wait(f"({said} || '').startsWith('6:')")
         # Another constant is a change, which Diff shows beside the text before.
         chromium.run(type_into(HLO.replace("constant(3)", "constant(5)")))
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(is_done)
         chromium.run("document.querySelector('[data-view=diff]').click()")
         chromium.wait("document.querySelector('.l.come')")
         assert chromium.run("return document.querySelector('#old').checked")
@@ -209,7 +211,7 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
         assert chromium.run("return document.querySelector('[data-view=rewrites].empty') !== null")
         chromium.run("document.querySelector('[data-view=rewrites]').click()")
         chromium.wait("document.querySelector('.place')?.textContent.startsWith('rewrite 1 of ')")
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(is_done)
         # A kernel that is edited by hand, wrongly: the pass and the thread.
         chromium.run("const what = document.querySelector('#what'); what.value = 'scf'; what.onchange({target: what});")
         chromium.wait("document.querySelector('#text').value.includes('func.func')")
@@ -221,7 +223,7 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
         # The file is saved by another program: the page shows it.
         path.write_text(HLO.replace("multiply(", "add("))
         chromium.wait("document.querySelector('#text').value.includes('add(')")
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(is_done)
     answerer.end()
 
 
