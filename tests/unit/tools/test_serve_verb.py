@@ -91,7 +91,7 @@ def test_a_replaced_kernel_is_judged_and_its_thread_named() -> None:
 
 
 def test_the_price_and_one_stage_come_first() -> None:
-    """The price is that of `cost`; a kernel that was edited wrongly is found; the page of a program has its stages alone until all is judged."""
+    """The price is that of `cost`; a kernel edited wrongly is found; the page of a program has its stages alone until all is judged."""
     first = answer(Asked("m.hlo", HLO, part="first"), CompileOptions())
     judged = answer(Asked("m.hlo", HLO, part="judged"), CompileOptions())
     (unit,) = judged["index"]["units"]
