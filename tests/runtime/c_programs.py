@@ -97,7 +97,8 @@ def built_with_log(program: Program, lowering: CpuLowering, name: str, directory
         f"{{{', '.join([*rows, '{0, 0}'])}}};\nstatic const int donated[] = {{{', '.join([*owned, '0'])}}};\n"
     )
     macros = [f'-DSOURCE="{name}.c"', '-DCALLED="called.h"', *_results(program)]
-    command = [COMPILER, *FLAGS, f"-I{directory}", *macros, str(HERE / "logged_calls.c"), str(directory / "logged.o")]
+    logged = [str(HERE / "logged_calls.c"), str(directory / "logged.o")]
+    command = [COMPILER, *FLAGS, "-O0", f"-I{directory}", *macros, *logged]
     subprocess.run([*command, "-o", str(directory / "logged"), "-lm"], check=True, timeout=60)
     return directory / "logged"
 

@@ -19,9 +19,8 @@ from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
 ROWS = (*PROGRAM_HOST, *HOST_BY_LLVM[:2])
 SHORT = (
-    # Loops in each other, branches, donation, products and convolutions of the library, random numbers, sizes that data decide, sorts.
-    *("nested_loops", "branches", "donated_step", "half_channels_last", "generator"),
-    *("ends_early", "largest_two", "integers", "sizes_as_data", "mixture"),
+    # Loops in each other, donation, convolutions of the library, sizes that data decide, sorts, products and branches.
+    *("nested_loops", "donated_step", "half_channels_last", "ends_early", "largest_two", "mixture"),
 )
 
 
