@@ -129,7 +129,7 @@ def text_of(file: str) -> str:
 
 def checked(file: str, *, verify: bool = False) -> Verdict:
     """verify: the IR after every pass, which is the same with any fault"""
-    return check(text_of(file), stages="llvm-dialect,llvm,ptx", blocks=4, target="h100", verify=verify)
+    return check(text_of(file), stages="llvm,ptx", blocks=4, target="h100", verify=verify)
 
 
 @pytest.mark.parametrize(
