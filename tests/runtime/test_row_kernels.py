@@ -58,13 +58,13 @@ def stitched_kernels(text: str) -> int:
 def test_a_function_of_rows_is_one_kernel_that_is_right(name: str, rows: int, columns: int, dtype: str) -> None:
     text = NAMED[name](rows, columns, dtype)
     assert stitched_kernels(text) == 1
-    check(text).raise_if_different()
+    check(text, stages="xla_gpu,llvm-dialect", verify=False).raise_if_different()
 
 
 @pytest.mark.parametrize(("seed", "rows", "columns", "dtype"), but_long(SEEDS, SEEDS[6:]))
 def test_functions_drawn_from_a_seed(seed: int, rows: int, columns: int, dtype: str) -> None:
     """Some of them need nothing again: those are several kernels, and right as well."""
-    check(drawn(seed, rows, columns, dtype)).raise_if_different()
+    check(drawn(seed, rows, columns, dtype), stages="xla_gpu,llvm-dialect", verify=False).raise_if_different()
 
 
 def test_most_functions_drawn_from_a_seed_are_one_kernel() -> None:
@@ -110,6 +110,6 @@ def test_a_round_that_is_left_out_is_found(columns: int, monkeypatch: pytest.Mon
         return whole(code, reducer, values, lanes // 2)
 
     monkeypatch.setattr(row_rounds, "over_lanes", one_less)
-    verdict = check(softmax(4, columns, "f32"))
+    verdict = check(softmax(4, columns, "f32"), stages="xla_gpu", verify=False)
     assert not verdict.ok
     assert "xla_gpu" in verdict.summary
