@@ -302,7 +302,7 @@ IN_PLACE = """module @m { func.func public @main(%i: tensor<?x1xi64>, %u: tensor
 } }"""
 
 
-@pytest.mark.parametrize("t", ["i32", "i64", "f32"])
+@pytest.mark.parametrize("t", every(2, ["i32", "i64", "f32"]))
 def test_updates_of_an_array_of_the_program_itself_are_in_place(t: str) -> None:
     """Integers by atomic instructions, which are the only readers of the array that they update."""
     text = IN_PLACE.replace("{points}", POINTS).replace("{zero}", "0.0" if t == "f32" else "0").replace("{t}", t)
