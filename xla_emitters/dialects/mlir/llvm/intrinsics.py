@@ -17,7 +17,8 @@ from xdsl.irdl import AnyAttr, IRDLOperation, VarConstraint, base, operand_def, 
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.mlir.llvm.values import FLOAT, INTEGER, NO_FLAGS, truth_type
+from xla_emitters.dialects.mlir.directives import truth_type
+from xla_emitters.dialects.mlir.llvm.values import FLOAT, INTEGER, NO_FLAGS
 from xla_emitters.dialects.mlir.op_rows import AS_FUNCTION, GENERIC_FORM, op_of_row
 
 _F = VarConstraint("T", FLOAT)
