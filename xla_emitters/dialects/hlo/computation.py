@@ -65,6 +65,9 @@ from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp, ops_of
 from xla_emitters.support.late_dataclass import dataclass
 
+CAPTURES = "disc.captures"
+"""The attribute of a loop with operands after the first, which are the same in every iteration: its computations have a parameter for
+each. HLO and StableHLO text have no such loops."""
 _IS_FUSION = "is_fusion"
 
 

@@ -16,12 +16,12 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from xla_emitters.errors import ToolError
 from xla_emitters.settings import VARIABLES, Toolchain
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import install_command, version_read
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.support.processes import STAGE, RunningTool
 
@@ -91,7 +91,7 @@ class Tool:
     def version(self) -> str:
         """The version that it prints: "22.1.8", "12.9.86"; "" for libdevice, which has none. raises ToolError."""
         if self.name == "llvmlite":
-            return _version_of_package(self.name)
+            return version_read(self.name)
         if self.name == "libdevice":
             return ""
         return _version_of(self.path, os.stat(self.path).st_mtime_ns)
@@ -194,14 +194,6 @@ def _package_roots(package: str) -> tuple[str, ...]:
     except ModuleNotFoundError:  # its parent is missing
         return ()
     return tuple(spec.submodule_search_locations or ()) if spec else ()
-
-
-@cache
-def _version_of_package(name: str) -> str:
-    """The version of an installed package, which is read from its files: once in a process, that would load the same one again."""
-    from importlib.metadata import version  # imported here: it takes long to load
-
-    return version(name)
 
 
 @lru_cache

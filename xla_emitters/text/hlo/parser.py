@@ -79,7 +79,7 @@ def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> Mo
     raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
             The exception is the first error; its `others` are the later ones.
     """
-    parser = _ModuleParser(Source(text, file), HLO_OPS | PROGRAM_OPS if of_program else HLO_OPS)
+    parser = _ModuleParser(Source(text, file), {**HLO_OPS, **PROGRAM_OPS} if of_program else HLO_OPS)
     try:
         module = parser.module()
     except (ParseError, VerifyError) as error:
