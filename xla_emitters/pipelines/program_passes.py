@@ -251,7 +251,7 @@ HOST_BY_LLVM: tuple[PassRow, ...] = (
         "the runtime allocates the host's buffers too",
     ),
     _row("xla-convert-scf-to-cf", "a call that fails leaves the function, which is not possible in a region"),
-    _row("disc-direct-calls", "calls still have their types; those that remain need the runtime"),
+    _row("disc-lower-host-integers", "every other op on buffers becomes a call by name, for which C has no function"),
     _row(
         "disc-rewrite-ral-api",
         "all calls of the runtime exist; their arguments are taken apart while they are buffers",
