@@ -169,17 +169,19 @@ class Launch:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How often a loop runs, where numbers of its state alone decide: while `holds`, they become `after`.
+    """How often a loop runs, where small arrays of its state alone decide: while `holds`, they become `after`.
 
-    state  the slots of these numbers, each an array of one element. They are the first numbers of a numbering of its own
-    code   rows that assign the numbers behind them
-    after  the next state
+    state   the slots of these arrays. They are the first of a numbering of its own
+    code    rows of `program.array_forms` that assign the arrays behind them
+    after   the next state
+    arrays  of the state, HLO's name of the type and the sizes
     """
 
     state: tuple[int, ...]
     code: tuple[Compute, ...]
     holds: Extent
     after: tuple[Extent, ...]
+    arrays: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
