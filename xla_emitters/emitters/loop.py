@@ -36,8 +36,7 @@ from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_modu
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.graph.launch import launch_for, work_item_map
 from xla_emitters.graph.scatters import is_scatter, scatter_of
-from xla_emitters.graph.thread_work import ThreadWork, thread_works
-from xla_emitters.graph.unroll import UNROLL, elements_per_thread, unroll_reason
+from xla_emitters.graph.thread_work import UNROLL, ThreadWork, elements_per_thread, thread_works, unroll_reason
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.notes import decide

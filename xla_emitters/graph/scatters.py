@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
-from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.thread_work import elements_per_thread
 from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.support.late_dataclass import dataclass
 

@@ -62,9 +62,8 @@ from xla_emitters.support.cursor import nearest
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
-from xla_emitters.text.hlo.cursor import Cursor
 from xla_emitters.text.hlo.header import parse_attributes, parse_stack_tables, verify_header
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 from xla_emitters.text.hlo.literals import parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader, suggested_type
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES, TABLES
