@@ -32,8 +32,8 @@ os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}
-# As emitted and at the end; files of the corpus and the fuzzer's cases go through every stage.
-NUMERIC = "xla-emitters check --blocks 16 --stages xla_gpu,llvm-dialect %s"
+# At the end; files of the corpus and the fuzzer's cases go through every stage.
+NUMERIC = "xla-emitters check --blocks 8 --stages llvm-dialect %s"
 
 # A run starts about a hundred Pythons; without bytecode each compiles the package anew, which takes 0.6 s of CPU.
 sys.dont_write_bytecode = False
