@@ -272,4 +272,6 @@ EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
 )
 PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, *CODE_STAGES)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+KEPT_STAGES = frozenset(("hlo", "placed"))
+"""Stages on tensors whose IR is kept beside its text: the graph of a page is that of the first, explanations list the ops of the last."""
 """The stages of programs that are computations on tensors: the NumPy reference runs them."""
