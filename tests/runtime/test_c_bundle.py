@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from long_lists import but_long
-from runtime.c_programs import COMPILER, FLAGS, LOGGED, Array, built, called, compared
+from runtime.c_programs import COMPILER, FLAGS, Array, built, called, compared
 from runtime.programs_table import programs
 
 from xla_emitters.errors import DataError, Unsupported
@@ -280,13 +279,6 @@ def test_what_the_runtime_in_c_has_not_is_refused_by_name() -> None:
     assert caught.value.place is not None
     text = programs()["routines"].text().splitlines()
     assert "stablehlo.fft" in text[caught.value.place.line - 1]
-    program = programs()["rolled"].compiled()
-    program = replace(
-        program,
-        compilation=replace(program.compilation, options=replace(program.compilation.options, pass_options=LOGGED)),
-    )
-    with pytest.raises(Unsupported, match=r"disc-direct-calls\{logged\}: ral.c has not the functions"):
-        c_bundle(program, "rolled")
 
 
 def test_names_in_c() -> None:

@@ -9,7 +9,7 @@ from tools_here import here
 
 from xla_emitters.explore.check.check import check
 from xla_emitters.explore.check.verdict import TOLERANT
-from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.pipelines.program_passes import PROGRAM_LOOPS

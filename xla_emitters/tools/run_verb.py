@@ -298,7 +298,7 @@ class _Runner:
 
     def _last_stage(self) -> str:
         """For a GPU, a table or a folder of all stages: PTX where it can be made."""
-        from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+        from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
         from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 
         if self.on_gpu or not (missing := ptx_reason_missing(self.options.settings.toolchain)):

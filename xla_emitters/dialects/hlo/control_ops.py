@@ -19,8 +19,8 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo import control_meaning as meaning
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
-from xla_emitters.dialects.hlo.computation import Callee, verify_aliasing
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
+from xla_emitters.dialects.hlo.computation import CAPTURES, Callee, verify_aliasing
+from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.rule_ops import (
     TOKEN,
     RuleOp,
@@ -65,11 +65,6 @@ def _copy_start(op: RuleOp) -> Attribute:
 
 
 # ------------------------------------------------------------------------------------------------ branches, loops, calls
-
-
-CAPTURES = "disc.captures"
-"""The attribute of a loop with operands after the first, which are the same in every iteration: its computations have a parameter for
-each. HLO and StableHLO text have no such loops."""
 
 
 def _while(op: RuleOp) -> Attribute:

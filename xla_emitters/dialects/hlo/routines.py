@@ -18,7 +18,7 @@ from xla_emitters.dialects.hlo import routines_meaning as meaning
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.contractions import DotDimensions
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
+from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library
 from xla_emitters.dialects.hlo.rule_ops import (
     RuleOp,
     RuleRow,

@@ -39,7 +39,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.row_chains import row_chains
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.library.devices import is_one_of_several
-from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES

@@ -31,8 +31,7 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.support.late_dataclass import dataclass
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 from xla_emitters.text.hlo.literals import literal_text, parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader
 

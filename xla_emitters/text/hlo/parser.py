@@ -62,9 +62,8 @@ from xla_emitters.support.cursor import nearest
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
-from xla_emitters.text.hlo.cursor import Cursor
 from xla_emitters.text.hlo.header import parse_attributes, parse_stack_tables, verify_header
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 from xla_emitters.text.hlo.literals import parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader, suggested_type
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES, TABLES
@@ -79,7 +78,7 @@ def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> Mo
     raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
             The exception is the first error; its `others` are the later ones.
     """
-    parser = _ModuleParser(Source(text, file), HLO_OPS | PROGRAM_OPS if of_program else HLO_OPS)
+    parser = _ModuleParser(Source(text, file), {**HLO_OPS, **PROGRAM_OPS} if of_program else HLO_OPS)
     try:
         module = parser.module()
     except (ParseError, VerifyError) as error:

@@ -26,8 +26,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dtypes import DTYPES, DType
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 
 MAX_RANK = 64
 """NumPy's limit of the rank."""

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import pytest
 
 from xla_emitters.errors import ToolError
-from xla_emitters.support.torch_archive import is_torch_archive
+from xla_emitters.explore.compile import is_torch_archive
 from xla_emitters.tools.main import main
 
 

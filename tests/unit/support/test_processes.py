@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from xla_emitters.support import own_time
-from xla_emitters.support.own_time import OwnTime, within
+from xla_emitters.support import processes
+from xla_emitters.support.processes import OwnTime, within
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
 COMPUTES, SLEEPS = "while True: pass", "import time; time.sleep(60)"
@@ -53,10 +53,10 @@ def test_a_process_that_ends_is_not() -> None:
 @needs_proc
 def test_a_process_that_waits_for_a_cpu_takes_no_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The states of proc(5): 2 s of CPU at the first look; then nothing while it is runnable; then it sleeps."""
-    monkeypatch.setattr(own_time, "PROCESSES", tmp_path)
-    hertz = own_time.os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(processes, "PROCESSES", tmp_path)
+    hertz = processes.os.sysconf("SC_CLK_TCK")
     now = [100.0]
-    monkeypatch.setattr(own_time.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now[0])
 
     def says(state: str, cpu_seconds: float) -> None:
         (tmp_path / "7").mkdir(exist_ok=True)
@@ -86,4 +86,4 @@ def test_a_child_that_computes_counts_for_its_parent() -> None:
         taken, begin = OwnTime(process.pid), time.monotonic()
         while taken.seconds() < 0.3 and time.monotonic() - begin < 60:
             time.sleep(0.05)
-        assert len(list(own_time._family(process.pid))) == 2
+        assert len(list(processes._family(process.pid))) == 2
