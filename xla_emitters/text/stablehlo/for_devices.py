@@ -37,7 +37,7 @@ _MANUAL = "sdy.manual_computation"
 
 
 def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
-    """The HLO text; None for a program that is for one device, or has unknown sizes. Callers ask `may_exchange` first, which is cheap.
+    """The HLO text; None for a program that is for one device, or has unknown sizes. The room's face asks `may_exchange` first.
 
     raises as `parse_stablehlo`; Unsupported for one that is still to be partitioned
     """
