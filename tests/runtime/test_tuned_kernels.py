@@ -88,7 +88,7 @@ def test_odd_sizes(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> N
     small = replace(devices.device("h200"), name="small", cores=2)
     monkeypatch.setitem(devices._BY_NAME, "small", small)  # no such GPU is sold
     taken = take(number, monkeypatch)
-    verdict = check(ODD[name], tune="price", target="small")
+    verdict = check(ODD[name], tune="price", target="small", stages="xla_gpu,llvm-dialect", verify=False)
     assert verdict.ok, verdict
     assert taken
 

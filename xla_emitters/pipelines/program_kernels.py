@@ -245,7 +245,8 @@ class GpuLowering:
         """
 
         def record(name: str) -> str:
-            return "passes" if in_full is None or name in in_full else "stages"
+            every = "rewrites" if self.options.record == "rewrites" else "passes"
+            return every if in_full is None or name in in_full else "stages"
 
         recorders = [Recorder(name, record(name), self.options.verify, None) for name in self._functions]
         modules, context = list[ModuleOp](), make_context()

@@ -251,7 +251,7 @@ HOST_BY_LLVM: tuple[PassRow, ...] = (
         "the runtime allocates the host's buffers too",
     ),
     _row("xla-convert-scf-to-cf", "a call that fails leaves the function, which is not possible in a region"),
-    _row("disc-direct-calls", "calls still have their types; those that remain need the runtime"),
+    _row("disc-lower-host-integers", "every other op on buffers becomes a call by name, for which C has no function"),
     _row(
         "disc-rewrite-ral-api",
         "all calls of the runtime exist; their arguments are taken apart while they are buffers",
@@ -272,4 +272,6 @@ EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
 )
 PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, *CODE_STAGES)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+KEPT_STAGES = frozenset(("hlo", "placed"))
+"""Stages on tensors whose IR is kept beside its text: the graph of a page is that of the first, explanations list the ops of the last."""
 """The stages of programs that are computations on tensors: the NumPy reference runs them."""

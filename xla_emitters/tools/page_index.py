@@ -88,9 +88,10 @@ def program_index(
     from xla_emitters.explore.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
-    program = compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
+    every = _every_pass(how)
+    program = compiled(every if most == sys.maxsize else replace(how, record="stages"))
     if len(program.outline.fusions) <= most < sys.maxsize:
-        program = compiled(replace(how, record="passes"))  # again: it is a small one
+        program = compiled(every)  # again: it is a small one
     stage = last_stage(how.toolchain)
     verdict = costs = None
     launches: list[LaunchAt] = []
@@ -125,7 +126,12 @@ def kernel_index(text: str, name: str, how: CompileOptions, chunks: Chunks, *, c
 
 def to_the_last_stage(how: CompileOptions) -> CompileOptions:
     """The options with the last stage that can be made, every pass recorded, and the lines that each line comes from."""
-    return replace(how, stage=last_stage(how.toolchain), record="passes", line_info=True)
+    return replace(_every_pass(how), stage=last_stage(how.toolchain), line_info=True)
+
+
+def _every_pass(how: CompileOptions) -> CompileOptions:
+    """The options with the IR after every pass; after every rewrite, if that was asked for."""
+    return how if how.record == "rewrites" else replace(how, record="passes")
 
 
 def last_stage(toolchain: Toolchain) -> str:

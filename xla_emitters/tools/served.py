@@ -40,6 +40,7 @@ class Asked:
     sizes     of a program, as `--sizes` takes them
     replaced  (stage, IR) of kernels of a module that were edited
     judged    whether it is to be priced and checked, too
+    rewrites  whether each rewrite of each pass is to be recorded
     """
 
     name: str
@@ -47,6 +48,7 @@ class Asked:
     sizes: str = ""
     replaced: Sequence[tuple[str, str]] = ()
     judged: bool = False
+    rewrites: bool = False
 
 
 def answer(asked: Asked, how: CompileOptions, max_memory: str | None = None) -> dict[str, Any]:
@@ -72,6 +74,7 @@ def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
     from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo
     from xla_emitters.tools import page_index
 
+    how = replace(how, record="rewrites" if asked.rewrites else "passes")
     chunks, text = Chunks(), asked.text if asked.text.endswith("\n") else f"{asked.text}\n"
     if is_kernel_ir(text):
         index = page_index.kernel_index(text, asked.name, how, chunks, checked=asked.judged)

@@ -170,6 +170,11 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
         chromium.wait("document.querySelector('.l.come')")
         assert chromium.run("return document.querySelector('#old').checked")
         assert "5" in chromium.run("return document.querySelector('.l.come').textContent")
+        # Rewrites are recorded when they are looked at.
+        assert chromium.run("return document.querySelector('[data-view=rewrites].empty') !== null")
+        chromium.run("document.querySelector('[data-view=rewrites]').click()")
+        chromium.wait("document.querySelector('.place')?.textContent.startsWith('rewrite 1 of ')")
+        chromium.wait(f"({said} || '').includes('numbers ok')")
         # A kernel that is edited by hand, wrongly: the pass and the thread.
         chromium.run("const what = document.querySelector('#what'); what.value = 'scf'; what.onchange({target: what});")
         chromium.wait("document.querySelector('#text').value.includes('func.func')")

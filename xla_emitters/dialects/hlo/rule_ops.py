@@ -141,7 +141,7 @@ class RuleOp(CallingOp):
     def broken(self, message: str, operand: int | None = None, *details: str) -> RuleBroken:
         """The RuleBroken error for the violated rule `message`; if `operand` is given, its type is shown."""
         shown = () if operand is None else (f"it is {type_text(self.type_of(operand))}",)
-        return RuleBroken(message, operand=operand, details=(*shown, *details))
+        return RuleBroken(message, *shown, *details, operand=operand)
 
     def expect_operand(self, operand: int, wanted: Attribute) -> None:
         """The operand must be of that type, layout aside."""

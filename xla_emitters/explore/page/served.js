@@ -9,6 +9,7 @@ const KERNEL_STAGES = ["xla_gpu", "inlined", "scf", "flat", "vectorized", "unrol
 const token = new URLSearchParams(location.search).get("token") || "";
 const edited = new Map(); // "kernel stage" -> {stage, text}: IR in place of a module's kernel
 let editing = null; // {kernel, stage} whose IR is in the editor; null: the file
+let withRewrites = false; // whether the text that is shown was compiled with its rewrites
 let editor, file = "", fileText = "", isChanged = false, latest = 0, typing = 0, working = false, again = false;
 
 async function asked(path, body) {
@@ -22,6 +23,7 @@ async function startServed() {
   document.body.classList.add("served");
   editor = document.body.insertBefore(editorPane(), app);
   whenOpened = fillEditor;
+  whenShown = () => view === "rewrites" && !withRewrites && !working && compileSoon(0);
   const { files } = await asked("/files");
   const chosenFile = editor.querySelector("#file");
   files.forEach((name) => chosenFile.append(new Option(name)));
@@ -109,11 +111,12 @@ function compileSoon(wait) {
 async function compileNow() {
   if (working) return void (again = true);
   working = true;
-  const number = ++latest, body = { name: file, text: fileText, sizes: editor.querySelector("#sizes").value, replaced: [...edited.values()] };
+  const number = ++latest, body = { name: file, text: fileText, sizes: editor.querySelector("#sizes").value, replaced: [...edited.values()], rewrites: view === "rewrites" };
   for (const judged of [false, true]) {
     editor.classList.add("busy");
     const answer = await asked("/compile", { ...body, judged }).catch((error) => ({ errors: [{ message: `the server does not answer: ${error.message}` }] }));
     if (number !== latest || again) break;
+    if (!answer.errors) withRewrites = body.rewrites;
     showAnswer(answer, judged);
     if (answer.errors) break;
   }

@@ -140,7 +140,7 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
         if not 0 <= alias.parameter < len(parameters):
             raise RuleBroken(
                 f"input_output_alias names parameter {alias.parameter}, which does not exist",
-                details=(f"number of the entry's parameters: {len(parameters)}",),
+                f"number of the entry's parameters: {len(parameters)}",
             )
         parameter = parameters[alias.parameter]
         output, source = type_at(root, alias.output), type_at(parameter, alias.index)
@@ -149,7 +149,7 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
             index = alias.output if output is None else alias.index
             raise RuleBroken(
                 f"input_output_alias names element {{{','.join(map(str, index))}}} of {what}, which does not exist",
-                details=(f"{what} is {type_text(root if output is None else parameter)}",),
+                f"{what} is {type_text(root if output is None else parameter)}",
             )
         if alias.output in seen:
             raise RuleBroken(f"input_output_alias names output {{{','.join(map(str, alias.output))}}} twice")
@@ -162,15 +162,13 @@ def _verify_entry_layout(text: str, parameters: Sequence[Attribute], root: Attri
         found, result = _entry_layout(text)
     except ParseError as error:
         # The error's place is relative to `text`, whose own place in the file is not stored.
-        raise RuleBroken(f"entry_computation_layout: {error.message}", details=error.details) from None
+        raise RuleBroken(f"entry_computation_layout: {error.message}", *error.details) from None
     if len(found) != len(parameters) or not all(map(same_shape, [*found, result], [*parameters, root])):
         wanted, got = (
             f"({', '.join(map(type_text, parameter_types))})->{type_text(result_type)}"
             for parameter_types, result_type in ((found, result), (parameters, root))
         )
-        raise RuleBroken(
-            "entry_computation_layout does not match the entry", details=(f"it is {wanted}; the entry is {got}",)
-        )
+        raise RuleBroken("entry_computation_layout does not match the entry", f"it is {wanted}; the entry is {got}")
 
 
 def _entry_layout(text: str) -> tuple[list[Attribute], Attribute]:

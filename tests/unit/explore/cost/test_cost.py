@@ -39,6 +39,12 @@ def test_the_next_step_is_what_tune_price_makes_of_the_dearest_kernel() -> None:
     assert cost.by_price.time < 0.8 * cost.dearest.time
     assert "sum_1: 8 blocks on 132 multiprocessors: --tune price expects" in cost.next_step
     assert f"{cost.by_price.time:.2f} us in 2 kernels" in cost.next_step
+
+
+@pytest.mark.long  # the candidates are compiled and assembled once more
+@needs(*SASS)
+def test_tuned_kernels_beside_xlas_choice() -> None:
+    (cost,) = xe.cost(COLUMNS).costs
     (tuned,) = xe.cost(COLUMNS, tune="price", compared=True).costs
     assert tuned.xlas is not None
     assert tuned.xlas.time == cost.time

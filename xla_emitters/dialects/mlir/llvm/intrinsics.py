@@ -46,7 +46,8 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir.llvm.values import FLOAT, INTEGER, NO_FLAGS, truth_type
+from xla_emitters.dialects.mlir.directives import truth_type
+from xla_emitters.dialects.mlir.llvm.values import FLOAT, INTEGER, NO_FLAGS
 from xla_emitters.dialects.mlir.op_rows import AS_FUNCTION, GENERIC_FORM, op_of_row
 
 _F = VarConstraint("T", FLOAT)
