@@ -63,7 +63,7 @@ from xla_emitters.dialects.mlir.ptx_atomics import WORD_BITS, add_floats, additi
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.lowering.element_access import Storage, from_memory, to_memory
+from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
 from xla_emitters.rewrite.kernel_pass import refusal
 
 UNORDERED = ordering_number("unordered").value.data

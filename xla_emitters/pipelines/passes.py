@@ -135,6 +135,7 @@ def _of_several_symbols(_: CompileOptions, module: ModuleOp) -> bool:
     return module.body.block.first_op is not module.body.block.last_op
 
 
+WITH_MAPS = with_ops("affine.apply", "xla_gpu.apply_indexing")
 _CALLS = with_ops("func.call", "xla_gpu.pure_call")
 _STARTS = ("async", "copy", "all_reduce", "all_gather", "collective_permute")
 
@@ -300,7 +301,7 @@ KERNEL: tuple[PassRow, ...] = (
     _row(
         "xla-lower-affine",
         "the other maps, with a correction for negative operands",
-        wanted=with_ops("affine.apply", "xla_gpu.apply_indexing"),
+        wanted=WITH_MAPS,
     ),
     _row("xla-gpu-convert-index-type", "index arithmetic in the width that the module needs, nearly always 32 bits"),
     _row("xla-loop-invariant-code-motion", "partial sums of addresses are moved out of loops"),
