@@ -233,14 +233,13 @@ class _ModuleParser:
     def _signature(self) -> tuple[list[Attribute], Attribute, Token]:
         cursor = self.cursor
         start = cursor.advance()
-        parameters = list[Attribute]()
-        while not cursor.at(")"):
-            if parameters:
-                cursor.expect(",", "or ')' after a parameter")
+
+        def parameter() -> Attribute:
             cursor.name("the name of a parameter")
             cursor.expect(":", "after the name of a parameter")
-            parameters.append(self.shapes.shape())
-        cursor.advance()
+            return self.shapes.shape()
+
+        parameters = cursor.items(")", parameter, "a parameter")
         cursor.expect("->", "after the parameters")
         return parameters, self.shapes.shape(), start
 
@@ -640,17 +639,15 @@ class _ModuleParser:
     def _predecessors(self, scope: _Scope) -> StringAttr:
         """`{%a, b}`: earlier instructions of this computation."""
         cursor = self.cursor
-        names = list[str]()
-        cursor.expect("{", "before the names of instructions")
-        while not cursor.at("}"):
-            if names:
-                cursor.expect(",", "or '}' after the name of an instruction")
+
+        def predecessor() -> str:
             token = cursor.name("the name of an instruction")
             if token.name not in scope.defined:
                 raise self._undefined(scope, token)
-            names.append(f"%{token.name}")
-        cursor.advance()
-        return StringAttr(f"{{{', '.join(names)}}}")
+            return f"%{token.name}"
+
+        cursor.expect("{", "before the names of instructions")
+        return StringAttr(f"{{{', '.join(cursor.items('}', predecessor, 'the name of an instruction'))}}}")
 
     def _allowed(self, op_class: type[HloOp]) -> dict[str, bool]:
         """The attributes of an opcode: name -> is_required."""

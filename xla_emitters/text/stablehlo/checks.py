@@ -27,14 +27,6 @@ NAMES = ("found", "wanted")
 """The fields with the names of the two values."""
 
 
-def _custom_call(c: Conversion) -> Results:
-    return _expect(c, custom_call_target(c))
-
-
-def _op(c: Conversion) -> Results:
-    return _expect(c, c.op.name)
-
-
 def _expect(c: Conversion, target: str) -> Results:
     names = [f"%{value.name}" for value in c.op.operands]
     operands = c.operands
@@ -87,7 +79,10 @@ def _config(c: Conversion) -> dict[str, Any]:
     return kept
 
 
-CHECK_TARGETS: dict[str, Rule] = dict.fromkeys(KINDS, _custom_call)
+CHECK_TARGETS: dict[str, Rule] = dict.fromkeys(KINDS, lambda c: _expect(c, custom_call_target(c)))
 CHECK_RULES: dict[str, Rule] = {
-    name: _op for kind in KINDS for name in (kind, f"{kind}_const") if name != "check.expect_close_const"
+    name: lambda c: _expect(c, c.op.name)
+    for kind in KINDS
+    for name in (kind, f"{kind}_const")
+    if name != "check.expect_close_const"
 }

@@ -198,10 +198,6 @@ def _broadcast_compare(c: Conversion) -> Results:
     )
 
 
-def _broadcast_select(c: Conversion) -> Results:
-    return c.add("select", c.expect_operands(3), c.type)
-
-
 # ------------------------------------------------------------------------------------------------------------------- others
 
 
@@ -262,7 +258,7 @@ CHLO_RULES: dict[str, Rule] = {
     **{f"broadcast_{name}": _broadcasting(elementwise(ELEMENTWISE[name])) for name in _BROADCAST},
     **{f"broadcast_{name}": _broadcasting(formula(name)) for name in ("next_after", "polygamma", "zeta")},
     "broadcast_compare": _broadcasting(_broadcast_compare),
-    "broadcast_select": _broadcasting(_broadcast_select),
+    "broadcast_select": _broadcasting(lambda c: c.add("select", c.expect_operands(3), c.type)),
 }
 
 CHLO_TARGETS: dict[str, Rule] = {**{f"mhlo.{name}": rule for name, rule in _ELEMENTWISE.items()}, "mhlo.topk": top_k}
