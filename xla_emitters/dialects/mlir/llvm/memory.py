@@ -302,28 +302,38 @@ def _verify_atomic(op: LoadOp | StoreOp, accessed: Attribute, allowed: Collectio
         raise VerifyException("is atomic, so it needs an alignment")
 
 
+class AccessOp(QuickOp):
+    """An access to memory, with the properties that all kinds have.
+
+    alignment   bytes; by default the natural alignment of the type
+    syncscope   the threads that observe the order of an atomic access
+    """
+
+    alignment = opt_prop_def(IntegerAttr)
+    volatile_ = opt_prop_def(UnitAttr)
+    syncscope = opt_prop_def(StringAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+
 @op_definition
-class LoadOp(QuickOp):
+class LoadOp(AccessOp):
     """`llvm.load volatile %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>`
 
     invariant   the memory is not written while the kernel runs: the load may be moved and merged, and uses the read-only cache
-    alignment   bytes; by default the natural alignment of the type
     """
 
     name = "llvm.load"
 
     ptr = operand_def(LLVMPointerType)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
     nontemporal = opt_prop_def(UnitAttr)
     invariant = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
-    syncscope = opt_prop_def(StringAttr)
     dereferenceable = opt_prop_def(DereferenceableAttr)
     dereferenced_value = result_def()
 
@@ -332,7 +342,6 @@ class LoadOp(QuickOp):
         " (`dereferenceable` `` $dereferenceable^)? attr-dict `:` type($ptr) `->` type($dereferenced_value)"
     )
     custom_directives = (Ordering,)
-    irdl_options = (ParsePropInAttrDict(),)
 
     traits = traits_def(_AccessEffect())
 
@@ -344,7 +353,6 @@ class LoadOp(QuickOp):
         ordering: int = 0,
         invariant: bool = False,
         volatile: bool = False,
-        nontemporal: bool = False,
     ):
         super().__init__(
             operands=[ptr],
@@ -352,7 +360,7 @@ class LoadOp(QuickOp):
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
-                **_flags(invariant=invariant, volatile_=volatile, nontemporal=nontemporal),
+                **_flags(invariant=invariant, volatile_=volatile),
             },
         )
 
@@ -365,30 +373,22 @@ class LoadOp(QuickOp):
 
 
 @op_definition
-class StoreOp(QuickOp):
+class StoreOp(AccessOp):
     """`llvm.store %v, %p {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr`"""
 
     name = "llvm.store"
 
     value = operand_def()
     ptr = operand_def(LLVMPointerType)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
     nontemporal = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
-    syncscope = opt_prop_def(StringAttr)
 
     assembly_format = (
         f"(`volatile` $volatile_^)? $value `,` $ptr {_ATOMIC} (`invariant_group` $invariantGroup^)? attr-dict"
         " `:` type($value) `,` type($ptr)"
     )
     custom_directives = (Ordering,)
-    irdl_options = (ParsePropInAttrDict(),)
 
     traits = traits_def(_AccessEffect())
 
@@ -399,14 +399,13 @@ class StoreOp(QuickOp):
         alignment: int | None = None,
         ordering: int = 0,
         volatile: bool = False,
-        nontemporal: bool = False,
     ):
         super().__init__(
             operands=[value, ptr],
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
-                **_flags(volatile_=volatile, nontemporal=nontemporal),
+                **_flags(volatile_=volatile),
             },
         )
 
