@@ -341,9 +341,11 @@ def result_type(types: Sequence[Attribute]) -> Attribute:
     return types[0] if len(types) == 1 else tuple_type(types)
 
 
-def all_results(c: Conversion, opcode: str, **properties: Attribute | None) -> SSAValue | Sequence[SSAValue]:
-    """Adds the op with the same operands and results: a tuple's elements are the results, if they are not one."""
-    found = c.add(opcode, c.operands, result_type(c.types), **properties)
+def all_results(
+    c: Conversion, opcode: str, operands: Sequence[SSAValue] | None = None, /, **properties: Attribute | None
+) -> SSAValue | Sequence[SSAValue]:
+    """Adds an op with these results, and the same operands if none are given: a tuple's elements are the results, if they are not one."""
+    found = c.add(opcode, c.operands if operands is None else operands, result_type(c.types), **properties)
     return found if len(c.types) == 1 else c.elements(found, len(c.types))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.rule_ops import TOKEN, scalar
@@ -137,19 +137,14 @@ def _branches(c: Conversion) -> tuple[SSAValue, list[SSAValue], list[SymbolRefAt
 def _if(c: Conversion) -> Results:
     c.expect_regions(2)
     chosen, operands, (then, otherwise) = _branches(c)
-    return _chosen(c, [chosen, *operands], true_computation=then, false_computation=otherwise)
+    return all_results(c, "conditional", [chosen, *operands], true_computation=then, false_computation=otherwise)
 
 
 def _case(c: Conversion) -> Results:
     if not c.op.regions:
         raise c.wrong("'stablehlo.case' has at least one branch")
     chosen, operands, symbols = _branches(c)
-    return _chosen(c, [chosen, *operands], branch_computations=ArrayAttr(symbols))
-
-
-def _chosen(c: Conversion, operands: Sequence[SSAValue], **computations: Attribute) -> Results:
-    found = c.add("conditional", operands, result_type(c.types), **computations)
-    return found if len(c.types) == 1 else c.elements(found, len(c.types))
+    return all_results(c, "conditional", [chosen, *operands], branch_computations=ArrayAttr(symbols))
 
 
 # ------------------------------------------------------------------------------------------------------------------ devices

@@ -524,14 +524,8 @@ def _token(c: Conversion) -> Results:
 def call(c: Conversion, name: str, operands: Sequence[SSAValue], *, is_composite: bool = False) -> Results:
     """A call of the function @name."""
     computation = c.module.function(name, c.op.token)
-    found = c.add(
-        "call",
-        operands,
-        result_type(c.types),
-        to_apply=SymbolRefAttr(computation.sym_name),
-        is_composite=IntegerAttr(1, i1) if is_composite else None,
-    )
-    return found if len(c.types) == 1 else c.elements(found, len(c.types))
+    composite = IntegerAttr(1, i1) if is_composite else None
+    return all_results(c, "call", operands, to_apply=SymbolRefAttr(computation.sym_name), is_composite=composite)
 
 
 def call_function(c: Conversion) -> Results:
