@@ -97,42 +97,21 @@ class GEPOp(QuickOp):
     def __init__(
         self,
         ptr: SSAValue | Operation,
-        indices: Sequence[int],
-        pointee_type: Attribute,
-        ssa_indices: Sequence[SSAValue | Operation] | None = None,
-        result_type: Attribute | None = None,
-        inbounds: bool = False,
-        nuw: bool = False,
-    ):
-        """`indices` has DYNAMIC_INDEX in place of each of `ssa_indices`; `from_mixed_indices` takes one list of both."""
-        super().__init__(
-            operands=[ptr, ssa_indices or []],
-            properties={
-                "elem_type": pointee_type,
-                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
-                "rawConstantIndices": _raw_indices(tuple(indices)),
-            },
-            result_types=[result_type or _POINTER],
-        )
-
-    @staticmethod
-    def from_mixed_indices(
-        ptr: SSAValue | Operation,
         indices: Sequence[int | SSAValue | Operation],
         pointee_type: Attribute,
         result_type: Attribute | None = None,
         inbounds: bool = False,
         nuw: bool = False,
-    ) -> GEPOp:
-        """The op from indices that are numbers or values."""
-        return GEPOp(
-            ptr,
-            [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices],
-            pointee_type,
-            [index for index in indices if not isinstance(index, int)],
-            result_type,
-            inbounds,
-            nuw,
+    ):
+        constants = tuple(index if isinstance(index, int) else DYNAMIC_INDEX for index in indices)
+        super().__init__(
+            operands=[ptr, [index for index in indices if not isinstance(index, int)]],
+            properties={
+                "elem_type": pointee_type,
+                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
+                "rawConstantIndices": _raw_indices(constants),
+            },
+            result_types=[result_type or _POINTER],
         )
 
     @property
@@ -156,8 +135,9 @@ class GEPOp(QuickOp):
         parser.parse_punctuation(",")
         elem_type = parser.parse_type()
         base, *rest = parser.resolve_operands([ptr, *values], function_type.inputs.data, start)
-        constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
-        op = GEPOp(base, constants, elem_type, rest, function_type.outputs.data[0])
+        following = iter(rest)
+        mixed = [index if isinstance(index, int) else next(following) for index in indices]
+        op = GEPOp(base, mixed, elem_type, function_type.outputs.data[0])
         op.properties["noWrapFlags"] = integer(flags, 32)
         op.attributes |= attributes
         return op
