@@ -265,11 +265,11 @@ RUN_ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect")
 """The stages of programs that a CPU executes and in which fusions are kernels, or are being turned into kernels."""
 CODE_STAGES: tuple[str, ...] = ("ptx", "sass")
 """The stages of programs that are code for a GPU; a compilation stops at the first of them unless another stage is requested."""
-ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, *CODE_STAGES)
+ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, "llvm", *CODE_STAGES)
 EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
     "stablehlo",
     *(row.stage for row in (*PROGRAM, *PROGRAM_KERNEL) if row.stage),
 )
-PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, *CODE_STAGES)
+PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, "llvm", *CODE_STAGES)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
 """The stages of programs that are computations on tensors: the NumPy reference runs them."""
