@@ -250,7 +250,7 @@ def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> 
         (["run", OUTER, "--platform", "cuda", "--stage", "host"], "--stage runs on the CPU: a GPU runs PTX only"),
         (["run", OUTER, "--inputs", "a.npz", "--sizes", "b=1"], "the arrays have sizes"),
         (["run", OUTER, "--stage", "scf"], "a program has no stage 'scf'"),
-        (["run", OUTER, "--sizes", "b=1,s=1", "--stage", "ptx"], "no CPU runs the stage 'ptx'"),
+        (["run", OUTER, "--sizes", "b=1,s=1", "--stage", "sass"], "no CPU runs the stage 'sass'"),
         (["check", OUTER, "--stages", "scf"], "a program has no stage 'scf'"),
         (["run", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
         (["check", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
