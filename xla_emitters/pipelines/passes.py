@@ -338,4 +338,6 @@ STAGES: tuple[str, ...] = (
 )
 EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", *TOOL_STAGES))
 """The stages of IR that the CPU executes; `RUNNABLE_STAGES` has LLVM IR and PTX too, which are read back into IR."""
-RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, "llvm", "ptx")
+BY_LLVM = ("llvm", "ptx")
+"""The stages whose text LLVM writes, and which a CPU executes."""
+RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, *BY_LLVM)
