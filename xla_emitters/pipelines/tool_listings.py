@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.pipelines.recorder import Recorder
+from xla_emitters.pipelines.recorder import Recorder, Sources
 from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.settings import Toolchain
 from xla_emitters.support.late_dataclass import dataclass
