@@ -22,6 +22,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
 
 from xla_emitters.device import Device
+from xla_emitters.dialects.attributes import integer_type, vector_type
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, llvm
@@ -67,7 +68,7 @@ class ElementAccess:
     memory: dict[SSAValue, PointerFacts] = field(default_factory=dict[SSAValue, PointerFacts])
 
     def __post_init__(self) -> None:
-        self.index_type = IntegerType(index_width(self.module))
+        self.index_type = integer_type(index_width(self.module))
 
     # Reads
 
@@ -81,7 +82,7 @@ class ElementAccess:
         builder = located_builder(InsertPoint.before(op), op)
         if isa(wanted, VectorType[Attribute]):
             storage = storage_of(wanted.element_type)
-            row = VectorType(storage.memory, wanted.get_shape())
+            row = vector_type(storage.memory, wanted.get_shape())
             value = self._load(builder, pointer, index, storage, row, is_aligned)
             return from_memory(builder, value, wanted)
         storage = storage_of(wanted)

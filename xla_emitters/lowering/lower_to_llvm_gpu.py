@@ -56,7 +56,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.device import Device
-from xla_emitters.dialects.attributes import integer, integer_array, integer_type
+from xla_emitters.dialects.attributes import integer, integer_array, integer_type, vector_type
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
@@ -263,7 +263,7 @@ class _FunctionLowering:
             case IntegerType() if source_type.signedness.data is Signedness.SIGNLESS:
                 return source_type
             case VectorType() if source_type.get_num_dims() == 1 and not any(source_type.scalable_dims.data):
-                return VectorType(self.type_of(source_type.element_type), source_type.get_shape())
+                return vector_type(self.type_of(source_type.element_type), source_type.get_shape())
             case _ if isinstance(source_type, WIDE_FLOATS) or source_type.name.startswith("llvm."):
                 return source_type
             case ComplexType():

@@ -41,7 +41,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.attributes import int_attr, integer, integer_array, unchecked
+from xla_emitters.dialects.attributes import int_attr, integer, integer_array, symbol, unchecked
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, opcode_of, written_at
@@ -648,7 +648,7 @@ class _ModuleParser:
             return SymbolRefAttr(body.sym_name)
         name = self.cursor.name("the name of a computation").name
         self._check_computation(name, token)
-        return SymbolRefAttr(name)
+        return symbol(name)
 
     def _check_computation(self, name: str, token: Token) -> None:
         if name in self._broken or name in self._missing:

@@ -50,6 +50,7 @@ from xdsl.printer import Printer
 from xdsl.traits import SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.mlir.directives import numbered_word
 from xla_emitters.dialects.mlir.llvm.functions import (
     C_CONVENTION,
@@ -272,7 +273,7 @@ class CallOp(QuickOp):
         super().__init__(
             operands=[args, []],
             properties={
-                "callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee,
+                "callee": symbol(callee) if isinstance(callee, str) else callee,
                 "var_callee_type": var_callee_type,
                 "fastmathFlags": fastmath,
             },
