@@ -36,7 +36,13 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
 from xla_emitters.explore.compile import examined
 from xla_emitters.graph.buffers import array_spec
-from xla_emitters.graph.control_computations import control_computations, fusions_run_by, is_control, is_one_kernel
+from xla_emitters.graph.control_computations import (
+    control_computations,
+    fusions_run_by,
+    is_control,
+    is_one_kernel,
+    kernel_sources,
+)
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.fuse_loops import FuseLoopsPass
@@ -151,7 +157,10 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     chains = StitchRowsPass(options.target) if options.triton == "rows" and options.tune != "price" else None
     apart = _apart(module, chains, None if options.tune == "xla" else options)
     alone = {op: isolate_fusions(apart, [op]) for _, op in _steps(apart) if isinstance(op, FusionOp)}
-    if not options.tune and sum(not _library_calls_alone(each) for each in alone.values()) > 1:
+    if (
+        not options.tune
+        and max(len(kernel_sources(module)), sum(not _library_calls_alone(each) for each in alone.values())) > 1
+    ):
         options = replace(options, tune="auto")  # as `compile_module` chooses for several kernels
     for computation, op in _steps(apart):
         where = op.instruction_name.data, computation.sym_name.data

@@ -19,7 +19,7 @@ from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -212,7 +212,9 @@ class _Steps:
 
     def _fusion(self, fusion: FusionOp, operands: Sequence[SSAValue]) -> list[SSAValue]:
         view = view_of(fusion)
-        values = {parameter.result: operands[parameter.number.value.data] for parameter in view.parameters}
+        values: dict[SSAValue, SSAValue] = {
+            parameter.result: operands[parameter.number.value.data] for parameter in view.parameters
+        }
         for op in view.instructions:
             if not isinstance(op, ParameterOp | TupleOp):
                 copy = op.clone()
@@ -239,8 +241,8 @@ def _loop_of(loop: HloOp) -> _ElementwiseLoop | str:
     changed, operations = list[int](), 0
     for number, value in enumerate(root.operands):
         owner = value.owner
-        is_kept = isinstance(owner, GetTupleElementOp) and isinstance(owner.operands[0].owner, ParameterOp)
-        if not is_kept or owner.index.value.data != number:
+        is_leaf = isinstance(owner, GetTupleElementOp) and isinstance(owner.operands[0].owner, ParameterOp)
+        if not is_leaf or _leaves_read(owner) != [number]:
             changed.append(number)
     for op in body.instructions:
         if isinstance(op, FusionOp):
@@ -258,8 +260,8 @@ def _loop_of(loop: HloOp) -> _ElementwiseLoop | str:
     return _ElementwiseLoop(loop, body, tuple(root.operands), tuple(changed), trips, steps)
 
 
-def _leaves_read(user: Operation) -> Sequence[int | None]:
-    """The leaf of a loop's result that an instruction reads; [None]: all."""
+def _leaves_read(user: object) -> Sequence[int | None]:
+    """The leaf of a state that an instruction reads; [None]: all."""
     return [user.index.value.data] if isinstance(user, GetTupleElementOp) else [None]
 
 
