@@ -122,7 +122,7 @@ class Lt:
         wide = np.complex128 if scale.kind == "c" else np.float64
         left, right = (self._memory(at, of).astype(wide) for at, of in ((a, of_a), (b, of_b)))
         epilogue = str(EPILOGUES[asked["EPILOGUE"]])
-        self.asked.append((asked["compute"], epilogue))
+        self.asked.append((int(asked["compute"]), epilogue))
         left = left.transpose(0, 2, 1) if asked["TRANSA"] else left
         right = right.transpose(0, 2, 1) if asked["TRANSB"] else right
         if self.held[of_a]["kind"].startswith("f8"):
