@@ -131,14 +131,20 @@ class Recorder:
         if self._record != "none":
             step = replace(step, op_counts=op_counts(module))
         if self._record in ("passes", "rewrites") or (self._record == "stages" and stage is not None):
-            # The objects are kept alive by the lists, so that identity means that nothing was changed.
-            contents = {part: _contents(part) for part in module.ops} | {module: _of_op(module)}
-            before = self._contents
-            same = {part for part, found in contents.items() if _are_same(found, before.get(part))}
-            if len(same) < len(contents) or [*contents] != [*before]:
-                self._contents, self._listed = contents, self._listing(module, same)
+            self._list(module)
             step = replace(step, ir=self._listed[0], sources=self._listed[1])
         self.trace.steps.append(step)
+
+    def _list(self, module: ModuleOp) -> None:
+        """Prints the module, but for what is as it was; from one stage to another the only part of a kernel's module is not."""
+        if self._record == "stages" and _is_one(module):
+            self._contents, self._listed = {}, self._listing(module, ())
+            return
+        contents = {part: _contents(part) for part in module.ops} | {module: _of_op(module)}
+        before = self._contents
+        same = {part for part, found in contents.items() if _are_same(found, before.get(part))}
+        if len(same) < len(contents) or [*contents] != [*before]:
+            self._contents, self._listed = contents, self._listing(module, same)
 
 
 class IrListing:
@@ -179,6 +185,10 @@ def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> Sour
             names[key] = dict.fromkeys(instructions_of(op))
         lines[line] |= names[key]
     return tuple(map(tuple, lines))
+
+
+def _is_one(module: ModuleOp) -> bool:
+    return module.body.block.first_op is module.body.block.last_op
 
 
 def _contents(root: Operation) -> list[object]:

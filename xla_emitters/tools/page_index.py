@@ -176,8 +176,7 @@ def _every_pass(how: CompileOptions) -> CompileOptions:
 
 def last_stage(toolchain: Toolchain) -> str:
     """The last stage that the installed tools can make. raises UsageError where the toolchain names a wrong tool."""
-    from xla_emitters.lowering.toolchain.tools import find_tool
-    from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+    from xla_emitters.lowering.toolchain.tools import find_tool, ptx_reason_missing
 
     if ptx_reason_missing(toolchain) is not None:
         return "llvm-dialect"

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from chromium import MISSING, browser
+from long_lists import but_long
 from tools_here import SASS, needs
 
 from xla_emitters.explore.page.data import Chunks, by_time, program_data
@@ -91,7 +92,7 @@ def test_the_graph_is_the_fusion(gelu: tuple[Program, dict[str, Any], list[str]]
     assert [node["name"] for node in nodes if node["root"]] == ["multiply_0"]
 
 
-@pytest.mark.parametrize("name", ["modules/loop.hlo", "softmax.mlir"])
+@pytest.mark.parametrize("name", but_long(["modules/loop.hlo", "softmax.mlir"], ["softmax.mlir"]))
 def test_modules_and_programs_have_pages(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(EXAMPLES / name), "-o", str(tmp_path / "page.html")]) == 0
     index = json.loads(unpacked((tmp_path / "page.html").read_text("utf-8"), "index"))
