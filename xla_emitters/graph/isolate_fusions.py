@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.types import tuple_type
-from xla_emitters.graph.fusion_parts import fresh_name, rename
+from xla_emitters.graph.names import fresh_name, rename
 
 
 def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:

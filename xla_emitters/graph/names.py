@@ -5,13 +5,15 @@
     names.add(op, before)                     the same for an instruction; it may have the name of `before`,
     names.replace(before, op.result)          which it usually replaces
 
-Names are counted once per computation, so that a pass over thousands of instructions stays linear.
+`rename` does so for one instruction and a set of names. Names are counted once per computation, so that a pass over thousands of
+instructions stays linear.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from itertools import count
 
@@ -24,6 +26,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, inser
 from xla_emitters.support.late_dataclass import dataclass
 
 _NUMBERED = re.compile(r"(.*)\.([1-9][0-9]*)", re.DOTALL)
+_FEW = 16
+"""Up to this limit, numbers for names are tried one by one."""
 
 
 @dataclass(eq=False)
@@ -137,3 +141,26 @@ class Names:
         if around not in self._instructions:
             self._instructions[around] = _Taken(Counter(other.instruction_name.data for other in around.instructions))
         return self._instructions[around]
+
+
+def rename(op: HloOp, names: set[str]) -> None:
+    """Gives `op` its name, or with a number appended the first one that is not in `names`, and adds it to `names`."""
+    name = fresh_name(op.instruction_name.data, names)
+    names.add(name)
+    op.properties["name"] = StringAttr(name)
+
+
+def fresh_name(name: str, names: AbstractSet[str]) -> str:
+    """`name`, or with a number appended a name that is not in `names`: mostly the first free one, found in few steps."""
+    if name not in names:
+        return name
+    few = next((f"{name}.{n}" for n in range(1, _FEW) if f"{name}.{n}" not in names), None)
+    if few is not None:
+        return few
+    taken, free = _FEW - 1, _FEW
+    while f"{name}.{free}" in names:
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if f"{name}.{middle}" in names else (taken, middle)
+    return f"{name}.{free}"
