@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Set as AbstractSet
 from dataclasses import field
 from itertools import count
 
@@ -22,12 +21,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, insert_computation
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, fresh_name, insert_computation
 from xla_emitters.support.late_dataclass import dataclass
 
 _NUMBERED = re.compile(r"(.*)\.([1-9][0-9]*)", re.DOTALL)
-_FEW = 16
-"""Up to this limit, numbers for names are tried one by one."""
 
 
 @dataclass(eq=False)
@@ -148,19 +145,3 @@ def rename(op: HloOp, names: set[str]) -> None:
     name = fresh_name(op.instruction_name.data, names)
     names.add(name)
     op.properties["name"] = StringAttr(name)
-
-
-def fresh_name(name: str, names: AbstractSet[str]) -> str:
-    """`name`, or with a number appended a name that is not in `names`: mostly the first free one, found in few steps."""
-    if name not in names:
-        return name
-    few = next((f"{name}.{n}" for n in range(1, _FEW) if f"{name}.{n}" not in names), None)
-    if few is not None:
-        return few
-    taken, free = _FEW - 1, _FEW
-    while f"{name}.{free}" in names:
-        taken, free = free, 2 * free
-    while free - taken > 1:
-        middle = (taken + free) // 2
-        taken, free = (middle, free) if f"{name}.{middle}" in names else (taken, middle)
-    return f"{name}.{free}"

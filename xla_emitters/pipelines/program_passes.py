@@ -299,12 +299,12 @@ RUN_ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect")
 """The stages of programs that a CPU executes and in which fusions are kernels, or are being turned into kernels."""
 CODE_STAGES: tuple[str, ...] = ("ptx", "sass")
 """The stages of programs that are code for a GPU; a compilation stops at the first of them unless another stage is requested."""
-ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, *CODE_STAGES)
+ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, "llvm", *CODE_STAGES)
 EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
     "stablehlo",
     *(row.stage for row in (*PROGRAM, *PROGRAM_KERNEL) if row.stage),
 )
-PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, *CODE_STAGES)
+PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, "llvm", *CODE_STAGES)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
 KEPT_STAGES = frozenset(("hlo", "placed"))
 """Stages on tensors whose IR is kept beside its text: the graph of a page is that of the first, explanations list the ops of the last."""

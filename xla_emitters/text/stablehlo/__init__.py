@@ -6,7 +6,8 @@ lexer       tokens, their positions, the cursor      syntax        pretty forms,
 types       tensor<4x?xf32>                          parser        the grammar: text to a tree
 attributes  #stablehlo.gather<...>, dense<...>       tree          functions, ops, regions
 locations   loc("jit(f)/add"(#loc3))                 computations  the tree to computations
-rules, region_rules, mlir_rules, chlo, reader, formulas: the conversion of each op
+op_table    ops that are one row for both directions
+rules, region_rules, mlir_rules, chlo, reader, formulas: the conversion of the other ops
 reader      text to a module                         printer       a module to text
 
 Which kind of text it is, is recognised here by its beginning. Every command does that for every input, so it does not load the reader.

@@ -138,10 +138,6 @@ def _bitcast(c: Conversion) -> Results:
     return c.add("reshape", [x], c.type)
 
 
-def _first(c: Conversion) -> Results:
-    return c.expect_operands(2)[0]
-
-
 def _inlined(c: Conversion) -> Results:
     """The ops of the region, whose arguments are the operands."""
     (region,) = c.expect_regions(1)
@@ -174,7 +170,7 @@ MHLO_RULES: dict[str, Rule] = {
     **dict.fromkeys(("mhlo.copy", "mhlo.domain", "sdy.sharding_constraint", "sdy.reshard"), pass_through),
     **dict.fromkeys(("sdy.propagation_barrier", "sdy.data_flow_edge"), pass_through),
     "sdy.sharding_group": lambda c: _NOTHING,
-    "mhlo.add_dependency": _first,
+    "mhlo.add_dependency": lambda c: c.expect_operands(2)[0],
     "mhlo.bitcast": _bitcast,
     "mhlo.topk": top_k,
     "mhlo.rng_uniform": random_numbers("rng_uniform"),
