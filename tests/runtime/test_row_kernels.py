@@ -68,8 +68,8 @@ def test_functions_drawn_from_a_seed(seed: int, rows: int, columns: int, dtype: 
 
 
 def test_most_functions_drawn_from_a_seed_are_one_kernel() -> None:
-    texts = [drawn(seed, 4, 64, "f32") for seed in range(8)]
-    assert sum(len(compile(text, stage="xla_gpu", cache=False).kernels) == 1 for text in texts) >= 6
+    texts = [drawn(seed, 4, 64, "f32") for seed in range(4)]
+    assert sum(len(compile(text, stage="xla_gpu", cache=False).kernels) == 1 for text in texts) >= 3
 
 
 def test_a_row_that_fits_no_block_is_several_kernels() -> None:

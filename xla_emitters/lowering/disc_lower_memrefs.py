@@ -59,7 +59,8 @@ from xla_emitters.dialects.mlir.gpu import FuncOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
-from xla_emitters.lowering.element_access import POINTER, ElementAccess, PointerFacts, storage_of
+from xla_emitters.lowering.element_access import POINTER, ElementAccess, PointerFacts
+from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.captures import written_buffer
 from xla_emitters.rewrite.kernel_entry import BLOCK, ENTRY, INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass

@@ -66,7 +66,8 @@ from xla_emitters.dialects.locations import located_builder, place_of
 from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts, storage_of
+from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts
+from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.in_place import find_conflict

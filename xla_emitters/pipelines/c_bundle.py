@@ -28,12 +28,12 @@ from xla_emitters.algebra.expression import FLOORDIV, MOD, VARIABLE
 from xla_emitters.algebra.facts import EQUAL, Fact
 from xla_emitters.algebra.guards import Guard
 from xla_emitters.algebra.size import Size
+from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dialects.hlo.backend_configs import target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.dialects.ral_name import RalName
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.dynamic.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.errors import DataError, Unsupported

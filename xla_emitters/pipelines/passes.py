@@ -109,6 +109,11 @@ def _takes_tuples(_: CompileOptions, module: ModuleOp) -> bool:
     return any(isinstance(parameter.result.type, TupleType) for parameter in entry_of(module).parameters)
 
 
+def _by_rules(options: CompileOptions, module: ModuleOp) -> bool:
+    """Modules of several kernels, unless XLA's choices are asked for."""
+    return options.tune != "xla" and _of_several(options, module)
+
+
 def _may_be_for_others(_: CompileOptions, module: ModuleOp) -> bool:
     """Modules with a fusion that says what compiles it, or with an op that only a library computes."""
     from xla_emitters.dialects.hlo.computation import FusionOp
@@ -135,6 +140,7 @@ def _of_several_symbols(_: CompileOptions, module: ModuleOp) -> bool:
     return module.body.block.first_op is not module.body.block.last_op
 
 
+WITH_MAPS = with_ops("affine.apply", "xla_gpu.apply_indexing")
 _CALLS = with_ops("func.call", "xla_gpu.pure_call")
 _STARTS = ("async", "copy", "all_reduce", "all_gather", "collective_permute")
 
@@ -189,6 +195,18 @@ GRAPH: tuple[PassRow, ...] = (
         "xla-fuse-entry",
         "constants, bitcasts and copies move into fusions, so that only fusions are left to split",
         wanted=_of_more_than_fusions,
+    ),
+    PassRow(
+        lambda _: made("xla-fuse-loops"),
+        "a loop's body holds nothing but fusions, and its initial arrays are the results of some",
+        wanted=lambda o, module: _by_rules(o, module) and with_ops("hlo.while")(o, module),
+        name="xla-fuse-loops",
+    ),
+    PassRow(
+        lambda o: made("xla-merge-fusions", o.target, o.hero_rules),
+        "each fusion has the constants and bitcasts that it reads, and none is split yet that another joins",
+        wanted=_by_rules,
+        name="xla-merge-fusions",
     ),
     _row(
         "xla-warn-recomputation",
@@ -300,7 +318,7 @@ KERNEL: tuple[PassRow, ...] = (
     _row(
         "xla-lower-affine",
         "the other maps, with a correction for negative operands",
-        wanted=with_ops("affine.apply", "xla_gpu.apply_indexing"),
+        wanted=WITH_MAPS,
     ),
     _row("xla-gpu-convert-index-type", "index arithmetic in the width that the module needs, nearly always 32 bits"),
     _row("xla-loop-invariant-code-motion", "partial sums of addresses are moved out of loops"),
@@ -337,4 +355,6 @@ STAGES: tuple[str, ...] = (
 )
 EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", *TOOL_STAGES))
 """The stages of IR that the CPU executes; `RUNNABLE_STAGES` has LLVM IR and PTX too, which are read back into IR."""
-RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, "llvm", "ptx")
+BY_LLVM = ("llvm", "ptx")
+"""The stages whose text LLVM writes, and which a CPU executes."""
+RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, *BY_LLVM)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import Enum
 from typing import ClassVar, Generic, TypeVar
@@ -28,6 +28,7 @@ from xla_emitters.support.source import Source
 
 K = TypeVar("K", bound=Enum, covariant=True)
 T = TypeVar("T", bound="Token[Enum]")
+ItemT = TypeVar("ItemT")
 
 LONGEST_SHOWN = 60
 """Longer tokens are cut in messages; in characters."""
@@ -110,6 +111,16 @@ class TokenCursor(ABC, Generic[T]):
         if self.token.text != text:
             raise self.unexpected(f"'{text}' {where}")
         return self.advance()
+
+    def items(self, close: str, item: Callable[[], ItemT], what: str) -> list[ItemT]:
+        """Consumes items with commas between them, each by `item`, and then `close`; `what` is the noun of one, with its article."""
+        found = list[ItemT]()
+        while not self.at(close):
+            if found:
+                self.expect(",", f"or '{close}' after {what}")
+            found.append(item())
+        self.advance()
+        return found
 
     def expect_kind(self, kind: Enum, what: str) -> T:
         """Consumes a token of that kind; `what` is its meaning, for the message."""

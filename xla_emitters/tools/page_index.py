@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xla_emitters.errors import ToolError
 from xla_emitters.settings import Toolchain
@@ -23,13 +23,22 @@ if TYPE_CHECKING:
 
     from xla_emitters.explore.check.verdict import Verdict
     from xla_emitters.explore.cost.program_cost import LaunchAt
-    from xla_emitters.explore.page.data import Chunks
+    from xla_emitters.explore.page.data import Chunks, Costs
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
 
+JUDGED = "llvm-dialect"
+"""The stage whose numbers are compared first."""
 CHECKED_BLOCKS = 4
 DEAREST = 4
 """Kernels of a program with the IR after each pass, if no other number was asked for."""
+
+
+class Judgement(NamedTuple):
+    """What is said of a text first: what it costs, and whether the numbers of one stage are right. None: it cannot be said."""
+
+    costs: Costs | None
+    verdict: Verdict | None
 
 
 def module_index(
@@ -112,6 +121,37 @@ def program_index(
             costs = costs_of(priced)
     with progress(f"compiling the kernels of {name}"):
         return dynamic_data(program, chunks, stage, most=most, verdict=verdict, costs=costs, launches=launches)
+
+
+def module_judgement(module: ModuleOp, how: CompileOptions) -> Judgement:
+    """The prices of a module's kernels where there are tools for them, and whether the numbers of the IR before LLVM are right, in some blocks."""
+    from xla_emitters.explore.check.check import check
+    from xla_emitters.explore.cost.cost import cost
+    from xla_emitters.explore.page.data import costs_of
+
+    keywords = replace(how, verify=False, record="none", line_info=False).as_keywords()
+    costs = None
+    if last_stage(how.toolchain) == "sass":
+        costs = costs_of(cost(module, targets=[how.target], **keywords))
+    return Judgement(costs, check(module, stages=JUDGED, blocks=CHECKED_BLOCKS, **keywords))
+
+
+def program_judgement(
+    compiled: Callable[[CompileOptions], Program], how: CompileOptions, sizes: Mapping[str, int]
+) -> Judgement:
+    """`module_judgement` of a program at these sizes: all elements of its results. Nothing, if a size is missing."""
+    from xla_emitters.explore.check.program_stages import results_at
+    from xla_emitters.explore.cost.cost import cost
+    from xla_emitters.explore.page.data import costs_of
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+
+    program = compiled(replace(how, record="none", stage="ptx"))
+    if program.symbols and not sizes:
+        return Judgement(None, None)
+    costs = None
+    if last_stage(how.toolchain) == "sass":
+        costs = costs_of(cost(program, sizes=sizes, targets=[program.target]))
+    return Judgement(costs, results_at(program, drawn_inputs(program, sizes, 0), JUDGED))
 
 
 def kernel_index(text: str, name: str, how: CompileOptions, chunks: Chunks, *, checked: bool = False) -> dict[str, Any]:

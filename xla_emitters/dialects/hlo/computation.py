@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -479,3 +479,23 @@ def scalar_of(ir_type: Attribute) -> Attribute:
 
 
 OPS: tuple[type[HloOp], ...] = (ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp)
+
+
+_FEW = 16
+"""Up to this limit, numbers for names are tried one by one."""
+
+
+def fresh_name(name: str, names: Container[str]) -> str:
+    """`name`, or with a number appended a name that is not in `names`: mostly the first free one, found in few steps."""
+    if name not in names:
+        return name
+    few = next((f"{name}.{n}" for n in range(1, _FEW) if f"{name}.{n}" not in names), None)
+    if few is not None:
+        return few
+    taken, free = _FEW - 1, _FEW
+    while f"{name}.{free}" in names:
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if f"{name}.{middle}" in names else (taken, middle)
+    return f"{name}.{free}"

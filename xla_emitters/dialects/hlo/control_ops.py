@@ -60,10 +60,6 @@ def _add_dependency(op: RuleOp) -> Attribute:
     return op.type_of(0)
 
 
-def _copy_start(op: RuleOp) -> Attribute:
-    return tuple_type([op.type_of(0), op.type_of(0), scalar("u32")])
-
-
 # ------------------------------------------------------------------------------------------------ branches, loops, calls
 
 
@@ -282,7 +278,13 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("add-dependency", TWO, _add_dependency, meaning=meaning.first_operand),
     RuleRow("opt-barrier", ONE, as_operand(0), meaning=meaning.first_operand),
     RuleRow("domain", ONE, as_operand(0), required=("domain",), meaning=meaning.first_operand),
-    RuleRow("copy-start", ONE, _copy_start, optional=("cross_program_prefetch_index",), meaning=meaning.copy_started),
+    RuleRow(
+        "copy-start",
+        ONE,
+        lambda op: tuple_type([op.type_of(0), op.type_of(0), scalar("u32")]),
+        optional=("cross_program_prefetch_index",),
+        meaning=meaning.copy_started,
+    ),
     RuleRow("copy-done", ONE, element_of_tuple(0), meaning=meaning.element_of_operand(0)),
     # branches, loops, calls
     RuleRow(

@@ -164,14 +164,6 @@ def _sort(op: RuleOp, text_of: TextOf) -> Config:
     }
 
 
-def _fft(op: RuleOp) -> Config:
-    return {"kind": op.word("fft_type"), "length": list(op.numbers("fft_length"))}
-
-
-def _cholesky(op: RuleOp) -> Config:
-    return {"outputs": ["factor"], "lower": bool(op.number("lower"))}
-
-
 def _triangular_solve(op: RuleOp) -> Config:
     return {
         "outputs": ["solution"],
@@ -249,17 +241,9 @@ def _device_id(op: RuleOp) -> Config:
     return {"instruction": op.instruction_name.data, "of": of, "replicas": replicas, "partitions": partitions}
 
 
-def _random_bits(op: RuleOp) -> Config:
-    return {"algorithm": "threefry" if op.word("algorithm") == "rng_three_fry" else "philox"}
-
-
 def _random_numbers(op: RuleOp) -> Config:
     seed = said.value.data if isinstance(said := op.attributes.get(RANDOM_SEED), IntegerAttr) else 0
     return {"distribution": op.word("distribution").removeprefix("rng_"), "start": numbers_before(op), "seed": seed}
-
-
-def _random_state(op: RuleOp) -> Config:
-    return {"start": numbers_before(op)}
 
 
 RANDOM_SEED = "disc.random_seed"
@@ -286,12 +270,15 @@ def numbers_before(op: HloOp) -> int:
 _BY_OPCODE: Mapping[str, tuple[str, Callable[[RuleOp], Config]]] = {
     "sort": ("sort", lambda op: _sort(op, name_of)),
     "topk": ("top_k", lambda op: {"keys": [top_key(largest=bool(op.number("largest", 1)))]}),
-    "fft": ("fft", _fft),
-    "cholesky": ("cholesky", _cholesky),
+    "fft": ("fft", lambda op: {"kind": op.word("fft_type"), "length": list(op.numbers("fft_length"))}),
+    "cholesky": ("cholesky", lambda op: {"outputs": ["factor"], "lower": bool(op.number("lower"))}),
     "triangular-solve": ("triangular_solve", _triangular_solve),
-    "rng-bit-generator": ("random_bits", _random_bits),
+    "rng-bit-generator": (
+        "random_bits",
+        lambda op: {"algorithm": "threefry" if op.word("algorithm") == "rng_three_fry" else "philox"},
+    ),
     "rng": ("random_numbers", _random_numbers),
-    "rng-get-and-update-state": ("random_state", _random_state),
+    "rng-get-and-update-state": ("random_state", lambda op: {"start": numbers_before(op)}),
     "partition-id": ("device_id", _device_id),
     "replica-id": ("device_id", _device_id),
 }

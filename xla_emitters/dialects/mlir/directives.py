@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType, i1
@@ -24,6 +23,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from xla_emitters.dialects.attributes import integer
+from xla_emitters.support.late_dataclass import dataclass
 
 
 @irdl_custom_directive

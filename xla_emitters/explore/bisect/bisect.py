@@ -45,7 +45,6 @@ from xla_emitters.explore.bisect.blame import (
 )
 from xla_emitters.explore.bisect.program_bisect import search_program
 from xla_emitters.explore.check.module_stages import (
-    BY_LLVM,
     Comparison,
     KernelComparison,
     StageComparison,
@@ -60,7 +59,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import lower_for_tools, with_splits
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL, PassRow
+from xla_emitters.pipelines.passes import BY_LLVM, EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL, PassRow
 from xla_emitters.pipelines.program_inputs import given_inputs
 from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.program import Program, Slot

@@ -42,7 +42,7 @@ from xla_emitters.library.devices import is_one_of_several
 from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
+from xla_emitters.pipelines.passes import BY_LLVM, EXECUTABLE_STAGES, RUNNABLE_STAGES
 from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.program import Program, Slot
 from xla_emitters.rewrite.kernel_entry import launch_of
@@ -59,9 +59,6 @@ from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.settings import Toolchain
 from xla_emitters.text.hlo import parse_hlo, print_hlo
-
-BY_LLVM = ("llvm", "ptx")
-"""The stages that LLVM makes and the executor runs."""
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,8 @@ def _cost_at(program: Program, target: str, sizes: Mapping[str, int]) -> Program
 
     made = lowerings_of(program)
     options = replace(made.options, target=target, record="none", stage=CODE_STAGES[0])
-    kernels, calls, timeline = price_work(compile_program(made.source, options), sizes)
+    own = program if options == made.options else compile_program(made.source, options)
+    kernels, calls, timeline = price_work(own, sizes)
     return ProgramCost(device(target).name, kernels, calls, timeline=timeline)
 
 

@@ -6,7 +6,7 @@
                                                    memref.store %c, %y[%i] : memref<?xi8>
 
 The upper bits of a byte are written as zeros, as NumPy writes them, and not read. Kernels of a GPU do not run this pass: their elements
-share bytes (`element_access`).
+share bytes (`element_storage`).
 """
 
 from __future__ import annotations

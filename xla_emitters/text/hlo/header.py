@@ -79,11 +79,8 @@ def _value(cursor: Cursor, name: str) -> Attribute:
 
 def _aliases(cursor: Cursor) -> Attribute:
     """`{ {0}: (1, {}, may-alias), ... }`"""
-    found = list[AliasAttr]()
-    cursor.expect("{", "before the aliases")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after an alias")
+
+    def alias() -> AliasAttr:
         output = _index(cursor)
         cursor.expect(":", "after the index of an output")
         cursor.expect("(", "before the number of a parameter")
@@ -96,21 +93,16 @@ def _aliases(cursor: Cursor) -> Attribute:
         if kind not in ("may-alias", "must-alias"):
             raise cursor.error(f"unknown kind of alias '{kind}'", cursor.previous, help="may-alias or must-alias")
         cursor.expect(")", "after an alias")
-        found.append(AliasAttr(output, parameter, index, kind))
-    cursor.advance()
-    return ArrayAttr(found)
+        return AliasAttr(output, parameter, index, kind)
+
+    cursor.expect("{", "before the aliases")
+    return ArrayAttr(cursor.items("}", alias, "an alias"))
 
 
 def _index(cursor: Cursor) -> list[int]:
     """`{}`, `{0,1}`: the index of an array in nested tuples."""
-    found = list[int]()
     cursor.expect("{", "before an index into a tuple")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after a number")
-        found.append(cursor.integer("a number"))
-    cursor.advance()
-    return found
+    return cursor.items("}", lambda: cursor.integer("a number"), "a number")
 
 
 def parse_stack_tables(cursor: Cursor) -> str:
@@ -177,12 +169,7 @@ def _entry_layout(text: str) -> tuple[list[Attribute], Attribute]:
     shapes = ShapeReader(cursor)
     cursor.expect("{", "before the shapes of the parameters")
     cursor.expect("(", "before the shapes of the parameters")
-    found = list[Attribute]()
-    while not cursor.at(")"):
-        if found:
-            cursor.expect(",", "or ')' after a shape")
-        found.append(shapes.shape())
-    cursor.advance()
+    found = cursor.items(")", shapes.shape, "a shape")
     cursor.expect("->", "before the shape of the result")
     result = shapes.shape()
     cursor.expect("}", "after the shape of the result")

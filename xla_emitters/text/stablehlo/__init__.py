@@ -6,7 +6,8 @@ lexer       tokens, their positions, the cursor      syntax        pretty forms,
 types       tensor<4x?xf32>                          parser        the grammar: text to a tree
 attributes  #stablehlo.gather<...>, dense<...>       tree          functions, ops, regions
 locations   loc("jit(f)/add"(#loc3))                 computations  the tree to computations
-rules, region_rules, mlir_rules, chlo, checks, formulas: the conversion of each op
+op_table    ops that are one row for both directions
+rules, region_rules, mlir_rules, chlo, reader, formulas: the conversion of the other ops
 reader      text to a module                         printer       a module to text
 
 Which kind of text it is, is recognised here by its beginning. Every command does that for every input, so it does not load the reader.
@@ -24,12 +25,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xla_emitters.text.stablehlo.for_devices import module_for_devices as module_for_devices
     from xla_emitters.text.stablehlo.printer import print_stablehlo as print_stablehlo
     from xla_emitters.text.stablehlo.reader import parse_stablehlo as parse_stablehlo
 
 _HOMES = {
-    "module_for_devices": "for_devices",
     "parse_stablehlo": "reader",
     "print_stablehlo": "printer",
 }
@@ -88,3 +87,12 @@ def is_kernel_ir(text: str) -> bool:
     (True, False)
     """
     return is_stablehlo(text) and _ENTRY.search(text) is not None
+
+
+def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
+    """The HLO text of a program for several devices; None for any other. raises as `for_devices.module_for_devices`"""
+    if not may_exchange(text):
+        return None
+    from xla_emitters.text.stablehlo import for_devices  # imported here: few programs need other devices
+
+    return for_devices.module_for_devices(text, file, entry)

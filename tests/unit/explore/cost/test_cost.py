@@ -29,6 +29,7 @@ ENTRY e { p = f32[4096,512] parameter(0)
 """
 
 
+@pytest.mark.long  # a few dozen candidates, each compiled and assembled; `tests/unit/tuning` has their choice
 @needs(*SASS)
 def test_the_next_step_is_what_tune_price_makes_of_the_dearest_kernel() -> None:
     """512 columns are 8 blocks of 64; a GPU with 132 multiprocessors has work for more (docs/cost_model.md, skinny reductions)."""

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i64
 from xdsl.dialects.llvm import LLVMPointerType, LLVMStructType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
-    ParsePropInAttrDict,
     VarConstraint,
     base,
     operand_def,
@@ -33,6 +32,7 @@ from xla_emitters.dialects.mlir.directives import Derived, numbered_word
 from xla_emitters.dialects.mlir.llvm.memory import (
     ORDERINGS,
     SCOPE,
+    AccessOp,
     Ordering,
     is_atomic_float,
     is_atomic_integer,
@@ -61,7 +61,7 @@ _ORDERED = tuple(word for word in ORDERINGS.values() if word != "unordered")
 
 
 @op_definition
-class AtomicRMWOp(QuickOp):
+class AtomicRMWOp(AccessOp):
     """`llvm.atomicrmw add %p, %i monotonic : !llvm.ptr, i32`: returns the old value."""
 
     name = "llvm.atomicrmw"
@@ -71,13 +71,6 @@ class AtomicRMWOp(QuickOp):
     val = operand_def(T)
     bin_op = prop_def(IntegerAttr)
     ordering = prop_def(IntegerAttr)
-    syncscope = opt_prop_def(StringAttr)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     res = result_def(T)
 
     assembly_format = (
@@ -85,7 +78,6 @@ class AtomicRMWOp(QuickOp):
         " attr-dict `:` type($ptr) `,` type($val)"
     )
     custom_directives = (AtomicOperation, Ordering)
-    irdl_options = (ParsePropInAttrDict(),)
 
     def __init__(
         self,
@@ -141,7 +133,7 @@ def _exchanged(value_type: Attribute) -> LLVMStructType:
 
 
 @op_definition
-class AtomicCmpXchgOp(QuickOp):
+class AtomicCmpXchgOp(AccessOp):
     """`llvm.cmpxchg weak volatile %p, %old, %new syncscope("device") seq_cst acquire : !llvm.ptr, i32`
 
     Returns the old value, and whether it was `cmp`; if so, `val` was written. `weak`: may fail even then. The first ordering is for
@@ -156,14 +148,7 @@ class AtomicCmpXchgOp(QuickOp):
     val = operand_def(T)
     success_ordering = prop_def(IntegerAttr)
     failure_ordering = prop_def(IntegerAttr)
-    syncscope = opt_prop_def(StringAttr)
-    alignment = opt_prop_def(IntegerAttr)
     weak = opt_prop_def(UnitAttr)
-    volatile_ = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     res = result_def(Derived("T", _exchanged, base(LLVMStructType)))
 
     assembly_format = (
@@ -171,7 +156,6 @@ class AtomicCmpXchgOp(QuickOp):
         " custom<Ordering>($failure_ordering) attr-dict `:` type($ptr) `,` type($val)"
     )
     custom_directives = (Ordering,)
-    irdl_options = (ParsePropInAttrDict(),)
 
     def __init__(
         self,

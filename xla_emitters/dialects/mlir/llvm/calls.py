@@ -50,6 +50,7 @@ from xdsl.printer import Printer
 from xdsl.traits import SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.mlir.directives import numbered_word
 from xla_emitters.dialects.mlir.llvm.functions import (
     C_CONVENTION,
@@ -97,7 +98,7 @@ def _bundle_properties(bundles: Bundles) -> dict[str, Attribute]:
     return found
 
 
-def _bundles(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
+def bundles_of(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
     """The inverse of `_bundle_properties`. raises VerifyException if the numbers of tags, sizes and values do not match."""
     sizes = tuple(op.op_bundle_sizes.iter_values())
     tags = [str(tag.data) if isinstance(tag, StringAttr) else str(tag) for tag in op.op_bundle_tags or ()]
@@ -112,7 +113,7 @@ def _bundles(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
 
 
 def _print_bundles(printer: Printer, op: CallOp | CallIntrinsicOp | AssumeOp) -> None:
-    if not (bundles := _bundles(op)):
+    if not (bundles := bundles_of(op)):
         return
 
     def bundle(item: tuple[str, Sequence[SSAValue]]) -> None:
@@ -272,7 +273,7 @@ class CallOp(QuickOp):
         super().__init__(
             operands=[args, []],
             properties={
-                "callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee,
+                "callee": symbol(callee) if isinstance(callee, str) else callee,
                 "var_callee_type": var_callee_type,
                 "fastmathFlags": fastmath,
             },
@@ -341,7 +342,7 @@ class CallOp(QuickOp):
         _print_call_type(printer, self, arguments)
 
     def verify_(self) -> None:
-        _bundles(self)
+        bundles_of(self)
         if self.callee is None and not (self.args and isinstance(self.args[0].type, LLVMPointerType)):
             raise VerifyException("has neither the name of a function nor a pointer as its first operand")
 
@@ -400,7 +401,7 @@ class CallIntrinsicOp(QuickOp):
         _print_call_type(printer, self, self.args)
 
     def verify_(self) -> None:
-        _bundles(self)
+        bundles_of(self)
         if not self.intrin.data.startswith("llvm."):
             raise VerifyException(f"the name of an intrinsic starts with 'llvm.', but this is '{self.intrin.data}'")
 
@@ -494,7 +495,7 @@ class AssumeOp(QuickOp):
         printer.print_string(" : i1")
 
     def verify_(self) -> None:
-        _bundles(self)
+        bundles_of(self)
 
 
 OPERATIONS: tuple[type[IRDLOperation], ...] = (CallOp, CallIntrinsicOp, InlineAsmOp, AssumeOp)

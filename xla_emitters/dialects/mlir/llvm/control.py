@@ -136,12 +136,11 @@ class CondBrOp(QuickOp):
         else_block: Block,
         else_ops: Sequence[Operation | SSAValue],
         branch_weights: Sequence[int] | None = None,
-        loop_annotation: NamedParametersAttr | None = None,
     ):
         super().__init__(
             operands=[cond, then_ops, else_ops],
             successors=[then_block, else_block],
-            properties={"branch_weights": _weights(branch_weights), "loop_annotation": loop_annotation},
+            properties={"branch_weights": _weights(branch_weights)},
         )
 
     def verify_(self) -> None:

@@ -97,42 +97,21 @@ class GEPOp(QuickOp):
     def __init__(
         self,
         ptr: SSAValue | Operation,
-        indices: Sequence[int],
-        pointee_type: Attribute,
-        ssa_indices: Sequence[SSAValue | Operation] | None = None,
-        result_type: Attribute | None = None,
-        inbounds: bool = False,
-        nuw: bool = False,
-    ):
-        """`indices` has DYNAMIC_INDEX in place of each of `ssa_indices`; `from_mixed_indices` takes one list of both."""
-        super().__init__(
-            operands=[ptr, ssa_indices or []],
-            properties={
-                "elem_type": pointee_type,
-                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
-                "rawConstantIndices": _raw_indices(tuple(indices)),
-            },
-            result_types=[result_type or _POINTER],
-        )
-
-    @staticmethod
-    def from_mixed_indices(
-        ptr: SSAValue | Operation,
         indices: Sequence[int | SSAValue | Operation],
         pointee_type: Attribute,
         result_type: Attribute | None = None,
         inbounds: bool = False,
         nuw: bool = False,
-    ) -> GEPOp:
-        """The op from indices that are numbers or values."""
-        return GEPOp(
-            ptr,
-            [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices],
-            pointee_type,
-            [index for index in indices if not isinstance(index, int)],
-            result_type,
-            inbounds,
-            nuw,
+    ):
+        constants = tuple(index if isinstance(index, int) else DYNAMIC_INDEX for index in indices)
+        super().__init__(
+            operands=[ptr, [index for index in indices if not isinstance(index, int)]],
+            properties={
+                "elem_type": pointee_type,
+                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
+                "rawConstantIndices": _raw_indices(constants),
+            },
+            result_types=[result_type or _POINTER],
         )
 
     @property
@@ -156,8 +135,9 @@ class GEPOp(QuickOp):
         parser.parse_punctuation(",")
         elem_type = parser.parse_type()
         base, *rest = parser.resolve_operands([ptr, *values], function_type.inputs.data, start)
-        constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
-        op = GEPOp(base, constants, elem_type, rest, function_type.outputs.data[0])
+        following = iter(rest)
+        mixed = [index if isinstance(index, int) else next(following) for index in indices]
+        op = GEPOp(base, mixed, elem_type, function_type.outputs.data[0])
         op.properties["noWrapFlags"] = integer(flags, 32)
         op.attributes |= attributes
         return op
@@ -302,28 +282,38 @@ def _verify_atomic(op: LoadOp | StoreOp, accessed: Attribute, allowed: Collectio
         raise VerifyException("is atomic, so it needs an alignment")
 
 
+class AccessOp(QuickOp):
+    """An access to memory, with the properties that all kinds have.
+
+    alignment   bytes; by default the natural alignment of the type
+    syncscope   the threads that observe the order of an atomic access
+    """
+
+    alignment = opt_prop_def(IntegerAttr)
+    volatile_ = opt_prop_def(UnitAttr)
+    syncscope = opt_prop_def(StringAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+
 @op_definition
-class LoadOp(QuickOp):
+class LoadOp(AccessOp):
     """`llvm.load volatile %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>`
 
     invariant   the memory is not written while the kernel runs: the load may be moved and merged, and uses the read-only cache
-    alignment   bytes; by default the natural alignment of the type
     """
 
     name = "llvm.load"
 
     ptr = operand_def(LLVMPointerType)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
     nontemporal = opt_prop_def(UnitAttr)
     invariant = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
-    syncscope = opt_prop_def(StringAttr)
     dereferenceable = opt_prop_def(DereferenceableAttr)
     dereferenced_value = result_def()
 
@@ -332,7 +322,6 @@ class LoadOp(QuickOp):
         " (`dereferenceable` `` $dereferenceable^)? attr-dict `:` type($ptr) `->` type($dereferenced_value)"
     )
     custom_directives = (Ordering,)
-    irdl_options = (ParsePropInAttrDict(),)
 
     traits = traits_def(_AccessEffect())
 
@@ -344,7 +333,6 @@ class LoadOp(QuickOp):
         ordering: int = 0,
         invariant: bool = False,
         volatile: bool = False,
-        nontemporal: bool = False,
     ):
         super().__init__(
             operands=[ptr],
@@ -352,7 +340,7 @@ class LoadOp(QuickOp):
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
-                **_flags(invariant=invariant, volatile_=volatile, nontemporal=nontemporal),
+                **_flags(invariant=invariant, volatile_=volatile),
             },
         )
 
@@ -365,30 +353,22 @@ class LoadOp(QuickOp):
 
 
 @op_definition
-class StoreOp(QuickOp):
+class StoreOp(AccessOp):
     """`llvm.store %v, %p {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr`"""
 
     name = "llvm.store"
 
     value = operand_def()
     ptr = operand_def(LLVMPointerType)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
     nontemporal = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
-    syncscope = opt_prop_def(StringAttr)
 
     assembly_format = (
         f"(`volatile` $volatile_^)? $value `,` $ptr {_ATOMIC} (`invariant_group` $invariantGroup^)? attr-dict"
         " `:` type($value) `,` type($ptr)"
     )
     custom_directives = (Ordering,)
-    irdl_options = (ParsePropInAttrDict(),)
 
     traits = traits_def(_AccessEffect())
 
@@ -399,14 +379,13 @@ class StoreOp(QuickOp):
         alignment: int | None = None,
         ordering: int = 0,
         volatile: bool = False,
-        nontemporal: bool = False,
     ):
         super().__init__(
             operands=[value, ptr],
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
-                **_flags(volatile_=volatile, nontemporal=nontemporal),
+                **_flags(volatile_=volatile),
             },
         )
 
