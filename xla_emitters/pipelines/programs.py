@@ -122,24 +122,24 @@ class OnDemand(Lowerings):
         from xla_emitters.pipelines.program_steps import ProgramSteps
 
         # A host program that the caller's own passes made has no steps: they are made of buffers.
-        has_steps = program_rows(self.options)[1] is None
+        has_steps = self.stage in ON_KERNELS and program_rows(self.options)[1] is None
         return ProgramSteps(self.lowering.steps if has_steps else NO_STEPS, self.sizes)
 
     @property
     def temporaries(self) -> tuple[ArraySpec, ...]:
-        return self._written.temporaries if self.stage in ON_KERNELS else ()
+        return self._written.temporaries
 
     @property
     def constants(self) -> tuple[int, ...]:
-        return self._written.constants if self.stage in ON_KERNELS else ()
+        return self._written.constants
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        return self._written.steps if self.stage in ON_KERNELS else ()
+        return self._written.steps
 
     @property
     def calls(self) -> tuple[LibraryCall, ...]:
-        return self._written.calls if self.stage in ON_KERNELS else ()
+        return self._written.calls
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
