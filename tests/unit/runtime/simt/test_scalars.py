@@ -261,6 +261,22 @@ def test_fused_multiply_add_rounds_once(ir_type):
         assert value == rounded_fraction(exact, digits), (x, y, z)
 
 
+def test_fused_multiply_add_of_denormal_results_rounds_once():
+    """Against exact fractions, at ties of multiples of 2 ** -149 and a hair beside them; one number among them is NaN."""
+    form, rng = form_of(f32), np.random.default_rng(3)
+    steps, few = rng.integers(-(1 << 20), 1 << 20, 300), rng.integers(1, 8, 300)
+    a = (steps * 2 + 1).astype(np.float32) * np.float32(2.0**-75)  # times 2 ** -75: half a step
+    b = np.full(300, 2.0**-75, np.float32) + np.where(few % 2, np.float32(2.0**-98), np.float32(0)).astype(np.float32)
+    c = few.astype(np.float32) * np.float32(2.0**-149)
+    held = [np.concatenate([x, np.array([np.nan], np.float32)]).reshape(1, -1) for x in (a, b, c)]
+    got = scalars.fused_multiply_add(form, *held)[0]
+    assert np.isnan(got[-1])
+    for x, y, z, value in zip(a, b, c, got, strict=False):
+        kept, rest = divmod((as_fraction(x) * as_fraction(y) + as_fraction(z)) * Fraction(2) ** 149, 1)
+        kept += rest > Fraction(1, 2) or (rest == Fraction(1, 2) and kept % 2 == 1)
+        assert as_fraction(value) * 2**149 == kept, (x, y, z)
+
+
 def rounded_fraction(value: Fraction, digits: int) -> float:
     """Nearest number with `digits` binary digits, ties to even; no limit on the exponent (the test's values are normal)."""
     if value == 0:
