@@ -12,7 +12,7 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -194,27 +194,34 @@ class GpuLowering:
         """The same with indices of 64 bits: for launches whose sizes need them."""
         return self._ptx(is_wide=True)
 
+    def ptx_of(self, names: Collection[str]) -> str:
+        """These kernels as one PTX module, with indices of 32 bits. raises ToolError as `compile_to_ptx`"""
+        if "ptx" in self.__dict__:
+            return self.ptx  # it is made already
+        return self._compiled(is_wide=False, names=names)[0]
+
     def _ptx(self, *, is_wide: bool) -> str:
         """All kernels as one PTX module; with `.loc` if the options ask for line information."""
         return self._compiled(is_wide=is_wide)[0]
 
     @collector_at_rest()
-    def _compiled(self, *, is_wide: bool) -> tuple[str, list[frozenset[str]]]:
-        """The PTX of all kernels, and for each kernel the functions in it that only this kernel uses."""
-        if not self._functions:
+    def _compiled(self, *, is_wide: bool, names: Collection[str] | None = None) -> tuple[str, list[frozenset[str]]]:
+        """The PTX of the kernels of these names, or of all; and for each kernel the functions in it that only this kernel uses."""
+        wanted = [name for name in self._functions if names is None or name in names]
+        if not wanted:
             return NO_KERNELS, []
-        module, own = self._merged(self._lowered(is_wide=is_wide), has_lines=self.options.line_info)
+        module, own = self._merged(self._lowered(wanted, is_wide=is_wide), has_lines=self.options.line_info)
         return compile_to_ptx(module, self.options.device.architecture, self.options.toolchain), own
 
-    def _lowered(self, *, is_wide: bool) -> list[ModuleOp]:
-        return [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
+    def _lowered(self, names: Iterable[str], *, is_wide: bool) -> list[ModuleOp]:
+        return [self.lowered(name, is_wide=is_wide).clone() for name in names]
 
     @collector_at_rest()
     def _llvm_ir(self, *, is_wide: bool) -> str:
         """All kernels as LLVM IR after LLVM's passes: what their PTX is made from."""
         if not self._functions:
             return NO_KERNELS
-        module, _ = self._merged(self._lowered(is_wide=is_wide), has_lines=False)
+        module, _ = self._merged(self._lowered(self._functions, is_wide=is_wide), has_lines=False)
         return compile_to_llvm_ir(module, self.options.device.architecture, self.options.toolchain)
 
     def _merged(self, modules: Sequence[ModuleOp], *, has_lines: bool) -> tuple[ModuleOp, list[frozenset[str]]]:
@@ -258,7 +265,8 @@ class GpuLowering:
         """
 
         def record(name: str) -> str:
-            return "passes" if in_full is None or name in in_full else "stages"
+            every = "rewrites" if self.options.record == "rewrites" else "passes"
+            return every if in_full is None or name in in_full else "stages"
 
         recorders = [Recorder(name, record(name), self.options.verify, None) for name in self._functions]
         modules, context = list[ModuleOp](), make_context()

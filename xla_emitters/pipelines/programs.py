@@ -49,6 +49,7 @@ from xla_emitters.pipelines.program_passes import (
     CPU_KERNEL,
     CPU_LOOPS,
     HOST_BY_LLVM,
+    KEPT_STAGES,
     ON_KERNELS,
     PROGRAM_OPS,
     PROGRAM_PRECISION,
@@ -270,8 +271,11 @@ def compile_program(
     if stage != PROGRAM_STAGES[0]:
         for constant in list(elided_in(copy)):
             constant.properties["value"] = constant.coded
+    kept = dict[str, ModuleOp]()
     for row in rows:
         row.run(options, recorder, context, copy)
+        if row.stage in KEPT_STAGES and recorder.keeps_text:
+            kept[row.stage] = copy.clone()
     fused = None
     if stage in ON_KERNELS:
         if options.pipeline is not None and (left := next(entries_of(copy), None)):
@@ -290,7 +294,7 @@ def compile_program(
 
             write_constants(copy, Path(options.constants))
     COMPILATIONS.made += 1
-    made = OnDemand(name, module, sizes, stage, copy, fused, recorder.trace, options, plain)
+    made = OnDemand(name, module, sizes, stage, copy, fused, recorder.trace, options, plain, kept)
     guards = sizes.guards
     return Program(
         name,
