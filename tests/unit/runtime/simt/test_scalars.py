@@ -262,12 +262,12 @@ def test_fused_multiply_add_rounds_once(ir_type):
 
 
 def test_fused_multiply_add_of_denormal_results_rounds_once():
-    """Against exact fractions, at ties of multiples of 2 ** -149 and a hair beside them; one number among them is NaN."""
+    """Against exact fractions: half a step of denormal numbers less 2 ** -196, which float64 cannot hold beside c. NaN is among them."""
     form, rng = form_of(f32), np.random.default_rng(3)
-    steps, few = rng.integers(-(1 << 20), 1 << 20, 300), rng.integers(1, 8, 300)
-    a = (steps * 2 + 1).astype(np.float32) * np.float32(2.0**-75)  # times 2 ** -75: half a step
-    b = np.full(300, 2.0**-75, np.float32) + np.where(few % 2, np.float32(2.0**-98), np.float32(0)).astype(np.float32)
-    c = few.astype(np.float32) * np.float32(2.0**-149)
+    hair = np.float32(2.0**-23)
+    a = np.full(300, (1 + hair) * np.float32(2.0**-75), np.float32) * rng.choice([1, -1], 300).astype(np.float32)
+    b = np.full(300, (1 - hair) * np.float32(2.0**-75), np.float32)
+    c = rng.integers(-(1 << 22), 1 << 22, 300).astype(np.float32) * np.float32(2.0**-149)
     held = [np.concatenate([x, np.array([np.nan], np.float32)]).reshape(1, -1) for x in (a, b, c)]
     got = scalars.fused_multiply_add(form, *held)[0]
     assert np.isnan(got[-1])
