@@ -3,6 +3,7 @@
     make lab NAME=prices                          the table, and docs/pictures/prices.svg
     make lab NAME="prices --fit"                  how good the constants would be if half of the rows had chosen them
     make lab NAME="prices --ways xla,auto"        what each --tune expects, beside XLA's measured times; "price" takes ten minutes
+    make lab NAME="prices --rules"                what --tune auto expects beside --tune xla, over the fusions of `benchmarks/`
 
 The functions are optimized by the real XLA without a GPU, with its Triton fusions off as on the machine with the GPU, and compiled by the
 project. Measured are our kernels of that module, as a captured graph (`ours_off_us`); the drawn integers have the same range as there.
@@ -26,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import cost as benchmarks_of_cost
+from benchmarks import memory_bound
 from benchmarks.table import header, print_table
 from xla_emitters.explore.cost.cost import ProgramCost, cost
 from xla_emitters.explore.optimize import optimize
@@ -212,6 +215,25 @@ def ways(names: Sequence[str], measured: Mapping[str, Mapping[str, Any]], chosen
     print_table(("function", "limit", "XLA", *titles), rows)
 
 
+def rules() -> None:
+    """What the rules of `--tune auto` are expected to gain and lose over the fusions of `benchmarks/`."""
+    print(
+        header(
+            "Expected by the cost model for --tune xla and auto, not measured: fusions of benchmarks/ on h200, microseconds"
+        )
+    )
+    fusions = {fusion.name: fusion for fusion in (*memory_bound.FUSIONS, *benchmarks_of_cost.FUSIONS)}
+    found = {
+        name: [cost(fusion.hlo, targets=(DEVICE,), tune=tune).costs[0].time for tune in ("xla", "auto")]
+        for name, fusion in fusions.items()
+    }
+    shares = {name: auto / xla for name, (xla, auto) in found.items()}
+    rows = [(name, f"{xla:.1f}", f"{auto:.1f}", f"{shares[name]:.3f}") for name, (xla, auto) in found.items()]
+    mean = math.exp(sum(map(math.log, shares.values())) / len(shares))
+    rows += [("geometric mean", "", "", f"{mean:.3f}"), ("largest", "", "", f"{max(shares.values()):.3f}")]
+    print_table(("fusion", "xla", "auto", "auto/xla"), rows)
+
+
 # ------------------------------------------------------------------------------------------------------------------------ the picture
 
 
@@ -258,9 +280,15 @@ def main() -> int:
         "--fit", action="store_true", help="choose the constants by half of the rows, show errors on both"
     )
     parser.add_argument("--ways", metavar="xla,auto,price", help="price these ways to choose kernels")
+    parser.add_argument(
+        "--rules", action="store_true", help="what --tune auto expects, over the fusions of benchmarks/"
+    )
     parser.add_argument("names", nargs="*", help="only these functions")
     options = parser.parse_args()
     measured = {row["name"]: row for row in measured_rows()}
+    if options.rules:
+        rules()
+        return 0
     if options.ways:
         ways(options.names or list(measured), measured, options.ways.split(","))
         return 0

@@ -64,10 +64,10 @@ _ALONG_ROWS = AffineMapAttr(AffineMap.minor_identity(2, 1))
 class TransposeEmitter:
     """See the file's head.
 
-    vector_size  elements per access in tiles with rotated rows; None: XLA's choice
+    tiles  with rotated rows; None: XLA's choice
     """
 
-    vector_size: int | None = None
+    tiles: PlainTiles | None = None
     name = "transpose"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
@@ -87,9 +87,7 @@ class TransposeEmitter:
         ways = [Way("tiles as XLA's", self)]
         for tiles in rotated_tiles(found.first, transposes, device):
             same = partial(tiles.grid.blocks_of, other=own.grid)
-            ways.append(
-                Way(f"{tiles.vector_size} at once, rows rotated", replace(self, vector_size=tiles.vector_size), same)
-            )
+            ways.append(Way(f"{tiles.vector_size} at once, rows rotated", replace(self, tiles=tiles), same))
         return ways
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -99,9 +97,7 @@ class TransposeEmitter:
         """
         found = _heroes(view)
         transposes = tuple(dict.fromkeys(found.heroes.values()))
-        tiles = _tiles(found, len(transposes), device)
-        if self.vector_size is not None:
-            tiles = PlainTiles(found.first, self.vector_size, rotated=True)
+        tiles = self.tiles or _tiles(found, len(transposes), device)
         partitioned = _partition(view, found)
         _explain(found, transposes, tiles, partitioned)
         entry = entry_function(view, tiles.launch)

@@ -30,14 +30,23 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.rule_ops import is_wait
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
 from xla_emitters.explore.compile import examined
 from xla_emitters.graph.buffers import array_spec
-from xla_emitters.graph.control_computations import control_computations, is_control, is_one_kernel
+from xla_emitters.graph.control_computations import (
+    control_computations,
+    fusions_run_by,
+    is_control,
+    is_one_kernel,
+    kernel_sources,
+)
 from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.fuse_entry import FuseEntryPass
+from xla_emitters.graph.fuse_loops import FuseLoopsPass
 from xla_emitters.graph.heroes import find_non_trivial_hero
 from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.isolate_fusions import isolate_fusions
@@ -47,6 +56,7 @@ from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
+from xla_emitters.pipelines.merge_fusions import MergeFusionsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
 from xla_emitters.program import Program
@@ -146,9 +156,12 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
         name = entry.sym_name.data
         return Listing(options.device.name, (_listed_kernel(module, view_of(entry), (name, name), options),), (), ())
     chains = StitchRowsPass(options.target) if options.triton == "rows" and options.tune != "price" else None
-    apart = _apart(module, chains)
+    apart = _apart(module, chains, None if options.tune == "xla" else options)
     alone = {op: isolate_fusions(apart, [op]) for _, op in _steps(apart) if isinstance(op, FusionOp)}
-    if not options.tune and sum(not _library_calls_alone(each) for each in alone.values()) > 1:
+    if (
+        not options.tune
+        and max(len(kernel_sources(module)), sum(not _library_calls_alone(each) for each in alone.values())) > 1
+    ):
         options = replace(options, tune="auto")  # as `compile_module` chooses for several kernels
     for computation, op in _steps(apart):
         where = op.instruction_name.data, computation.sym_name.data
@@ -217,10 +230,11 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
     return entry if is_one_kernel(entry) else None
 
 
-def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
+def _apart(module: ModuleOp, chains: StitchRowsPass | None = None, by_rule: CompileOptions | None = None) -> ModuleOp:
     """A copy in which each instruction of a control computation is either a fusion or not a kernel.
 
-    chains  makes one fusion of several where one kernel reads their rows once; None: all stay
+    chains   makes one fusion of several where one kernel reads their rows once; None: all stay
+    by_rule  the options of a compilation that makes one fusion of others, too
     """
     copy = module.clone()
     for each in (UnwrapAsyncPass(), RemoveNoOpsPass()):
@@ -228,7 +242,14 @@ def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
     if chains is not None:
         chains.stitch_chains(copy, entry_of(copy))
     WrapInstructionsPass().apply(Context(), copy)
-    return copy
+    if by_rule is None:
+        return copy
+    merged = copy.clone()
+    FuseEntryPass().apply(Context(), merged)
+    before = len(fusions_run_by(entry_of(merged)))
+    for each in (FuseLoopsPass(), MergeFusionsPass(by_rule.target, by_rule.hero_rules)):
+        each.apply(Context(), merged)
+    return copy if len(fusions_run_by(entry_of(merged))) == before else merged
 
 
 def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:

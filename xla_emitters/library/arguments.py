@@ -94,6 +94,7 @@ class LibraryArguments:
     results      types and shapes of the results
     xp           numpy or cupy: the module of the operands
     on_elements  evaluates a computation of scalars; None if the caller cannot
+    into         arrays that a function may write its results to, and return; None if there are none
     """
 
     config: Mapping[str, Any]
@@ -101,6 +102,7 @@ class LibraryArguments:
     results: Sequence[Result]
     xp: Any = np
     on_elements: OnElements | None = None
+    into: Sequence[Array] | None = None
 
     @property
     def types(self) -> Sequence[str]:

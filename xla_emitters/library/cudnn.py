@@ -6,8 +6,8 @@
 
 cuDNN names dimensions in this order, whatever lies in memory: strides say that. One spatial dimension becomes two. What it has not: holes
 between the image's elements, negative padding, flipped kernels, groups of batches, integers; there `convolution.py` multiplies patches.
-Sums are in float32, or in float64; f32 is not rounded to TF32. A plan is kept for each shape, by device and thread, since a handle is of
-these; its workspace comes from CuPy's pool at each call, on the current stream.
+Sums are in float32, or in float64; f32 is rounded to TF32 where XLA would. A plan is kept for each shape, by device and thread, since a
+handle is of these; its workspace comes from CuPy's pool at each call, on the current stream.
 This file is not run without a GPU; the frontend's own checks of its graphs are, where it is installed. Source: NVIDIA's cuDNN frontend.
 """
 
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.library.arguments import Array, LibraryArguments, pattern_type
+from xla_emitters.library.cublas import rounds_to_tf32
 from xla_emitters.support.late_dataclass import dataclass
 
 _TYPES = {"f16": "HALF", "bf16": "BFLOAT16", "f32": "FLOAT", "f64": "DOUBLE"}
@@ -137,9 +138,9 @@ def built(frontend: ModuleType, arguments: LibraryArguments, window: Sequence[Ma
 
 
 def _notes(frontend: ModuleType, arguments: LibraryArguments) -> list[Any]:
-    """What a plan must not do: round f32 to TF32, which tensor cores do; add in a narrow type."""
+    """What a plan must not do: add in a narrow type; round f32 to TF32, as tensor cores do, unless the module lets it (as of a product)."""
     notes = frontend.numerical_note
-    is_single = arguments.types[0] == "f32"
+    is_single = arguments.types[0] == "f32" and not rounds_to_tf32(arguments.config)
     return [notes.REDUCED_PRECISION_REDUCTION, *([notes.TENSOR_CORE, notes.DOWN_CONVERT_INPUTS] if is_single else [])]
 
 

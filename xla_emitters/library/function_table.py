@@ -99,6 +99,7 @@ def call(
     results: Sequence[Result],
     xp: Any = np,
     on_elements: OnElements | None = None,
+    into: Sequence[Array] | None = None,
 ) -> list[Array]:
     """Calls the function `name`; returns one logical, row-major array per entry of `results`.
 
@@ -106,6 +107,7 @@ def call(
     results      (HLO's type, shape) of each
     xp           numpy, or cupy
     on_elements  evaluates a computation of scalars given as HLO text: needed by a sort with a comparator without keys
+    into         arrays that results may be written to, which are then returned
     raises       Unsupported for a function that is unknown, or that the platform lacks
     """
     row = FUNCTIONS.get(name)
@@ -113,6 +115,6 @@ def call(
         raise Unsupported(f"no library function '{name}'", stage="library", help=f"one of: {', '.join(FUNCTIONS)}")
     if xp is not np and not row.runs_on_gpu:
         raise Unsupported(f"no library function '{name}' on a GPU: {row.lacks}", stage="library")
-    arguments = LibraryArguments(config, operands, results, xp, on_elements)
+    arguments = LibraryArguments(config, operands, results, xp, on_elements, into)
     with np.errstate(all="ignore"):
         return checked_results(row.compute(arguments), arguments, name)

@@ -15,8 +15,10 @@ The configuration, as plain data:
     outputs    the role of each result: d, aux, amax, workspace (not written: zeros)
     lhs_batch, rhs_batch, lhs_contracting, rhs_contracting    dimensions, as in HLO's dot
     alpha      [real, imaginary]; beta, epilogue, and rounds: a type that factors are rounded to first, or null
+    precision  that f32 factors are multiplied in, as the module asks: default, high, highest, or an algorithm
 
-On a GPU `cupy.matmul` (cuBLAS) multiplies; f16, bf16 and 8-bit factors go to cuBLAS's gemmEx with float32 sums (`cublas`).
+On a GPU cuBLASLt computes all of it in one call, where its bindings are installed (`cublaslt`). Else cuBLAS multiplies, and prologue and
+epilogue are kernels of CuPy's: f16, bf16, 8-bit and TF32 factors go to gemmEx with float32 sums (`cublas`), others to `cupy.matmul`.
 Source: NVIDIA's cuBLAS documentation, cublasLtMatmul and its epilogues; docs/reference/1 6.8 "dot".
 """
 
@@ -29,13 +31,14 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.library import cublas
+from xla_emitters.library import cublas, cublaslt
 from xla_emitters.library.arguments import (
     Array,
     LibraryArguments,
     is_float,
     is_narrow_float,
     largest_of,
+    narrowed,
     numpy_type,
     widened,
 )
@@ -57,6 +60,8 @@ EPILOGUES = (
 
 def gemm(arguments: LibraryArguments) -> list[Array]:
     """One result per role in `outputs`."""
+    if arguments.on_gpu and (found := cublaslt.matmul(arguments)) is not None:
+        return found
     config, xp = arguments.config, arguments.xp
     roles: list[str] = config["outputs"]
     result = arguments.results[roles.index("d")][0]
@@ -122,20 +127,24 @@ def _product(arguments: LibraryArguments, held: np.dtype[Any]) -> Array:
     lhs, rhs = roles.index("lhs"), roles.index("rhs")
     factors = list[Array]()
     names = [arguments.types[lhs], arguments.types[rhs]]
-    goes_to_tensor_cores = (
-        arguments.on_gpu and held == np.float32 and all(map(is_narrow_float, names)) and not config.get("rounds")
+    rounds, is_single = config.get("rounds"), names == ["f32", "f32"]
+    is_rounded = (
+        rounds is not None or cublas.rounds_to_tf32(config)
+        if is_single
+        else all(map(is_narrow_float, names)) and not rounds
     )
+    goes_to_tensor_cores = arguments.on_gpu and held == np.float32 and is_rounded
     for number, name in ((lhs, names[0]), (rhs, names[1])):
         array = arguments.operands[number]
         if goes_to_tensor_cores:
-            factors.append(cublas.factor(array, name, xp))
+            factors.append(narrowed(array, rounds, xp) if rounds else cublas.factor(array, name, xp))
             continue
         array = _factor(widened(array, name, xp), held, xp)
-        factors.append(_rounded(array, config["rounds"], xp) if config.get("rounds") else array)
+        factors.append(_rounded(array, rounds, xp) if rounds else array)
     left = arranged(factors[0], config["lhs_batch"], contracting=config["lhs_contracting"], contracting_last=True)
     right = arranged(factors[1], config["rhs_batch"], contracting=config["rhs_contracting"], contracting_last=False)
     if goes_to_tensor_cores:
-        return cublas.product(left, right, names, xp)
+        return cublas.product(left, right, [rounds or name for name in names], xp)
     return _multiplied(left, right, held, xp)
 
 

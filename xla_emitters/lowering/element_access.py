@@ -177,7 +177,7 @@ class ElementAccess:
         if storage.bits < 8:
             per_byte = self._integer(builder, (8 // storage.bits).bit_length() - 1)
             number = builder.insert(arith.ShRUIOp(number, per_byte)).result
-        gep = llvm.GEPOp.from_mixed_indices(pointer, [number], storage.addressed, inbounds=True)
+        gep = llvm.GEPOp(pointer, [number], storage.addressed, inbounds=True)
         return builder.insert(gep).result
 
     def element_pointer(self, builder: Builder, pointer: SSAValue, index: SSAValue, storage: Storage) -> SSAValue:
@@ -245,7 +245,7 @@ class ElementAccess:
         if start is not None:
             builder = located_builder(InsertPoint.before(op), op)
             number = builder.insert(IndexCastUIOp(start, self.index_type)).result
-            pointer = builder.insert(llvm.GEPOp.from_mixed_indices(base, [number], i8, inbounds=True)).result
+            pointer = builder.insert(llvm.GEPOp(base, [number], i8, inbounds=True)).result
         self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
         return pointer
 

@@ -534,10 +534,6 @@ def _broadcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]
 # complex: a number is a struct of its parts
 
 
-def _create(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    return [_struct(lowering, op.operands)]
-
-
 def _part(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     (operand,), result_type = op.operands, lowering.type_of(op.results[0].type)
     return [_field(lowering, operand, 0 if op.name == "complex.re" else 1, result_type)]
@@ -596,10 +592,6 @@ def _widened(lowering: _FunctionLowering, register: SSAValue) -> SSAValue:
     if lowering.width == 32:
         return register
     return lowering.value("llvm.zext", [register], IntegerType(lowering.width))
-
-
-def _barrier(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    return lowering.make("nvvm.barrier0").results
 
 
 def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -705,12 +697,12 @@ _HANDLERS: dict[str, _Handler] = {
     "cf.br": _branch,
     "cf.cond_br": _conditional_branch,
     "cf.switch": _switch,
-    "complex.create": _create,
+    "complex.create": lambda lowering, op: [_struct(lowering, op.operands)],
     "complex.im": _part,
     "complex.re": _part,
     "func.call": _call,
     "func.return": _return,
-    "gpu.barrier": _barrier,
+    "gpu.barrier": lambda lowering, op: lowering.make("nvvm.barrier0").results,
     "gpu.block_dim": _size,
     "gpu.block_id": _id,
     "gpu.grid_dim": _size,

@@ -29,6 +29,7 @@ from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusio
 from xla_emitters.emitters.emitter import Emitter
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.graph.computation_steps import PlannedKernel
+from xla_emitters.graph.control_computations import kernel_sources
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.plan import ProgramPlan, plan_program
 from xla_emitters.graph.view import is_stitched
@@ -97,7 +98,8 @@ def parse_module(text: str, name: str) -> ModuleOp:
     module = parse_hlo(text, name)
     options, context = CompileOptions(), Context()
     for row in GRAPH:
-        row.make(options).apply(context, module)
+        if row.wanted is None or row.wanted(options, module):
+            row.make(options).apply(context, module)
         if row.stage == "hlo":
             break
     return module
@@ -147,7 +149,8 @@ def compile_module(
     plan = plan_program(planned_module, lines)
     _refuse_unknown_kernels(options, plan)
     if not options.tune:
-        options = replace(options, tune="auto" if len(plan.kernels) > 1 else "xla")
+        several = len(plan.kernels) > 1 or len(kernel_sources(module, options.fusion)) > 1
+        options = replace(options, tune="auto" if several else "xla")
     recorders = [
         Recorder(planned.name, options.record, options.verify, observers(planned) if observers else None)
         for planned in plan.kernels

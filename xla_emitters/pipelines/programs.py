@@ -54,7 +54,6 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_OPS,
     PROGRAM_PRECISION,
     PROGRAM_STAGES,
-    RUN_ON_KERNELS,
 )
 from xla_emitters.pipelines.program_runs import entries_of, run_module
 from xla_emitters.pipelines.recorder import Observer, Recorder
@@ -191,11 +190,11 @@ class OnDemand(Lowerings):
         return report_json(program, self, sizes, lambda inputs: deviations_of(program, inputs))
 
     def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> list[Array]:
-        """Without `stage` at that of the compilation; for "ptx" and "sass" as a call runs it on the CPU."""
-        stage = stage or self.stage
+        """Without `stage` at that of the compilation, or, where that is code for a GPU, as a call runs it on the CPU."""
         arrays = self.owned(self.checked(inputs), donate=donate)
-        if stage in CODE_STAGES:
+        if stage is None and self.stage in CODE_STAGES:
             return self.loaded.run(arrays)
+        stage = executable_stage(stage or self.stage, "run")
         if stage in ON_KERNELS:
             return self.lowering.run(arrays, stage)
         return run_module(self.at(stage), arrays)
@@ -341,8 +340,8 @@ def known_stage(stage: str, where: str) -> str:
 
 def executable_stage(stage: str, where: str) -> str:
     """`stage` itself. raises UsageError like `known_stage`, and for a stage that no CPU runs"""
-    if known_stage(stage, where) in CODE_STAGES:
-        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{RUN_ON_KERNELS[-1]}'")
+    if known_stage(stage, where) == CODE_STAGES[-1]:
+        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{CODE_STAGES[0]}'")
     return stage
 
 

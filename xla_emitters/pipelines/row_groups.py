@@ -54,13 +54,13 @@ class RowGroup:
     def last(self) -> FusionOp:
         return self.members[-1]
 
-    def merged(self, names: Names) -> FusionOp:
-        """A fusion of all members, inserted before the last one. Its results are the leaves of `results`."""
+    def merged(self, names: Names, suffix: str = "rows") -> FusionOp:
+        """A fusion of all members, inserted before the last one. Its results are the leaves of `results`. `suffix`: of its computation."""
         inside = _Inside(self)
         leaves = [leaf for result in self.results for leaf in inside.leaves(result)]
-        computation = ComputationOp("rows", inside.finished(leaves))
+        computation = ComputationOp(suffix, inside.finished(leaves))
         callee = computation_of(self.last)
-        computation.properties["sym_name"] = type(callee.sym_name)(f"{callee.sym_name.data}.rows")
+        computation.properties["sym_name"] = type(callee.sym_name)(f"{callee.sym_name.data}.{suffix}")
         computation.location = callee.location
         names.add_computation(computation, callee)
         made = new_fusion(inside.given, computation, self.last.instruction_name.data)

@@ -261,10 +261,6 @@ def _divide_towards_zero(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-def _remainder_of_lhs_sign(a: int, b: int) -> int:
-    return a - b * _divide_towards_zero(a, b)
-
-
 # The low bits of the result depend on the low bits of the operands only: good for an index of any width.
 WRAPPING: dict[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b,
@@ -284,7 +280,7 @@ UNSIGNED: dict[type[Operation], Callable[[int, int], int]] = {
 }
 SIGNED_DIVISIONS: dict[type[Operation], Callable[[int, int], int]] = {
     arith.DivSIOp: _divide_towards_zero,
-    arith.RemSIOp: _remainder_of_lhs_sign,
+    arith.RemSIOp: lambda a, b: a - b * _divide_towards_zero(a, b),
     arith.FloorDivSIOp: lambda a, b: a // b,
     arith.CeilDivSIOp: _ceildiv,
 }

@@ -23,5 +23,13 @@ def run(options: argparse.Namespace) -> int:
     sizes = sizes_given(options.sizes)
     # What is explained of a module is in its decisions, of a program also in its stages on tensors.
     program = given.compiled(how if given.is_program else replace(how, stage="llvm-dialect", record="none"))
-    print(json.dumps(program.explained(**sizes), indent=2) if options.json else program.explain(**sizes))
+    if options.json:
+        print(json.dumps(program.explained(**sizes), indent=2))
+        return 0
+    print(program.explain(**sizes))
+    if not given.is_program and not how.tune and len(program.kernels) == 1:
+        by_rule = given.compiled(replace(how, stage="xla_gpu", record="none", tune="auto"))
+        for found in by_rule.traces[0].decisions:
+            if found.topic == "tune":
+                print(f"  --tune auto takes {found.text}")
     return 0

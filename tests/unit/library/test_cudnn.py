@@ -356,12 +356,21 @@ def test_without_cudnn_a_warning_says_what_to_install(cupy: Any, monkeypatch: py
     assert "[cudnn]" in NO_CUDNN
 
 
-def test_f32_is_not_rounded_to_tf32(cupy: Any) -> None:
-    for element, notes in (("f32", {"reduced", "tensor core", "down"}), ("f16", {"reduced"}), ("bf16", {"reduced"})):
-        seed = next(n for n in range(200) if drawn(n)[2][0] == element)
-        config, arrays, result = drawn(seed)
-        arguments = LibraryArguments(config, patterns(arrays, element), [result], xp=cupy)
-        assert set(cudnn.built(stand_in, arguments, config["window"], None).graph.notes) == notes
+@pytest.mark.parametrize(
+    ("element", "precision", "notes"),
+    [
+        ("f32", "highest", {"reduced", "tensor core", "down"}),
+        ("f32", "default", {"reduced"}),
+        ("f16", "highest", {"reduced"}),
+        ("bf16", "highest", {"reduced"}),
+    ],
+)
+def test_f32_is_rounded_to_tf32_if_the_module_lets_it(element: str, precision: str, notes: set[str], cupy: Any) -> None:
+    seed = next(n for n in range(200) if drawn(n)[2][0] == element)
+    config, arrays, result = drawn(seed)
+    config["precision"] = precision
+    arguments = LibraryArguments(config, patterns(arrays, element), [result], xp=cupy)
+    assert set(cudnn.built(stand_in, arguments, config["window"], None).graph.notes) == notes
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -48,7 +48,8 @@ g { p = bf16[8192,8192] parameter(0)
     ROOT n = bf16[8192,8192] abs(p) }
 ENTRY e { p = bf16[8192,8192] parameter(0)
     a = bf16[8192,8192] fusion(p), kind=kLoop, calls=f
-    ROOT b = bf16[8192,8192] fusion(a), kind=kLoop, calls=g }
+    b = bf16[8192,8192] fusion(a), kind=kLoop, calls=g
+    ROOT both = (bf16[8192,8192], bf16[8192,8192]) tuple(a, b) }
 """
 
 
@@ -58,3 +59,36 @@ def test_the_default_is_xlas_choice_of_one_kernel_and_the_rule_of_several() -> N
     assert (chosen(SEVERAL), chosen(SEVERAL, tune="xla")) == ([16, 16], [4, 4])
     assert chosen(SEVERAL, fusion="a") == [4]
     assert chosen(one, tune="xla") == [4]
+
+
+@pytest.mark.parametrize(
+    ("places", "elements"),
+    [
+        ([(1, 1), (0, 1)], 8),
+        # Five reads of four neighbours, 4 bytes each, would keep the first-level cache busier than the memory: two, twice.
+        ([(1, 1), (0, 1), (2, 1), (1, 0), (1, 2)], 4),
+    ],
+)
+def test_many_reads_that_are_not_aligned_narrow_the_access(places: list[tuple[int, int]], elements: int) -> None:
+    lines = ["p = f32[8192,8192] parameter(0)"]
+    for n, (row, column) in enumerate(places):
+        lines.append(f"q{n} = f32[8190,8190] slice(p), slice={{[{row}:{row + 8190}], [{column}:{column + 8190}]}}")
+        lines.append(f"a{n} = f32[8190,8190] add({f'a{n - 1}' if n else 'q0'}, q{n})")
+    lines[-1] = f"ROOT {lines[-1]}"
+    body = "\n".join(lines)
+    text = (
+        f"f {{ {body} }}\nENTRY e {{ p = f32[8192,8192] parameter(0)\n"
+        "ROOT fusion = f32[8190,8190] fusion(p), kind=kLoop, calls=f }\n"
+    )
+    assert chosen(text, tune="auto") == [elements]
+
+
+def test_tiles_are_read_and_written_by_eight_bytes_where_blocks_fill_the_chip() -> None:
+    def tiles(size: int) -> object:
+        shape = f"f32[{size},{size}]"
+        text = fused(shape, "transpose(p), dimensions={1,0}", shape).replace("kLoop", "kInput")
+        program = xe.compile(text, stage="xla_gpu", cache=False, tune="auto")
+        return [each.data.get("chosen") for each in program.traces[0].decisions if each.topic == "tune"]
+
+    assert tiles(8192) == ["2 at once, rows rotated"]
+    assert tiles(1024) == []

@@ -27,7 +27,8 @@ def test_gelu(capsys: pytest.CaptureFixture[str]) -> None:
     title, *summary = capsys.readouterr().out.splitlines()
     assert title == "m for h200: one kernel, 12.5 us"  # 50.3 MB at 4.8 TB/s, and 2 us
     assert summary[2].split() == ["100%", "12.5", "us", "fusion", "loop", "24576", "x", "128"]
-    rows = summary[summary.index("fusion") + 1 :]
+    *rows, by_rule = summary[summary.index("fusion") + 1 :]
+    assert by_rule.startswith("  --tune auto takes 8 a thread, by rule: ")
     found = [row.split(maxsplit=1) for row in rows]
     assert found[:4] == [
         ["emitter", "loop emitter"],

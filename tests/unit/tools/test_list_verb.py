@@ -261,16 +261,18 @@ def test_a_collective_of_a_program_is_a_row(rows: str, capsys: pytest.CaptureFix
         assert re.search(r"p\.mlir:2:12: error: .*'all-reduce' .* is not taken: it needs the other devices", err)
 
 
-def test_launches_are_those_of_what_is_compiled(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Of several kernels by the rules of `--tune auto`, of one XLA's."""
-    text = """HloModule m, is_scheduled=true
-f { x = s8[4096,8192] parameter(0)
-  ROOT c = bf16[4096,8192] convert(x) }
-g { x = bf16[4096,8192] parameter(0)
-  ROOT n = bf16[4096,8192] negate(x) }
-ENTRY main { x = s8[4096,8192] parameter(0)
+@pytest.mark.parametrize("root", ["", "ROOT both = (bf16[4096,8192], bf16[4096,8192]) tuple(a, b)"])
+def test_launches_are_those_of_what_is_compiled(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: str) -> None:
+    """Of several fusions, which may become one kernel, by the rules of `--tune auto`; of one fusion XLA's."""
+    text = f"""HloModule m, is_scheduled=true
+f {{ x = s8[4096,8192] parameter(0)
+  ROOT c = bf16[4096,8192] convert(x) }}
+g {{ x = bf16[4096,8192] parameter(0)
+  ROOT n = bf16[4096,8192] negate(x) }}
+ENTRY main {{ x = s8[4096,8192] parameter(0)
   a = bf16[4096,8192] fusion(x), kind=kLoop, calls=f
-  ROOT b = bf16[4096,8192] fusion(a), kind=kLoop, calls=g }
+  {"" if root else "ROOT "}b = bf16[4096,8192] fusion(a), kind=kLoop, calls=g
+  {root} }}
 """
     path = written(tmp_path, text)
     rows = as_json(path, capsys)["kernels"]

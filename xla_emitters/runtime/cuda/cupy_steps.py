@@ -26,6 +26,7 @@ import numpy as np
 from xla_emitters import library
 from xla_emitters.errors import DataError, ToolError, Unsupported
 from xla_emitters.library.arguments import LETTERS, Array, numpy_type, pattern_type
+from xla_emitters.library.cublas import product, rounds_to_tf32
 from xla_emitters.program.arrays import Launch as At
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Call, Launch, Number, Place
@@ -213,6 +214,8 @@ class CupyPlatform(NumpyCalls):
         if prod(out.sizes) != prod(out.shape):
             raise DataError(f"%{step.name}: its result is not of {list(out.shape)}", stage=STAGE)
         matmul, places = self._cupy.matmul, (*step.reads, *step.writes)
+        if rounds_to_tf32(config) and types == {"f32"}:
+            matmul = partial(product, names=("f32", "f32"), xp=self._cupy)
         one, other, result = (
             matrices.reader(frame, place) for matrices, place in zip((left, right, out), places, strict=True)
         )
@@ -396,11 +399,12 @@ def compute(
     """Computes a function of `library` by CuPy into device arrays. raises ToolError if an NVIDIA library is missing"""
     wanted = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
     try:
-        made = library.call(function, config, operands, wanted, cupy)
+        made = library.call(function, config, operands, wanted, cupy, into=outputs)
     except ImportError as error:
         raise missing(function, error) from error
     for value, output in zip(made, outputs, strict=True):
-        output[...] = value
+        if value is not output:
+            output[...] = value
 
 
 def missing(function: str, error: ImportError) -> ToolError:

@@ -22,7 +22,7 @@ from xla_emitters.runtime.cuda.cupy_steps import queue
 
 CORPUS = Path(__file__).parents[3] / "corpus"
 KERNELS = {"softmax": "fusions/softmax", "temporaries": "programs/cross_entropy", "counted": "stablehlo/loop"}
-ENQUEUES = {"empty", "launchKernel", "matmul", "memcpyAsync 3"}
+ENQUEUES = {"empty", "launchKernel", "gemmStridedBatchedEx", "memcpyAsync 3"}
 """An allocation, a launch, and a copy on the device."""
 ASKS = {"get_current_stream", "getDevice"}
 
@@ -51,6 +51,8 @@ def recorded(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for name in ("asarray", "asnumpy", "empty", "full", "ascontiguousarray", "from_dlpack", "matmul"):
         watch(cupy, name, getattr(cupy, name))
+    cublas = cupy.neighbours["cupy_backends.cuda.libs.cublas"]
+    watch(cublas, "gemmStridedBatchedEx", cublas.gemmStridedBatchedEx)
     for holder in (cupy.cuda, cupy.cuda.runtime, cupy.cuda.driver):
         for name, found in list(vars(holder).items()):
             if callable(found) and not isinstance(found, type):
@@ -94,14 +96,14 @@ def test_products_and_copies_are_enqueued_too(cupy: ModuleType, monkeypatch: pyt
     """A decoder: its loop runs as often as its input is long."""
     calls = warm_calls(cupy, monkeypatch, "programs/decoder", {"b": 2, "s": 5})
     assert set(calls) - ASKS == ENQUEUES
-    assert calls.count("matmul") == 5
+    assert calls.count("gemmStridedBatchedEx") == 5
 
 
 def test_known_numbers_are_copied_to_the_device_when_a_size_is_new(
     cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = warm_calls(cupy, monkeypatch, "programs/dropout", {"b": 2, "s": 5})
-    assert set(calls) - ASKS == ENQUEUES - {"matmul"}
+    assert set(calls) - ASKS == ENQUEUES - {"gemmStridedBatchedEx"}
 
 
 def test_numbers_that_a_gather_takes_out_of_a_shape_are_not_on_the_device(
@@ -216,6 +218,6 @@ def test_a_missing_library_is_said_with_a_way_out(cupy: Any, monkeypatch: pytest
         raise ImportError("no libcublas")
 
     program = compiled("programs/decoder")
-    monkeypatch.setattr(cupy, "matmul", matmul)
+    monkeypatch.setattr(cupy.neighbours["cupy_backends.cuda.libs.cublas"], "gemmStridedBatchedEx", matmul)
     with pytest.raises(ToolError, match="'gemm' needs cuBLAS: no libcublas"):
         GpuProgram(program.compilation).run(drawn_inputs(program, {"b": 2, "s": 3}, 0))

@@ -448,20 +448,25 @@ def _lu_factor(a: ndarray, overwrite_a: bool = False, check_finite: bool = True)
     return ndarray(np.ascontiguousarray(factors)), ndarray(pivots.astype(np.int32))
 
 
-_CUBLAS_TYPES: dict[int, str] = {2: "f2", 14: "u2"}
+_CUBLAS_TYPES: dict[int, str] = {2: "f2", 14: "u2", 0: "f4"}
 
 
 def _matrices_at(address: int, kind: int, shape: tuple[int, int, int]) -> np.ndarray[Any, Any]:
-    """A batch of float16, or bfloat16 as bit patterns, in float32."""
-    count = shape[0] * shape[1] * shape[2]
-    held = _memory_at(address)[: 2 * count].view(_CUBLAS_TYPES[kind]).reshape(shape)
-    return held.astype(np.float32) if kind == 2 else (held.astype(np.uint32) << 16).view(np.float32)
+    """A batch of float16, bfloat16 as bit patterns, or float32, in float32."""
+    count, held_type = shape[0] * shape[1] * shape[2], np.dtype(_CUBLAS_TYPES[kind])
+    held = _memory_at(address)[: held_type.itemsize * count].view(held_type).reshape(shape)
+    return held.astype(np.float32) if kind != 14 else (held.astype(np.uint32) << 16).view(np.float32)
 
 
 def _gemm(handle: int, of_a: int, of_b: int, m: int, n: int, k: int, alpha: int, *rest: int) -> None:
-    """`gemmStridedBatchedEx` of plain column-major matrices: C is A B, [m, k] and [k, n], so in rows C^T is B^T A^T."""
-    a, a_type, _, _, b, b_type, _, _, _, c, _, _, _, batch, *_ = rest
-    left, right = _matrices_at(b, b_type, (batch, n, k)), _matrices_at(a, a_type, (batch, k, m))
+    """`gemmStridedBatchedEx` of column-major matrices: C is A B, [m, k] and [k, n], so in rows C^T is B^T A^T."""
+    a, a_type, a_leading, a_step, b, b_type, b_leading, b_step, _, c, _, c_leading, c_step, batch, *_ = rest
+    assert (a_leading, b_leading, c_leading) == (k if of_a else m, n if of_b else k, m)
+    assert (a_step, b_step, c_step) == (m * k, n * k, m * n)
+    left = _matrices_at(b, b_type, (batch, k, n)).transpose(0, 2, 1) if of_b else _matrices_at(b, b_type, (batch, n, k))
+    right = (
+        _matrices_at(a, a_type, (batch, m, k)).transpose(0, 2, 1) if of_a else _matrices_at(a, a_type, (batch, k, m))
+    )
     _memory_at(c)[: 4 * batch * n * m].view(np.float32)[...] = (left @ right).reshape(-1)
 
 

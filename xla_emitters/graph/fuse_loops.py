@@ -1,0 +1,292 @@
+"""Runs a loop that XLA keeps on the host inside a kernel, where each iteration computes element by element. On HLO.
+
+    w = (s32[], f32[4096], f32[4096]) while(t), condition=i < 16, body=b        f = f32[4096] fusion(x, y), calls=b.steps
+    b: tuple(i + 1, fusion(x, y), y)                                      ->        b.steps: the body's instructions, 16 times
+                                                                                w = (...) tuple(i, f, y)
+
+Each iteration of such a loop reads and writes all of its arrays; the kernel reads and writes them once. A loop is taken if XLA states its
+trip count, every array that it changes is computed from the same element of arrays of the same shape, of scalars that the loop computes
+likewise, and of constants. A body that is too long to repeat that often is repeated `steps` times, where that divides the trip count: the
+loop stays, with fewer iterations. Each element is computed by the same operations in the same order, so no bit of a result changes.
+XLA unrolls such loops in the same way at most twice (its double buffering), and keeps them on the host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    ReturnOp,
+    TupleOp,
+    find_computation,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
+from xla_emitters.dialects.hlo.types import dims_of, is_array, tuple_type
+from xla_emitters.graph.computation_steps import known_trip_count
+from xla_emitters.graph.control_computations import control_computations, fusions_of
+from xla_emitters.graph.entry import computation_of
+from xla_emitters.graph.fusion_parts import new_fusion, rename
+from xla_emitters.graph.names import Names
+from xla_emitters.graph.view import view_of
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.support.late_dataclass import dataclass
+
+MOST_OPS = 256
+"""Operations of an element, over all repetitions, that a kernel may have."""
+
+
+@dataclass(frozen=True)
+class FuseLoopsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect whose control computations hold fusions."""
+
+    name = "xla-fuse-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        names = Names(op)
+        for computation in control_computations(op):
+            for loop in [each for each in computation.instructions if each.opcode == "while"]:
+                found = _loop_of(loop)
+                if isinstance(found, str):
+                    self.skip(loop, found)
+                    continue
+                found.fuse(names)
+                left = "" if found.steps == found.trips else f", {found.trips // found.steps} iterations are left"
+                self.remark(loop, f"{found.steps} of {found.trips} iterations run in one kernel{left}")
+
+
+@dataclass(frozen=True, eq=False)
+class _ElementwiseLoop:
+    """A loop of this file's head.
+
+    body     its computation
+    after    what the body makes of each leaf of the state
+    changed  the leaves that the body changes
+    trips    how often it runs
+    steps    iterations of one kernel
+    """
+
+    loop: RuleOp
+    body: ComputationOp
+    after: tuple[SSAValue, ...]
+    changed: tuple[int, ...]
+    trips: int
+    steps: int
+
+    def fuse(self, names: Names) -> None:
+        """Replaces the loop, or what its body computes."""
+        if self.steps == self.trips:
+            initial = self._leaves(names, self.loop.operands[0], self.loop)
+            read = {n for use in self.loop.result.uses for n in _leaves_read(use.operation)}
+            wanted = [n for n in self.changed if n in read or None in read]
+            self._replace_leaves(names, self._results(names, initial, self.loop, wanted))
+            return
+        root = self.body.root.owner
+        assert isinstance(root, TupleOp)
+        leaves = self._leaves(names, self.body.parameters[0].result, root)
+        root.operands = self._results(names, leaves, root, self.changed)
+        for op in reversed(list(self.body.instructions)):
+            if op.result.first_use is None and op is not root and not isinstance(op, ParameterOp):
+                Rewriter.erase_op(op)
+        self.loop.attributes["backend_config"] = StringAttr(_fewer_trips(self.loop, self.steps))
+
+    def _leaves(self, names: Names, state: SSAValue, before: HloOp) -> list[SSAValue]:
+        """The arrays of a state."""
+        if isinstance(state.owner, TupleOp):
+            return list(state.owner.operands)
+        assert isinstance(state.type, TupleType)
+        return [
+            names.add(GetTupleElementOp([state], ir_type, f"state.{n}", {"index": IntegerAttr(n, i64)}), before)
+            for n, ir_type in enumerate(state.type.types)
+        ]
+
+    def _results(
+        self, names: Names, leaves: Sequence[SSAValue], before: HloOp, changed: Sequence[int]
+    ) -> list[SSAValue]:
+        """The leaves, those of `changed` after `steps` iterations, by a new fusion for each shape."""
+        found, shapes = list(leaves), dict.fromkeys(dims_of(leaves[n]) for n in changed)
+        for shape in shapes:
+            wanted = [n for n in changed if dims_of(leaves[n]) == shape]
+            made = _Steps(self, leaves).computation(wanted)
+            names.add_computation(made.callee, self.body)
+            value = names.add(new_fusion(made.given, made.callee, f"{self.loop.instruction_name.data}.steps"), before)
+            for place, number in enumerate(wanted):
+                found[number] = value
+                if len(wanted) > 1:
+                    properties = {"index": IntegerAttr(place, i64)}
+                    name = f"{self.loop.instruction_name.data}.{number}"
+                    found[number] = names.add(GetTupleElementOp([value], leaves[number].type, name, properties), before)
+        return found
+
+    def _replace_leaves(self, names: Names, leaves: Sequence[SSAValue]) -> None:
+        """Replaces the loop's results, and erases it."""
+        for user in [use.operation for use in self.loop.result.uses]:
+            if isinstance(user, GetTupleElementOp):
+                names.replace(user, leaves[user.index.value.data])
+        whole = self.loop.operands[0]
+        if self.loop.result.first_use is not None:
+            name = self.loop.instruction_name.data
+            whole = names.add(TupleOp(list(leaves), self.loop.result.type, f"{name}.state"), self.loop)
+        given = self.loop.operands[0].owner
+        run = [find_computation(self.loop, each.symbol) for each in self.loop.callees()]
+        names.replace(self.loop, whole)
+        if isinstance(given, TupleOp) and given.result.first_use is None:
+            initial = [leaf.owner for leaf in given.operands]
+            Rewriter.erase_op(given)
+            for op in initial:
+                if isinstance(op, FusionOp) and op.result.first_use is None:
+                    callee = computation_of(op)
+                    names.replace(op, op.result)  # it has no readers
+                    names.erase_uncalled(callee)
+        for computation in set(run).difference(control_computations(names.module)):
+            callees = [computation_of(fusion) for fusion in fusions_of(computation)]
+            names.erase_uncalled(computation)
+            for callee in dict.fromkeys(callees):
+                names.erase_uncalled(callee)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    callee: ComputationOp
+    given: list[SSAValue]
+
+
+@dataclass(eq=False)
+class _Steps:
+    """A computation of several iterations, under construction. `leaves`: the state before the first one."""
+
+    of: _ElementwiseLoop
+    leaves: Sequence[SSAValue]
+    given: list[SSAValue] = field(default_factory=list[SSAValue])
+    block: Block = field(default_factory=Block)
+    names: set[str] = field(default_factory=set[str])
+
+    def computation(self, wanted: Sequence[int]) -> _Made:
+        """Of the leaves `wanted`, in this order."""
+        state: list[SSAValue] = [
+            self._insert(ParameterOp(n, leaf.type, f"state.{n}"), self.of.loop) for n, leaf in enumerate(self.leaves)
+        ]
+        for _ in range(self.of.steps):
+            state = self._iteration(state)
+        results = [state[number] for number in wanted]
+        root = results[0]
+        if len(results) > 1:
+            types = tuple_type([result.type for result in results])
+            root = self._insert(TupleOp(results, types, "results"), self.of.loop)
+        self.block.add_op(ReturnOp(root))
+        for op in reversed([op for op in self.block.ops if isinstance(op, HloOp)]):
+            if op.result.first_use is None:
+                Rewriter.erase_op(op)
+        parameters = [op for op in self.block.ops if isinstance(op, ParameterOp)]
+        given = [self.leaves[op.number.value.data] for op in parameters]
+        for number, op in enumerate(parameters):
+            op.number = IntegerAttr(number, i64)
+        made = ComputationOp(f"{self.of.body.sym_name.data}.steps", self.block)
+        made.location = self.of.body.location
+        return _Made(made, given)
+
+    def _iteration(self, state: Sequence[SSAValue]) -> list[SSAValue]:
+        values = dict[SSAValue, list[SSAValue]]()
+        for op in self.of.body.instructions:
+            if isinstance(op, ParameterOp):
+                values[op.result] = list(state)
+            elif isinstance(op, GetTupleElementOp):
+                values[op.result] = [values[op.operands[0]][op.index.value.data]]
+            elif isinstance(op, FusionOp):
+                values[op.result] = self._fusion(op, [values[operand][0] for operand in op.operands])
+        return [values[value][0] for value in self.of.after]
+
+    def _fusion(self, fusion: FusionOp, operands: Sequence[SSAValue]) -> list[SSAValue]:
+        view = view_of(fusion)
+        values: dict[SSAValue, SSAValue] = {
+            parameter.result: operands[parameter.number.value.data] for parameter in view.parameters
+        }
+        for op in view.instructions:
+            if not isinstance(op, ParameterOp | TupleOp):
+                copy = op.clone()
+                copy.operands = [values[operand] for operand in op.operands]
+                values[op.result] = self._insert(copy, op)
+        return [values[root.result] for root in view.roots]
+
+    def _insert(self, op: HloOp, of: HloOp) -> SSAValue:
+        rename(op, self.names)
+        op.location = of.location
+        self.block.add_op(op)
+        return op.result
+
+
+def _loop_of(loop: HloOp) -> _ElementwiseLoop | str:
+    """The loop, or the reason why no kernel can run it."""
+    trips = known_trip_count(loop)
+    if not isinstance(loop, RuleOp) or trips is None or trips < 1:
+        return "how often it runs is not known"
+    body = find_computation(loop, loop.symbols("body")[0])
+    root, types = body.root.owner, loop.result.type
+    if not isinstance(root, TupleOp) or not isinstance(types, TupleType) or not all(map(is_array, types.types)):
+        return "its state is not a tuple of arrays"
+    changed, operations = list[int](), 0
+    for number, value in enumerate(root.operands):
+        owner = value.owner
+        is_leaf = isinstance(owner, GetTupleElementOp) and isinstance(owner.operands[0].owner, ParameterOp)
+        if not is_leaf or _leaves_read(owner) != [number]:
+            changed.append(number)
+    for op in body.instructions:
+        if isinstance(op, FusionOp):
+            if (why := _why_not(op)) is not None:
+                return why
+            operations += sum(isinstance(each, ElementwiseOp) for each in view_of(op).instructions)
+        elif not isinstance(op, ParameterOp | GetTupleElementOp) and op is not root:
+            return f"its body has a '{op.opcode}' (%{op.instruction_name.data})"
+    if not any(dims_of(types.types.data[number]) for number in changed):
+        return "it changes scalars only"
+    most = max(1, MOST_OPS // max(1, operations))
+    steps = next(count for count in range(min(most, trips), 0, -1) if trips % count == 0)
+    if steps == 1:
+        return f"{operations} operations of an element are too many to repeat, or {trips} iterations have no divisor"
+    return _ElementwiseLoop(loop, body, tuple(root.operands), tuple(changed), trips, steps)
+
+
+def _leaves_read(user: object) -> Sequence[int | None]:
+    """The leaf of a state that an instruction reads; [None]: all."""
+    return [user.index.value.data] if isinstance(user, GetTupleElementOp) else [None]
+
+
+def _why_not(fusion: FusionOp) -> str | None:
+    """Why the elements of a fusion's results need more than the same elements of its operands and scalars; or None."""
+    view = view_of(fusion)
+    if view.other_compiler is not None:
+        return f"its body has a fusion for another compiler (%{view.name})"
+    shape = dims_of(view.result_types[0])
+    for op in view.instructions:
+        if isinstance(op, TupleOp):
+            continue
+        of_scalar = isinstance(op, BroadcastOp) and not dims_of(op.operands[0])
+        is_simple = of_scalar or isinstance(op, ParameterOp | ConstantOp | IotaOp | ElementwiseOp)
+        if not is_simple or dims_of(op.result) not in (shape, ()):
+            return f"'{op.opcode}' (%{op.instruction_name.data}) is not computed element by element"
+    return None
+
+
+def _fewer_trips(loop: HloOp, steps: int) -> str:
+    """The loop's configuration with `steps` iterations in one."""
+    config = loop.attributes["backend_config"]
+    assert isinstance(config, StringAttr)
+    found = json.loads(config.data)
+    found["known_trip_count"]["n"] = str(int(found["known_trip_count"]["n"]) // steps)
+    if "known_init_step" in found:
+        found["known_init_step"]["step"] = str(int(found["known_init_step"]["step"]) * steps)
+    return json.dumps(found, separators=(",", ":"))

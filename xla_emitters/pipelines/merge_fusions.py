@@ -1,0 +1,146 @@
+"""Merges a fusion with the only fusion that reads it, where no element of it would be computed twice. On HLO.
+
+    a = f32[64,118,112,64] fusion(x), calls=pad_rows             b = f32[64,118,118,64] fusion(x), calls=b.merged
+    b = f32[64,118,118,64] fusion(a), calls=pad_columns    ->        b.merged: what a and b compute, in one computation
+
+XLA leaves such a pair where the reader reaches an element by several paths, or where both have a hero; the array between them is then
+written and read for nothing. A pair is merged if it becomes one kernel of the reader's emitter, and if the reader needs at most
+`REPEATS` times the elements that the first one has: each path counts the elements for which it is taken. Emitters are those whose
+kernels compute an element where it is needed: loops, concatenates and transposes. Each element is computed by the same operations.
+"""
+
+from __future__ import annotations
+
+from math import inf, prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import identity_map
+from xla_emitters.device import DEFAULT_DEVICE, device
+from xla_emitters.dialects.hlo.computation import CallOp, FusionOp
+from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.emitters.emit import emitter_for
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.graph.control_computations import control_computations, fusions_of
+from xla_emitters.graph.indexing_analysis import indexing_of_operands
+from xla_emitters.graph.names import Names
+from xla_emitters.graph.view import HloFusion, is_stitched, view_of
+from xla_emitters.pipelines.row_groups import RowGroup
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.support.late_dataclass import dataclass
+
+REPEATS = 1.1
+"""How often the merged kernel may compute an element of the first fusion, in the mean."""
+MOST_PARAMETERS, MOST_INSTRUCTIONS = 64, 512
+"""Of a merged kernel: more arguments than that have no registers, and longer code takes long to compile."""
+_OF_ELEMENTS = ("loop", "concatenate", "transpose")
+"""Emitters whose kernels compute an element where it is needed."""
+
+
+@dataclass(frozen=True)
+class MergeFusionsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect in which bitcasts and constants are inside of fusions.
+
+    target      the device that kernels are for
+    hero_rules  as in the options of a compilation
+    """
+
+    name = "xla-merge-fusions"
+
+    target: str = DEFAULT_DEVICE
+    hero_rules: str = "current"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        names = Names(op)
+        for computation in control_computations(op):
+            for reader in fusions_of(computation):
+                while (merged := self._merged(names, reader)) is not None:
+                    reader = merged
+
+    def _merged(self, names: Names, reader: FusionOp) -> FusionOp | None:
+        """The reader with one of the fusions that it reads inside, in its place; None if there is none to merge."""
+        for operand in dict.fromkeys(reader.operands):
+            first = operand.owner
+            if not isinstance(first, FusionOp) or any(use.operation is not reader for use in operand.uses):
+                continue
+            if (why := self._why_not(first, reader)) is not None:
+                self.skip(reader, f"it is not merged with %{first.instruction_name.data}, which only it reads: {why}")
+                continue
+            group = RowGroup((first, reader), (reader.result,))
+            made = group.merged(names, "merged")
+            if (why := self._why_not_merged(view_of(made), view_of(first), view_of(reader))) is not None:
+                self.skip(reader, f"it is not merged with %{first.instruction_name.data}, which only it reads: {why}")
+                Rewriter.erase_op(made)
+                names.erase_uncalled(view_of(made).computation)
+                continue
+            self.remark(reader, f"it is one kernel with %{first.instruction_name.data}, which only it reads")
+            group.replace(names, made)
+            return made
+        return None
+
+    def _why_not(self, first: FusionOp, reader: FusionOp) -> str | None:
+        """Why two fusions are not merged, from what each of them is; or None."""
+        for each in (first, reader):
+            view = view_of(each)
+            if is_stitched(view):
+                return f"%{view.name} reads its rows once"
+            if view.other_compiler is not None or each.output_to_operand_aliasing is not None:
+                return f"%{view.name} is for another compiler, or writes to an operand"
+            if any(isinstance(op, FusionOp | CallOp) for op in view.computation.instructions):
+                return f"%{view.name} holds other fusions"
+        of_first, of_reader = view_of(first), view_of(reader)
+        if len(of_first.result_types) > 1:
+            return "it has several results"
+        emitters = self._emitter(of_first), self._emitter(of_reader)
+        if emitters[1] not in _OF_ELEMENTS or emitters[0] not in (emitters[1], "loop", "memcpy", "transpose"):
+            return f"one has a kernel of the {emitters[0]} emitter, the other of the {emitters[1]} emitter"
+        repeats, is_same_place = _reads(of_reader, reader, first)
+        if emitters[0] == "transpose" and not is_same_place:
+            return "an element is needed at another place than the tiles have it"
+        if repeats > REPEATS:
+            return f"each of its elements is needed {repeats:.3g} times"
+        return None
+
+    def _why_not_merged(self, merged: HloFusion, first: HloFusion, reader: HloFusion) -> str | None:
+        """Why the merged kernel is no better than two, or None."""
+        if len(merged.parameters) > MOST_PARAMETERS or len(merged.instructions) > MOST_INSTRUCTIONS:
+            return f"it would have {len(merged.parameters)} arguments and {len(merged.instructions)} instructions"
+        wanted = "transpose" if "transpose" in (self._emitter(first), self._emitter(reader)) else self._emitter(reader)
+        if (found := self._emitter(merged)) != wanted:
+            return f"the {found} emitter would compile it, not the {wanted} emitter"
+        return None
+
+    def _emitter(self, view: HloFusion) -> str:
+        """The name of the fusion's emitter; "no" where it has none."""
+        with take_notes():
+            try:
+                return emitter_for(view, device(self.target), self.hero_rules).name
+            except XlaEmittersError:
+                return "no"
+
+
+def _reads(view: HloFusion, reader: FusionOp, first: FusionOp) -> tuple[float, bool]:
+    """How often a fusion needs each element of the first one in the mean, at most; whether only at its own index."""
+    (result,) = first.results
+    parameters = [view.parameters[n].result for n, operand in enumerate(reader.operands) if operand is result]
+    points, is_same_place = 0, True
+    for root in view.roots:
+        found = indexing_of_operands(view, root)
+        for parameter in parameters:
+            indexings = found.get(parameter, ())
+            if indexings is None or any(each.origins for each in indexings):
+                return inf, False
+            for each in indexings:
+                points += _points(each.map)
+                is_same_place &= each.map.results == identity_map(dims_of(root.result)).results
+    return points / max(1, prod(dims_of(first.result))), is_same_place
+
+
+def _points(indexing_map: IndexingMap) -> int:
+    """Points of the box around a map's domain."""
+    bounds = (variable.bounds for variable in (*indexing_map.dims, *indexing_map.range_vars))
+    return prod(max(0, each.upper - each.lower + 1) for each in bounds)
