@@ -32,7 +32,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.program.float_forms import FLOATS, computed_float, constant
 from xla_emitters.program.integer_forms import PRED, computed
-from xla_emitters.program.steps import INTEGERS, Compute, Extent, Number, Recurrence
+from xla_emitters.program.steps import FUNCTIONS, INTEGERS, Compute, Extent, Number, Recurrence
 
 _Leaf: TypeAlias = tuple[int]
 """(number of a leaf of the state,): not yet read."""
@@ -60,6 +60,45 @@ def recurrence_of(loop: HloOp) -> Recurrence | None:
             return None
         done.append(value)
     return rows.recurrence(holds, done)
+
+
+def proved_trips(loop: HloOp, most: int) -> int | None:
+    """How often a `while` runs, if that follows from constants alone; None if not, or if it runs more than `most` times.
+
+    What XLA states is not used: a kernel that runs the iterations has no condition that could end it.
+    """
+    ends, initial = recurrence_of(loop), loop.operands[0].owner
+    around = loop.parent_op()
+    if ends is None or not isinstance(initial, TupleOp) or not isinstance(around, ComputationOp):
+        return None
+    count, outside = len(ends.state), _Followed(_Rows(()), around, [None for _ in around.parameters])
+    needed, pending = set[int](), [ends.holds]
+    while pending:
+        extent = pending.pop()
+        if isinstance(extent, Number) and extent.index not in needed:
+            needed.add(extent.index)
+            is_row = extent.index >= count
+            pending += ends.code[extent.index - count].operands if is_row else [ends.after[extent.index]]
+    numbers, rows = dict[int, int](), [row for row in ends.code if row.result.index in needed]
+    for number in sorted(needed & set(range(count))):
+        first = outside.of(initial.operands[ends.state[number]])
+        if not isinstance(first, int):
+            return None
+        numbers[number] = first
+    if any(row.function not in FUNCTIONS for row in rows):
+        return None
+    kept = tuple(numbers)
+
+    def value(extent: Extent) -> int:
+        return extent if isinstance(extent, int) else numbers[extent.index]
+
+    for trips in range(most + 1):
+        for row in rows:
+            numbers[row.result.index] = FUNCTIONS[row.function](*map(value, row.operands))
+        if not value(ends.holds):
+            return trips
+        numbers.update(zip(kept, [value(ends.after[number]) for number in kept], strict=True))
+    return None
 
 
 def deciding_leaves(loop: HloOp) -> frozenset[int] | None:
