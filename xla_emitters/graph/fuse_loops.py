@@ -6,8 +6,9 @@
 
 Each iteration of such a loop reads and writes all of its arrays; the kernel reads and writes them once. A loop is taken if its trip count
 follows from constants, and every array that it changes is computed from the same element of arrays of the same shape, of scalars that the
-loop computes likewise, and of constants. A body that is too long to repeat that often is repeated `steps` times, where that divides the trip
-count: the loop stays, with fewer iterations. Each element is computed by the same operations in the same order, so no bit of a result changes.
+loop computes likewise, and of constants. A body that is too long to repeat that often is repeated `steps` times, where that divides the
+trip count: the loop stays, with fewer iterations. Each element is computed by the same operations in the same order: no bit of a result
+changes.
 XLA unrolls such loops in the same way at most twice (its double buffering), and keeps them on the host.
 """
 
