@@ -28,7 +28,7 @@ from jax.sharding import PartitionSpec as P
 
 import xla_emitters as xe
 from xla_emitters.explore.listing import list_module
-from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.settings import read_settings

@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 from bless import bless, prefix_of
@@ -31,8 +32,8 @@ os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}
-# As emitted and at the end; files of the corpus and the fuzzer's cases go through every stage.
-NUMERIC = "xla-emitters check --blocks 16 --stages xla_gpu,llvm-dialect %s"
+# At the end; files of the corpus and the fuzzer's cases go through every stage.
+NUMERIC = "xla-emitters check --blocks 8 --stages llvm-dialect %s"
 
 # A run starts about a hundred Pythons; without bytecode each compiles the package anew, which takes 0.6 s of CPU.
 sys.dont_write_bytecode = False
@@ -51,6 +52,13 @@ def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Col
     if file_path.suffix in SUFFIXES and FILECHECK_DIR in file_path.parents:
         return RunLines.from_parent(parent, path=file_path)
     return None
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """`make tiny` makes no tests but those that it runs."""
+    if collector.config.option.markexpr != "tiny" or not isinstance(obj, FunctionType):
+        return None
+    return None if "tiny" in (mark.name for mark in getattr(obj, "pytestmark", ())) else []
 
 
 class RunLines(pytest.File):

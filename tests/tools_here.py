@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.toolchain.tools import find_tools
-from xla_emitters.lowering.toolchain.ways import Way, choose_way, tools_of
+from xla_emitters.lowering.toolchain.tools import Way, choose_way, find_tools, tools_of
 from xla_emitters.settings import Toolchain, read_settings
 
 

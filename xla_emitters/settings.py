@@ -69,7 +69,7 @@ _BY_NAME = {variable.name: variable for variable in VARIABLES}
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What makes PTX and machine code of a GPU; `lowering/toolchain/ways` and `lowering/toolchain/tools` look for it.
+    """What makes PTX and machine code of a GPU; `lowering/toolchain/tools` looks for it.
 
     way        "auto", "llvmlite", "mlir-opt" or "steps"
     files      (tool, its file): such a tool is used or refused, and searched for nowhere else

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from long_lists import every
 from tools_here import SASS, needs
 
 from lab.prices import errors, measured_rows, priced
@@ -11,7 +12,7 @@ MEASURED = {row["name"]: row.get("ours_off_us") for row in measured_rows()}
 
 
 @needs(*SASS)
-@pytest.mark.parametrize("name", ["sum_rows", "concat_minor", "transpose_f32", "gather_rows", "dequant"])
+@pytest.mark.parametrize("name", every(3, ["sum_rows", "concat_minor", "transpose_f32", "gather_rows", "dequant"]))
 def test_expected_times_are_near_the_measured_ones(name: str) -> None:
     """Reads, copies, tiles, a part of an array that stays in a cache, blocks that start slowly: within 6 %."""
     pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")

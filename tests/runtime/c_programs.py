@@ -3,16 +3,17 @@
     python -m runtime.c_programs                all programs of `programs_table`; exit code 1 where one differs
     python -m runtime.c_programs rope layer     of these
 
-A program that `bundle --abi c` takes is compiled twice: as the bundle is, and with all calls of the runtime by name, which `logged_calls.c`
-logs. The executor runs the IR at the stage `host` that both are made of, with the same machine code of kernels. The logs are equal, line by
-line, and so are the results' bits; where a library's product or convolution adds in another order than C, the results of both are within
-the bounds of the program's ops. A row: the program, its shapes, the calls that all of them made, the verdict. A program that the bundle
-refuses is listed with the reason, the functions that C lacks.
+A program that `bundle --abi c` takes is called as the bundle is, and by `logged_calls.c`, which logs its calls of the runtime. The executor
+runs the IR at the stage `host` that the bundle is made of, with the same machine code of kernels. The logs are equal, line by line, and so
+are the results' bits; where a library's product or convolution adds in another order than C, the results of both are within the bounds of
+the program's ops. A row: the program, its shapes, the calls that all of them made, the verdict. A program that the bundle refuses is listed
+with the reason, the functions that C lacks.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 import sys
@@ -31,12 +32,10 @@ from runtime.programs_table import KnownProgram, programs
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.explore.check.verdict import reference_of
-from xla_emitters.lowering.cpu.cpu_code import CpuCode, cpu_object
-from xla_emitters.lowering.cpu.cpu_steps import ENTRY, step_entries
-from xla_emitters.lowering.cpu.host_runtime import host_program_ir
+from xla_emitters.lowering.cpu.cpu_code import CpuCode
+from xla_emitters.lowering.cpu.cpu_steps import ENTRY
 from xla_emitters.pipelines.c_bundle import c_bundle
 from xla_emitters.pipelines.cpu_lowering import CpuLowering
-from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 from xla_emitters.program import Extents, Program
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.ral.host_program import HostProgram
@@ -46,7 +45,6 @@ COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or
 FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable"]
 RANK = 16
 HERE = Path(__file__).parent
-LOGGED = (("disc-direct-calls", "logged", True),)
 SUMS = ("ral_gemm", "ral_conv", "lmhlo_dot_")
 """Functions whose order of additions is not that of ral.c."""
 
@@ -82,22 +80,10 @@ def built(program: Program, name: str, directory: Path) -> Path:
     return directory / name
 
 
-def built_with_log(program: Program, lowering: CpuLowering, name: str, directory: Path) -> Path:
-    """The same program with all calls by name, beside a bundle that `built` has written."""
-    host = LlvmHost(name, lowering.host, lowering.module, replace(program.compilation.options, pass_options=LOGGED))
-    kernels = {f"{kernel}{ENTRY}": f"{name}_kernel_{number}" for number, kernel in enumerate(lowering.parameters)}
-    seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release", **kernels}
-    text = host_program_ir(host.host, lowering.module) + step_entries(lowering.parameters)
-    (directory / "logged.o").write_bytes(cpu_object(text, seen, lowering.cpu))
-    declared = "".join(f"void {function}(int64_t *);\n" for function in kernels.values())
-    rows = [f'{{"{kernel}", {kernels[f"{kernel}{ENTRY}"]}}}' for kernel in lowering.parameters]
-    owned = [str(int(number in host.interface.donated)) for number in range(len(host.interface.inputs))]
-    (directory / "called.h").write_text(
-        f"{declared}static const struct {{ const char *name; void (*run)(int64_t *); }} kernels[] = "
-        f"{{{', '.join([*rows, '{0, 0}'])}}};\nstatic const int donated[] = {{{', '.join([*owned, '0'])}}};\n"
-    )
-    macros = [f'-DSOURCE="{name}.c"', '-DCALLED="called.h"', *_results(program)]
-    command = [COMPILER, *FLAGS, f"-I{directory}", *macros, str(HERE / "logged_calls.c"), str(directory / "logged.o")]
+def built_with_log(program: Program, name: str, directory: Path) -> Path:
+    """The same program with a log of its calls, beside a bundle that `built` has written."""
+    macros = [f'-DSOURCE="{name}.c"', *_results(program)]
+    command = [COMPILER, *FLAGS, f"-I{directory}", *macros, str(HERE / "logged_calls.c"), str(directory / f"{name}.o")]
     subprocess.run([*command, "-o", str(directory / "logged"), "-lm"], check=True, timeout=60)
     return directory / "logged"
 
@@ -179,7 +165,7 @@ def compared(known: KnownProgram, program: Program, directory: Path) -> Compared
     assert program.compilation.fused is not None
     executable = built(program, "program", directory)
     lowering = CpuLowering(program.name, program.compilation.fused, program.compilation.options)
-    with_log = built_with_log(program, lowering, "program", directory)
+    with_log = built_with_log(program, "program", directory)
     host, wanted, log = HostProgram(lowering.host, MachineCode(lowering)), list[list[Array]](), list[str]()
     runs = [program.compilation.checked(known.inputs(sizes)) for sizes in known.case.sizes]
     for arrays in runs:
@@ -189,7 +175,9 @@ def compared(known: KnownProgram, program: Program, directory: Path) -> Compared
     by_name, _ = called(with_log, program, runs, str(directory / "log"), executable.with_suffix(".bin"))
     as_bundled, _ = called(executable, program, runs)
     log = [line for line in log if _is_called(line)]
-    calls = (directory / "log").read_text().splitlines()
+    # In C an allocation also says the buffer's name, for messages.
+    named = re.compile(r"^(alloc_\S*)_pvoid(___\S*(?: \d+)*)(?: [^\d\s]\S*)?$")
+    calls = [named.sub(r"\1\2", line) for line in (directory / "log").read_text().splitlines()]
     has_sums = any(line.startswith(SUMS) for line in calls)
     found = Compared(len(calls) - len(runs), has_sums)
     if calls != log:
@@ -197,7 +185,7 @@ def compared(known: KnownProgram, program: Program, directory: Path) -> Compared
         number, (c, executor) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
         return replace(found, wrong=f"call {number} is {c} in C, {executor} in the executor")
     for number, (arrays, results) in enumerate(zip(runs, wanted, strict=True)):
-        for way, others in (("by name", by_name[number]), ("as bundled", as_bundled[number])):
+        for way, others in (("with a log", by_name[number]), ("as bundled", as_bundled[number])):
             assert others is not None
             for result, (one, other) in enumerate(zip(results, others, strict=True)):
                 if (one.dtype, one.shape) != (other.dtype, other.shape):
@@ -210,8 +198,8 @@ def compared(known: KnownProgram, program: Program, directory: Path) -> Compared
 
 
 def _is_called(line: str) -> bool:
-    """Whether C has a call for a line of the executor's log: ops on integers are code there, and assertions that hold."""
-    return not line.startswith("lmhlo_") or line.startswith("lmhlo_dot_")
+    """Whether C has a call for a line of the executor's log: ops on integers are code there."""
+    return not line.startswith("lmhlo_") or line.startswith(("lmhlo_dot_", "lmhlo_shape_assertion_"))
 
 
 def row(known: KnownProgram) -> tuple[bool | None, str]:

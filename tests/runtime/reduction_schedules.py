@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
-from xla_emitters.dynamic.loops.row_reduction_schedules import (
+from xla_emitters.dynamic.loops.row_loop import (
     emit_row_reduction_schedule1,
     emit_row_reduction_schedule2,
     emit_row_reduction_schedule3,

@@ -6,6 +6,14 @@ exercised by grids of some 80 blocks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.program import Argument, Program
+from xla_emitters.runtime.cpu.cpu_launcher import buffers_of
+
 TARGET = "t4"
 
 GELU = """
@@ -152,3 +160,14 @@ ENTRY main {
   ROOT %all = (f32[3], (f32[8], f32[6]), s32[9], s32[9]) tuple(%turn, %s, %w, %array)
 }
 """
+
+
+def buffers_for(program: Program, inputs: Sequence[Array], arguments: Sequence[Argument]) -> list[Array]:
+    """The buffers of a kernel's arguments: the program's inputs, and zeros for all others."""
+    given = buffers_of(program, inputs)
+    return [
+        given[argument.index]
+        if argument.kind == "parameter"
+        else np.zeros(argument.array.elements, dtype(argument.array.dtype).numpy)
+        for argument in arguments
+    ]

@@ -25,7 +25,7 @@ from xla_emitters.explore.check.verdict import Verdict, reference_for
 from xla_emitters.pipelines.compiler import compile, compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.arrays import differing
-from xla_emitters.runtime.cpu.cpu_launcher import allocate
+from xla_emitters.runtime.cpu.cpu_launcher import buffers_of
 from xla_emitters.runtime.reference.reference_run import Reaching
 from xla_emitters.text.hlo import parse_hlo
 
@@ -64,8 +64,10 @@ def verdict_on(text: str, x: Array, device: str) -> Verdict:
     shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
     how = Comparison("xla_gpu,llvm-dialect")
     reference = reference_for(module, [x])
-    buffers = list(allocate(shapes, [x]).values())
-    comparison = StageComparison(reference, shapes, {0: Reaching(buffers, reference.values)}, how)
+    results = [np.zeros(spec.elements, dtype(spec.dtype).numpy) for spec in shapes.results]
+    comparison = StageComparison(
+        reference, shapes, {0: Reaching([*buffers_of(shapes, [x]), *results], reference.values)}, how
+    )
     program = compile_module(
         module, CompileOptions(target=device, stage=how.last_stage, record="none"), observers=comparison.observer
     )

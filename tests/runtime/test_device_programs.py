@@ -18,7 +18,7 @@ from xla_emitters.runtime.devices import run_on_devices
 FILES = Path(__file__).parents[1] / "corpus" / "devices"
 NAMES = sorted(path.stem for path in FILES.glob("*.hlo"))
 SHORT = ("psum_of_integers", "ring_loop", "mlp", "sharded_weights", "all_to_all")
-"""Those that are checked at every stage."""
+"""Those that take and give whole arrays; the first two are checked at every stage."""
 
 
 def close(found: Array, wanted: Array) -> bool:
@@ -59,7 +59,7 @@ def test_whole_arrays_in_and_out(name: str) -> None:
         assert close(result, np.concatenate(firsts, axes[0]) if axes else parts[0])
 
 
-@pytest.mark.parametrize("name", but_long(NAMES, [name for name in NAMES if name not in SHORT]))
+@pytest.mark.parametrize("name", but_long(NAMES, [name for name in NAMES if name not in SHORT[:2]]))
 def test_every_stage_is_right_on_every_device(name: str) -> None:
     verdict = xe.check(FILES / f"{name}.hlo")
     assert verdict.ok, verdict.summary

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from long_lists import but_long
+from runtime.small_programs import buffers_for
 from runtime.test_mutations import stages_of
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import tensor
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.graph.control_computations import drawn_for
@@ -21,8 +22,9 @@ from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.recorder import Observer
+from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import same_bits
-from xla_emitters.runtime.cpu.cpu_launcher import Slots, allocate, run_kernel
+from xla_emitters.runtime.cpu.cpu_launcher import run_kernel
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
@@ -37,21 +39,17 @@ def text_of(name: str) -> str:
     return (EMITTERS / f"{name}.hlo").read_text()
 
 
-def slots_for(text: str) -> Slots:
-    """The program's arrays, parameters drawn."""
+def drawn(text: str) -> tuple[Program, list[Array]]:
+    """The program and its parameters, drawn."""
     module = read_module(text)
     shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
-    slots = allocate(shapes, draw_inputs(drawn_for(module, None), shapes.parameters, 0))
-    temporaries = {
-        ("temporary", n): np.zeros(s.elements, dtype(s.dtype).numpy) for n, s in enumerate(shapes.temporaries)
-    }
-    return slots | temporaries
+    return shapes, draw_inputs(drawn_for(module, None), shapes.parameters, 0)
 
 
-def results(planned: PlannedKernel, module: ModuleOp, slots: Slots, *watchers: Watcher) -> list[Array]:
-    slots = dict(slots)
-    run_kernel(module, planned.arguments, slots, watchers=watchers)
-    return [slots[slot.kind, slot.index] for slot in planned.results]
+def results(
+    planned: PlannedKernel, module: ModuleOp, given: tuple[Program, list[Array]], *watchers: Watcher
+) -> list[Array]:
+    return run_kernel(module, planned.arguments, buffers_for(*given, planned.arguments), watchers=watchers)[0]
 
 
 def ops_named(module: ModuleOp, *names: str) -> list[Operation]:
@@ -61,11 +59,11 @@ def ops_named(module: ModuleOp, *names: str) -> list[Operation]:
 @pytest.mark.parametrize("name", THROUGH_SHARED_MEMORY)
 def test_a_missing_barrier_is_found_at_every_stage(name: str) -> None:
     """Threads in lockstep compute the right numbers without it: only the sanitizer finds that it is missing."""
-    slots = slots_for(text_of(name))
+    given = drawn(text_of(name))
     modules = stages_of(text_of(name))
     assert tuple(modules) == STAGES
     for stage, (planned, module) in modules.items():
-        wanted = results(planned, module, slots, Sanitizer())
+        wanted = results(planned, module, given, Sanitizer())
         count = len(ops_named(module, *BARRIERS))
         assert count >= 1, stage
         for number in range(count):
@@ -75,9 +73,9 @@ def test_a_missing_barrier_is_found_at_every_stage(name: str) -> None:
                 result.replace_all_uses_with(operand)
             barrier.detach()
             barrier.erase()
-            assert all(map(same_bits, results(planned, changed, slots), wanted))
+            assert all(map(same_bits, results(planned, changed, given), wanted))
             with pytest.raises(ExecutionError, match=r"of the shared|of @shared") as caught:
-                results(planned, changed, slots, Sanitizer())
+                results(planned, changed, given, Sanitizer())
             assert caught.value.message.endswith("of its block wrote: a race"), stage
             assert any(detail.startswith("from ") for detail in caught.value.details), stage
 
@@ -86,7 +84,7 @@ def test_swapped_indices_of_shared_memory_are_found() -> None:
     """A tile of 32 by 33, of which a thread would read the transposed element: some of these were never written."""
     text = text_of("transpose/epilogue_reads")
     planned, module = stages_of(text)["xla_gpu"]
-    changed, slots = module.clone(), slots_for(text)
+    changed, given = module.clone(), drawn(text)
     (read,) = (
         op
         for op in changed.walk()
@@ -94,9 +92,9 @@ def test_swapped_indices_of_shared_memory_are_found() -> None:
     )
     first, *middle, last = read.indices
     read.operands = [read.tensor, last, *middle, first]
-    results(planned, changed, slots)
+    results(planned, changed, given)
     with pytest.raises(ExecutionError, match=r"reads bytes .* of the shared .*, which no thread wrote"):
-        results(planned, changed, slots, Sanitizer())
+        results(planned, changed, given, Sanitizer())
 
 
 # ---------------------------------------------------------------------------------------------- each element once
@@ -130,13 +128,13 @@ def once_written() -> Iterator[str]:
 def test_threads_write_every_element_once(name: str) -> None:
     """The whole grid, as emitted: the threads' parts of the result do not overlap and leave nothing out."""
     module = read_module(text_of(name))
-    slots = slots_for(text_of(name))
+    given = drawn(text_of(name))
 
     def observer(planned: PlannedKernel) -> Observer:
         def observe(row: str, stage: str | None, kernel: ModuleOp) -> None:
             if stage == "xla_gpu":
                 arguments, stores = planned.arguments, Stores()
-                run_kernel(kernel, arguments, slots, watchers=[stores])
+                results(planned, kernel, given, stores)
                 updated = {argument.slice_index for argument in arguments if argument.kind == "parameter"}
                 for number, argument in enumerate(arguments):
                     if argument.written and argument.slice_index not in updated and argument.array.elements:

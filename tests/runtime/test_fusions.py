@@ -36,7 +36,10 @@ OPTIONS = (
 
 
 @pytest.mark.parametrize(
-    "name", but_long(("softmax_gradient", "layer_norm_gradient", "bert_layer_bf16"), ("bert_layer_bf16",))
+    "name",
+    but_long(
+        ("softmax_gradient", "layer_norm_gradient", "bert_layer_bf16"), ("layer_norm_gradient", "bert_layer_bf16")
+    ),
 )
 def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
     case = CASES[name][0]
@@ -49,7 +52,7 @@ def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
         assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
 
 
-@pytest.mark.parametrize("name", ["logic", "masked_mean", "scan"])
+@pytest.mark.parametrize("name", but_long(["logic", "masked_mean", "scan"], ["masked_mean"]))
 def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
     """At stage "fused", where choices have regions, and at "host", where they are branches."""
     program = programs()[name]

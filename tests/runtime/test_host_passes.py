@@ -9,6 +9,7 @@ from runtime.programs_table import programs
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dynamic.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.dynamic.host.disc_lower_host_integers import DiscLowerHostIntegersPass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM, PROGRAM_HOST
@@ -17,18 +18,17 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
-ROWS = (*PROGRAM_HOST, *HOST_BY_LLVM[:2])
+ROWS = (*PROGRAM_HOST, *HOST_BY_LLVM[:3])
 SHORT = (
-    # Loops in each other, branches, donation, products and convolutions of the library, random numbers, sizes that data decide, sorts.
-    *("nested_loops", "branches", "donated_step", "half_channels_last", "generator"),
-    *("ends_early", "largest_two", "integers", "sizes_as_data", "mixture"),
+    # Loops in each other, donation, convolutions of the library, sizes that data decide, sorts, products and branches.
+    *("nested_loops", "donated_step", "half_channels_last", "ends_early", "largest_two", "mixture"),
 )
 
 
-def test_the_list_ends_where_calls_are_made_direct() -> None:
-    made = [row.make(CompileOptions()) for row in HOST_BY_LLVM[:2]]
-    assert [type(each) for each in made] == [DiscConvertMemoryMarkerPass, ConvertScfToCfPass]
-    assert "disc-direct-calls" in [row.make(CompileOptions()).name for row in HOST_BY_LLVM[2:]]
+def test_the_list_ends_where_buffers_become_pointers() -> None:
+    made = [row.make(CompileOptions()) for row in HOST_BY_LLVM[:3]]
+    assert [type(each) for each in made] == [DiscConvertMemoryMarkerPass, ConvertScfToCfPass, DiscLowerHostIntegersPass]
+    assert "disc-rewrite-ral-api" in [row.make(CompileOptions()).name for row in HOST_BY_LLVM[3:]]
 
 
 @pytest.mark.parametrize("name", but_long(list(programs()), [name for name in programs() if name not in SHORT]))

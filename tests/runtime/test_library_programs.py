@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long_lists import but_long, every
 from runtime.library_programs import CASES, CONVOLUTIONS, CORPUS
 from runtime.programs_table import programs
 from runtime.stablehlo_programs import inputs_of
@@ -68,7 +69,7 @@ def test_it_has_the_values_of_jax(name: str) -> None:
     assert max(programs()[name].differences(compiled(name))) <= CASES[name].tolerance
 
 
-@pytest.mark.parametrize("name", ["sorts", "largest", "generators"])
+@pytest.mark.parametrize("name", but_long(["sorts", "largest", "generators"], ["largest"]))
 def test_machine_code_gives_the_bits_of_jax(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
     monkeypatch.setenv(CPU, "llvm")
@@ -87,15 +88,18 @@ def test_every_convolution_is_a_library_call_with_as_much_padding_on_both_sides(
 
 @pytest.mark.parametrize(
     ("name", "target", "wanted"),
-    [
-        ("half_channels_last", "h200", (LAST, KERNEL_LAST, LAST)),
-        ("half_channels_first", "h200", (LAST, KERNEL_LAST, LAST)),
-        ("half_channels_last", "t4", (FIRST, KERNEL_FIRST, FIRST)),
-        ("half_channels_first", "t4", (FIRST, KERNEL_FIRST, FIRST)),
-        ("channels_last", "h200", (FIRST, KERNEL_FIRST, FIRST)),
-        ("channels_first", "h200", (FIRST, KERNEL_FIRST, FIRST)),
-        ("channels_first", "t4", (FIRST, KERNEL_FIRST, FIRST)),
-    ],
+    every(
+        3,
+        [
+            ("half_channels_last", "h200", (LAST, KERNEL_LAST, LAST)),
+            ("half_channels_first", "h200", (LAST, KERNEL_LAST, LAST)),
+            ("half_channels_last", "t4", (FIRST, KERNEL_FIRST, FIRST)),
+            ("half_channels_first", "t4", (FIRST, KERNEL_FIRST, FIRST)),
+            ("channels_last", "h200", (FIRST, KERNEL_FIRST, FIRST)),
+            ("channels_first", "h200", (FIRST, KERNEL_FIRST, FIRST)),
+            ("channels_first", "t4", (FIRST, KERNEL_FIRST, FIRST)),
+        ],
+    ),
 )
 def test_a_row_of_the_layouts(name: str, target: str, wanted: tuple[tuple[int, ...], ...]) -> None:
     """f16 on sm_80 and newer: channels last. Everything else on a GPU: channels first."""

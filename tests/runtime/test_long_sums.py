@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from long_lists import but_long
 
 from xla_emitters.lowering.cpu.cpu_target import cpu_target
 from xla_emitters.pipelines.options import CompileOptions
@@ -35,6 +37,7 @@ SUM = """  %zero = stablehlo.constant dense<{start}> : tensor<{t}>
     : (tensor<?x?x{t}>, tensor<{t}>) -> tensor<{left}{t}>"""
 
 
+@cache
 def summed(t: str, dims: str, start: str = "0.0") -> Program:
     left = "" if "," in dims else "?x"
     return compiled(SUM.format(t=t, dims=dims, left=left, start=start), f"tensor<?x?x{t}>", f"tensor<{left}{t}>")
@@ -52,7 +55,7 @@ MOST = 8
 
 @pytest.mark.parametrize("t", UNITS)
 @pytest.mark.parametrize("dims", ["1", "0", "0, 1"])
-@pytest.mark.parametrize("long", [4097, 300_000, 3_000_001])
+@pytest.mark.parametrize("long", but_long([4097, 300_000, 3_000_001], [3_000_001]))
 def test_a_long_sum_is_as_good_as_a_short_one(t: str, dims: str, long: int) -> None:
     held, unit = UNITS[t]
     x = np.random.default_rng(long).random((2, long)).astype(held)
@@ -69,7 +72,7 @@ def test_the_size_alone_decides_the_order(dims: str) -> None:
     """Equal elements in any row, column, run or program have equal sums, whatever thread adds them."""
     x = np.random.default_rng(0).standard_normal(50_021).astype(np.float32)
     x = np.tile(x, (16, 1)) if dims != "0" else np.ascontiguousarray(np.tile(x, (16, 1)).T)
-    bits = {np.atleast_1d(summed("f32", dims)(x)).tobytes() for _ in range(3)}
+    bits = {np.atleast_1d(summed.__wrapped__("f32", dims)(x)).tobytes() for _ in range(3)}
     assert len(bits) == 1
     if dims != "0, 1":
         assert len(set(np.frombuffer(bits.pop(), np.uint32))) == 1

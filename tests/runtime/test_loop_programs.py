@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from long_lists import but_long
+from long_lists import but_long, every
 from runtime.loop_programs import CASES, CORPUS
 from runtime.programs_table import difference, programs
 from runtime.stablehlo_programs import inputs_of
@@ -76,7 +76,8 @@ def test_machine_code_gives_the_values_of_jax(name: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "name", ["cache", "cache_by_index", "cache_by_rows", "updated_or_kept", "two_choices_deep", "loop_in_loop"]
+    "name",
+    every(2, ["cache", "cache_by_index", "cache_by_rows", "updated_or_kept", "two_choices_deep", "loop_in_loop"]),
 )
 def test_a_loop_copies_its_state_once_before_it_and_never_in_it(name: str) -> None:
     """The caller's array is copied for the loop; a copy in each step would be one more for each."""

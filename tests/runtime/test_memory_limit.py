@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from in_process import call_main
+from long_lists import every
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, UsageError
@@ -57,8 +58,7 @@ def way(made: Program, name: str) -> Callable[[Any], Any]:
     return (lambda n: made.run([n])) if name == "call" else lambda n: made.run([n], name)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("stage", WAYS)
+@pytest.mark.parametrize(("stage", "name"), every(2, [(stage, name) for stage in WAYS for name in TEXTS]))
 def test_a_result_beyond_the_limit_is_refused_before_it_is_allocated(name: str, stage: str) -> None:
     run = way(compiled(name), stage)
     with xe.limited_memory("1M"):

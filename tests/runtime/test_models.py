@@ -28,8 +28,11 @@ def test_every_model_is_in_the_corpus() -> None:
     assert {path.name for path in CORPUS.iterdir()} == {f"{name}.{end}" for name in NAMES for end in ("mlir", "npz")}
 
 
-# The U-Net has convolutions and norms too.
-@pytest.mark.parametrize("name", but_long(NAMES, ("resnet",)))
+# `test_cpu_programs.py` and `test_library_programs.py` have programs of the parts of the others.
+LARGE = ("decoder", "resnet", "unet")
+
+
+@pytest.mark.parametrize("name", but_long(NAMES, LARGE))
 def test_a_model_compiled_once_gives_what_jax_gives_at_all_its_sizes(name: str) -> None:
     made, before = program(name), COMPILATIONS.made
     differences = [worst_difference(made.run(inputs), wanted) for inputs, wanted in runs(name)]
@@ -52,7 +55,7 @@ SCALARS = 512
 """Bytes of constants with equal elements, which live as long as the call."""
 
 
-@pytest.mark.parametrize("name", but_long(NAMES, ("decoder", "resnet")))
+@pytest.mark.parametrize("name", but_long(NAMES, LARGE))
 def test_a_run_takes_little_more_memory_than_its_order_needs(name: str) -> None:
     for inputs, wanted in runs(name):
         made, results = program(name), sum(result.nbytes for result in wanted)

@@ -83,7 +83,7 @@ def test_the_rest_of_the_text_stays() -> None:
 @pytest.mark.long  # imports of all tests are parsed
 def test_nearest_tests_come_first() -> None:
     """The stem's, those that import it, those of what imports it, the room's, all; no file twice."""
-    by_distance = nearest_tests(TREE, "xla_emitters/rewrite/licm.py")
+    by_distance = nearest_tests(TREE, "xla_emitters/transforms/loop_invariant_code_motion.py")
     names = [[Path(place).name for place in places] for places in by_distance]
     assert names[0] == []
     assert "test_meaning.py" in names[1]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from long_lists import but_long
 from runtime.mutations import mutated, mutations_of, why_harmless
-from runtime.small_programs import PROGRAMS, TARGET
+from runtime.small_programs import PROGRAMS, TARGET, buffers_for
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
@@ -19,7 +19,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.runtime.arrays import random_arrays, same_bits
-from xla_emitters.runtime.cpu.cpu_launcher import allocate, run_kernel
+from xla_emitters.runtime.cpu.cpu_launcher import run_kernel
 
 MUTATIONS_PER_STAGE = 20
 
@@ -51,9 +51,7 @@ def test_mutations_are_caught(program: str, stage: str) -> None:
     shapes = compile_module(read_module(text), CompileOptions(target=TARGET, stage="hlo", record="none"))
 
     def run(kernel: ModuleOp) -> list[np.ndarray]:
-        slots = allocate(shapes, arrays)
-        run_kernel(kernel, arguments, slots)
-        return [slots["result", i] for i in range(len(shapes.results))]
+        return run_kernel(kernel, arguments, buffers_for(shapes, arrays, arguments))[0]
 
     expected = run(module)
     candidates = mutations_of(module)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from long_lists import but_long
 from runtime.programs_table import difference, programs
 from unit.runtime.fake_gpu import fake_cupy, program_for_fake
 from xdsl.ir import Operation
@@ -38,7 +39,13 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+LONG = (
+    *("cache_by_rows", "cumulative", "double", "gradients", "half_channels_first", "narrow", "pooling_gradient"),
+    "special_functions",
+)
+
+
+@pytest.mark.parametrize("name", but_long(NAMES, LONG))
 def test_a_program(name: str) -> None:
     case = programs()[name]
     with fake_cupy(), warnings.catch_warnings(record=True) as said:

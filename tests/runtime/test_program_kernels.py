@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from long_lists import but_long
+from long_lists import but_long, every
 from runtime import kernel_instructions
 from runtime.kernels_table import CHIPS, EXECUTED, compiled, verdicts
 from runtime.programs_table import programs
@@ -27,7 +27,7 @@ def program(name: str) -> Program:
     return compiled(programs()[name])
 
 
-@pytest.mark.parametrize("name", ["layer", "maybe_empty", "histogram", "complex"])
+@pytest.mark.parametrize("name", every(2, ["layer", "maybe_empty", "histogram", "complex"]))
 def test_each_stage_is_within_the_ops_bounds_and_later_ones_keep_the_bits(name: str) -> None:
     assert not verdicts(programs()[name], program(name))
 
@@ -43,7 +43,7 @@ def test_softmax_is_a_kernel_in_a_few_forms_and_the_host_takes_one() -> None:
 @needs(*SASS)
 @pytest.mark.parametrize("chip", but_long([CHIPS[0], CHIPS[-1]], [CHIPS[-1]]))
 def test_code_assembles_with_indices_of_both_widths(chip: str) -> None:
-    made = compiled(programs()["masked_softmax"], chip)
+    made = compiled(programs()["gather_rows"], chip)
     for ptx in (made.compilation.lowering.ptx, made.compilation.lowering.wide_ptx):
         assert {entry.name for entry in assemble(ptx, chip, here()).entries} == {kernel.name for kernel in made.kernels}
 
@@ -103,6 +103,6 @@ def test_a_layer_norm_in_registers_has_40_warps_and_fewer_instructions_than_the_
 
 
 @needs(*SASS)
-@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("element", but_long(["f32", "bf16"], ["f32"]))
 def test_sums_of_columns_of_long_code_fill_a_multiprocessor(element: str) -> None:
     assert kernel_instructions.dynamic(kernel_instructions.CASES["column_sums_of_products"], element).occupancy == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from long_lists import but_long
+from long_lists import but_long, every
 from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
 
 from xla_emitters.dtypes import Array
@@ -43,7 +43,11 @@ def assert_same(found: list[Array], wanted: list[Array]) -> None:
     assert all(same_bits(one, other) for one, other in zip(found, wanted, strict=True))
 
 
-@pytest.mark.parametrize("name", but_long([name for name, case in CASES.items() if case.is_evaluated], LONG))
+EVALUATED = [name for name, case in CASES.items() if case.is_evaluated]
+SHORT = [name for name in EVALUATED if name not in LONG][::2]
+
+
+@pytest.mark.parametrize("name", but_long(EVALUATED, [name for name in EVALUATED if name not in SHORT]))
 def test_every_size_gives_the_bits_of_the_reference(name: str) -> None:
     program = compiled(name)
     for sizes in CASES[name].sizes:
@@ -60,8 +64,11 @@ def test_what_the_reference_does_not_evaluate_gives_the_values_of_jax(name: str)
             np.testing.assert_allclose(array.astype(wanted.dtype), wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["layer", "loop", "branches", "padded", "sorted"])
-@pytest.mark.parametrize("stage", [stage for stage in PROGRAM_STAGES[1:] if stage not in ON_KERNELS])
+STAGES = [stage for stage in PROGRAM_STAGES[1:] if stage not in ON_KERNELS]
+
+
+@pytest.mark.parametrize("name", every(2, ["loop", "layer", "branches", "padded", "sorted"]))
+@pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_gives_the_same_bits(name: str, stage: str) -> None:
     program = compiled(name)
     inputs = inputs_of(name, CASES[name].sizes[-1])
@@ -114,7 +121,7 @@ def test_arguments_that_do_not_fit_are_named_before_anything_is_computed(what: s
         program.run(inputs)
 
 
-@pytest.mark.parametrize("name", ["layer", "padded", "update_slice", "gather_rows", "windows", "outer"])
+@pytest.mark.parametrize("name", every(2, ["layer", "padded", "update_slice", "gather_rows", "windows", "outer"]))
 def test_shapes_of_any_kind_are_refused_or_give_the_bits_of_the_reference(name: str) -> None:
     program, rng = compiled(name), np.random.default_rng(0)
     for _ in range(12):

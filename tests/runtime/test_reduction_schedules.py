@@ -279,3 +279,29 @@ func.func @main(%x: memref<6x32xf32, "gpu">, %i: memref<f32, "gpu">, %y: {result
     run(scheduled(text, schedule), x=x, i=np.asarray(5, np.float32), y=y, z=z)
     np.testing.assert_array_equal(y, 5 + x.sum(dim))
     np.testing.assert_array_equal(z, x.reshape(z.shape))
+
+
+def test_a_sum_by_atomic_updates_beside_a_product_in_order() -> None:
+    """Products have no instruction: the partial results of tiles are combined, those of the sum are not."""
+    reduce = 'lmhlo.reduce %x, %i -> %{0} {{dimensions = array<i64: 0>, name = "{0}", to_apply = @{1}}} : ({2}, memref<f32, "gpu">) -> {3}'
+    text = f"""
+{by("add", "f32")}
+{computation("product", "f32", '%r = hlo.multiply %a, %b {name = "r"} : tensor<f32>')}
+func.func @main(%x: {MATRIX}, %i: memref<f32, "gpu">, %y: {VECTOR}, %z: {VECTOR}) {{
+  "lmhlo.fusion"() ({{
+    {reduce.format("y", "product", MATRIX, VECTOR)}
+    {reduce.format("z", "body", MATRIX, VECTOR)}
+    lmhlo.terminator
+  }}) {{fusion_name = "f"}} : () -> ()
+  func.return
+}}"""
+    module = scheduled(text, SCHEDULES["atomics"][1])
+    for rows, columns in ((0, 3), (9, 70), (300, 33), (600, 2)):
+        x, y, z = (
+            np.sign(whole_numbers(rows, columns) - 0.5),
+            np.zeros(columns, np.float32),
+            np.zeros(columns, np.float32),
+        )
+        run(module, x=x, i=np.asarray(5, np.float32), y=y, z=z)
+        np.testing.assert_array_equal(y, 5 * x.prod(0))
+        np.testing.assert_array_equal(z, 5 + x.sum(0))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long_lists import every
 
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.pipelines.options import CompileOptions
@@ -59,8 +60,7 @@ SORT = """func.func @main(%x: tensor<?x?xi32>, %y: tensor<?x?xi16>) -> (tensor<?
   return %6#0, %6#1 : tensor<?x?xi32>, tensor<?x?xi16> }}"""
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize(("dim", "size"), every(3, [(dim, size) for dim in (0, 1) for size in SIZES]))
 def test_a_sort_by_what_no_library_sorts_by_is_stable(dim: int, size: int) -> None:
     """By remainders: many elements are equal."""
     rng = np.random.default_rng(size)
@@ -139,24 +139,24 @@ def one_by_one(array: Array, starts: Array, updates: Array, body: str, *, is_row
     return found
 
 
-@pytest.mark.parametrize("count", [0, 1, 65, 300])
-@pytest.mark.parametrize("body", ["add", "maximum", "replace", "halve"])
-@pytest.mark.parametrize("form", ["rows", "points", "overlap"])
-def test_updates_of_one_element_are_in_their_order(form: str, body: str, count: int) -> None:
+FORMS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
+    "rows": (ROWS, (8, 5), (5,)),
+    "points": (POINTS, (8,), ()),
+    "overlap": (OVERLAP, (8,), (3,)),
+}
+"""Dimension numbers, sizes of the array and of one update."""
+
+
+@pytest.mark.parametrize(("form", "body"), every(3, [(form, body) for form in FORMS for body in BODIES]))
+def test_updates_of_one_element_are_in_their_order(form: str, body: str) -> None:
     """Bit by bit, also where the order decides; indices before and behind the array are left out."""
-    rng = np.random.default_rng(count)
-    starts = rng.integers(-2, 10, (count, 1)).astype(np.int32)
-    if form == "rows":
-        array, updates = rng.normal(size=(8, 5)), rng.normal(size=(count, 5))
-        text = scatter(ROWS, "8x5", "5x", "f32", body)
-    elif form == "points":
-        array, updates = rng.normal(size=8), rng.normal(size=count)
-        text = scatter(POINTS, "8", "", "f32", body)
-    else:
-        array, updates = rng.normal(size=8), rng.normal(size=(count, 3))
-        text = scatter(OVERLAP, "8", "3x", "f32", body)
-    array, updates = array.astype(np.float32), updates.astype(np.float32)
-    has_values(text, [array, starts, updates], [one_by_one(array, starts, updates, body, is_rows=form == "rows")])
+    dims, sizes, window = FORMS[form]
+    text = scatter(dims, "x".join(map(str, sizes)), "".join(f"{size}x" for size in window), "f32", body)
+    for count in (0, 1, 65, 300):
+        rng = np.random.default_rng(count)
+        starts = rng.integers(-2, 10, (count, 1)).astype(np.int32)
+        array, updates = (rng.normal(size=shape).astype(np.float32) for shape in (sizes, (count, *window)))
+        has_values(text, [array, starts, updates], [one_by_one(array, starts, updates, body, is_rows=form == "rows")])
 
 
 @pytest.mark.parametrize("element", ["i32", "i64", "i8"])
@@ -215,9 +215,10 @@ CUMULATIVE = """func.func @main(%x: tensor<{rows}x{columns}xf32>) -> tensor<{row
   return %0 : tensor<{rows}x{columns}xf32> }}"""
 
 
-@pytest.mark.parametrize("size", [2, 255, 1024, 1025, 2500])
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("is_reversed", [False, True])
+CUMULATIONS = [(axis, size, way) for size in (2, 255, 1024, 1025, 2500) for axis in (0, 1) for way in (False, True)]
+
+
+@pytest.mark.parametrize(("axis", "size", "is_reversed"), every(3, CUMULATIONS))
 def test_cumulative_sums(axis: int, size: int, is_reversed: bool) -> None:
     """A thread a column, or a block a row, which takes 1024 elements at a time. Of integers, whose sums are exact in any order."""
     pair, none = (f"[0, {size - 1}]" if is_reversed else f"[{size - 1}, 0]"), "[0, 0]"
@@ -301,7 +302,7 @@ IN_PLACE = """module @m { func.func public @main(%i: tensor<?x1xi64>, %u: tensor
 } }"""
 
 
-@pytest.mark.parametrize("t", ["i32", "i64", "f32"])
+@pytest.mark.parametrize("t", every(2, ["i32", "i64", "f32"]))
 def test_updates_of_an_array_of_the_program_itself_are_in_place(t: str) -> None:
     """Integers by atomic instructions, which are the only readers of the array that they update."""
     text = IN_PLACE.replace("{points}", POINTS).replace("{zero}", "0.0" if t == "f32" else "0").replace("{t}", t)

@@ -10,6 +10,7 @@ from runtime.soak import STATUS, soak
 from xla_emitters.settings import CACHE_DIR
 
 
+@pytest.mark.long  # `test_bound_programs.py` calls a program from several threads
 @pytest.mark.skipif(not STATUS.exists(), reason="this system does not say how much memory a process has")
 def test_threads_call_a_program_at_random_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE_DIR, str(tmp_path))

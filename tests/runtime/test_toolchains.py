@@ -8,7 +8,7 @@ from runtime.corpus import CORPUS, files
 from runtime.toolchains import VERDICTS, compare, instructions, ptx_by
 from tools_here import needs
 
-from xla_emitters.lowering.toolchain.ways import Way
+from xla_emitters.lowering.toolchain.tools import Way
 
 SAMPLE = (
     ("concatenate/", "sm_75"),

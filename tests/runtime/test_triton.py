@@ -11,7 +11,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from long_lists import but_long
+from long_lists import every
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, find_computation
@@ -131,9 +131,9 @@ SPLIT = [
 ]
 
 
-@pytest.mark.parametrize(("name", "fusion"), but_long(SPLIT, SPLIT[::3]))
+@pytest.mark.parametrize(("name", "fusion"), every(3, SPLIT))
 def test_each_part_compiles_and_has_the_reference_s_numbers(name: str, fusion: str) -> None:
-    check(alone(name, fusion), blocks=4, stages="xla_gpu,llvm-dialect").raise_if_different()
+    check(alone(name, fusion), blocks=4, stages="xla_gpu,llvm-dialect", verify=False).raise_if_different()
 
 
 def softmax(x: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from functools import cache
 from typing import Any
@@ -55,7 +56,8 @@ CASES: dict[str, tuple[str, str, str, tuple[int, int], int, int, int, bool]] = {
 }
 
 
-LONG = ("of_bf16", "of_e4m3", "of_e5m2", "of_tf32", "of_f16_boxes")
+LONG = [name for name in CASES if name != "of_f16_boxes"]
+"""`tests/unit/text/ptx` has every kind of factor; from XLA one kernel with tensor maps and a pipeline always runs."""
 
 
 def module(names: Collection[str]) -> str:
@@ -98,24 +100,67 @@ def read(found: XlaKernel) -> tuple[PtxKernel, dict[str, Any]]:
     return PtxKernel.read(found.ptx, f"{found.name}.ptx", found.name), how
 
 
-@pytest.mark.parametrize("name", but_long(CASES, LONG))
-def test_products(name: str) -> None:
+def arguments(name: str, how: dict[str, Any]) -> list[np.ndarray]:
+    """The factors, and memory for the product; adds the tensor maps to `how`."""
     word, _, to, (rows, _), depth, _, _, tma = CASES[name]
-    made = products(name in LONG)[name]
-    assert "wgmma.mma_async" in made.ptx
-    assert ("cp.async.bulk.tensor" in made.ptx) is tma
-    kernel, how = read(made)
     dice = np.random.default_rng(rows)
     x, w = (dice.integers(-4, 5, size).astype(NUMPY[word]) for size in ((256, 192), (192, 256)))
     if tma:
         # Rows of a box are as long as the swizzle.
         boxes = ((rows, depth), (depth, 64), (rows, 64))
         how["tensor_maps"] = {number: TensorMap(box=box, swizzle=128) for number, box in enumerate(boxes)}
-    arrays = [x, w, np.zeros((256, 256), NUMPY[to])]
+    return [x, w, np.zeros((256, 256), NUMPY[to])]
+
+
+@pytest.mark.parametrize("name", but_long(CASES, LONG))
+def test_products(name: str) -> None:
+    to, tma = CASES[name][2], CASES[name][-1]
+    made = products(name in LONG)[name]
+    assert "wgmma.mma_async" in made.ptx
+    assert ("cp.async.bulk.tensor" in made.ptx) is tma
+    kernel, how = read(made)
+    arrays = arguments(name, how)
     verdict = kernel.check(arrays, **how)
     assert verdict.ok, verdict.details
-    want = (x.astype(np.float64) @ w.astype(np.float64)).astype(NUMPY[to])
+    want = (arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)).astype(NUMPY[to])
     np.testing.assert_array_equal(kernel.run(arrays, **how)[2], want)
+
+
+GROUPS, PRODUCTS = r"cp\.async\.wait_group\s+\d;", r"wgmma\.wait_group\.sync\.aligned \d;"
+PHASE = r"mbarrier\.try_wait\.parity\.shared::cta\.b64 complete, \[%r\d+\], %r\d+;"
+COPIED, USED = (
+    "reads bytes? .* of @global_smem, which thread 0 of its block copies without a wait",
+    "uses %r.*, which a wgmma writes",
+)
+PLANTED = [
+    # kernel, what waits, which of them, what is there instead, the fault, the instruction at which it is found
+    ("of_f16", GROUPS, 0, "", COPIED, "wgmma.mma_async"),
+    ("of_f16", GROUPS, 0, "cp.async.wait_group 3;", COPIED, "wgmma.mma_async"),
+    ("of_f16", GROUPS, 1, "", COPIED, "wgmma.mma_async"),
+    ("of_f16", GROUPS, 3, "", "writes bytes .* copies without a wait", "st.shared"),
+    ("of_f16", PRODUCTS, 3, "", USED, "cvt.rn.f16x2"),
+    ("of_f16", PRODUCTS, 3, "wgmma.wait_group.sync.aligned 1;", USED, "cvt.rn.f16x2"),
+    ("of_s8", GROUPS, 0, "", COPIED, "wgmma.mma_async"),
+    ("of_s8", PRODUCTS, 0, "", USED, "st.shared"),
+    ("of_bf16_boxes", PHASE, 0, "setp.eq.u32 complete, 0, 0;", COPIED, "wgmma.mma_async"),
+    ("of_bf16_boxes", PRODUCTS, 1, "", USED, "cvt.rn.bf16x2"),
+]
+
+
+@pytest.mark.parametrize(("name", "pattern", "number", "instead", "fault", "where"), PLANTED, ids=range(len(PLANTED)))
+def test_a_wait_that_is_missing_is_found_at_its_line(
+    name: str, pattern: str, number: int, instead: str, fault: str, where: str
+) -> None:
+    made = products(False)[name]
+    found = [*re.finditer(pattern, made.ptx)][number]
+    planted = made.ptx[: found.start()] + instead + made.ptx[found.end() :]
+    _, how = read(made)
+    verdict = PtxKernel.read(planted, "planted.ptx", made.name).check(arguments(name, how), **how)
+    assert not verdict.ok
+    assert re.search(fault, verdict.summary), verdict.summary
+    place = re.match(r"planted\.ptx:(\d+):", verdict.details[0])
+    assert place is not None
+    assert planted.splitlines()[int(place[1]) - 1].strip().startswith(where)
 
 
 def test_softmax() -> None:

@@ -29,8 +29,7 @@ from tools_here import here
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.lowering.toolchain.machine_code import assemble, count_instructions, disassemble
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
-from xla_emitters.lowering.toolchain.tools import find_tool
-from xla_emitters.lowering.toolchain.ways import Way
+from xla_emitters.lowering.toolchain.tools import Way, find_tool
 from xla_emitters.pipelines.compiler import compile, lower_for_tools
 from xla_emitters.pipelines.options import CompileOptions
 

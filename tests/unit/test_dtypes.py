@@ -22,28 +22,18 @@ def test_names_and_ir_types_are_unique() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_row_is_found_both_ways(name: str) -> None:
+def test_a_row_is_found_both_ways_and_has_sizes_and_storage(name: str) -> None:
+    """NumPy's item is a whole byte or more; in memory sub-byte elements share one; kernels store signless integers as wide."""
     row = dtype(name)
     assert row.name == name
     assert dtype_of(row.ir_type) is row
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_sizes(name: str) -> None:
-    """NumPy's item is a whole byte or more; in memory sub-byte elements share one."""
-    row = dtype(name)
     assert row.numpy.itemsize == row.bytes
     assert row.size_bytes(0) == 0
     assert row.size_bytes(7) == -(-7 * row.bits // 8)
     assert row.bits >= 8 or 8 % row.bits == 0
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_kernels_store_is_signless_and_as_wide(name: str) -> None:
-    storage = dtype(name).storage_type
-    if isinstance(storage, IntegerType):
-        assert storage.signedness.data.name == "SIGNLESS"
-        assert storage.width.data == dtype(name).bits
+    if isinstance(row.storage_type, IntegerType):
+        assert row.storage_type.signedness.data.name == "SIGNLESS"
+        assert row.storage_type.width.data == row.bits
 
 
 def test_kinds() -> None:

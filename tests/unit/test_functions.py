@@ -43,7 +43,7 @@ NAMED_ELSEWHERE = {
     "dynamic/host/steps_of_buffers.py": {"remainder"},
     "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
-    "program/float_forms.py": {"abs", "divide", "sqrt"},
+    "program/array_forms.py": {"abs", "ceil", "divide", "floor", "remainder", "round-nearest-even", "sqrt"},
     "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
     "dynamic/passes/disc_check_numbers.py": {"divide"},
@@ -80,7 +80,7 @@ NAMED_ELSEWHERE = {
     "runtime/simt/llvm.py": {"abs"},
     "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
     # The names of ops of StableHLO, CHLO, MHLO and MLIR's dialects, and formulas in HLO's ops of functions that HLO has not.
-    "rewrite/added_traits.py": {"llvm.intr.fabs"},  # an op of MLIR, by its name
+    "rewrite/effects.py": {"llvm.intr.fabs"},  # an op of MLIR, by its name
     "text/stablehlo/rules.py": set(BY_OPCODE),
     "text/stablehlo/chlo.py": {*BY_OPCODE, "atan"},
     "text/stablehlo/formulas.py": {*BY_OPCODE, "erfc"},

@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from xla_emitters.algebra.expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, Expr, make
 from xla_emitters.algebra.interval import Interval, Variable
-from xla_emitters.support.expression_cursor import ExpressionCursor, ExpressionKind, token_pattern
+from xla_emitters.support.cursor import ExpressionCursor, ExpressionKind, token_pattern
 
 Spelling = Literal["seed", "upstream"]
 DIVISION: dict[Spelling, str] = {"seed": "floordiv", "upstream": "/"}

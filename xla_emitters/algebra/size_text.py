@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable
 
 from xla_emitters.algebra.size import MAX_DEGREE, OPERATIONS, Size, TooLarge, operation
-from xla_emitters.support.expression_cursor import ExpressionCursor, ExpressionKind, ExpressionToken, token_pattern
+from xla_emitters.support.cursor import ExpressionCursor, ExpressionKind, ExpressionToken, token_pattern
 
 _MOST_DIGITS = 2_400  # about the limit of a coefficient
 

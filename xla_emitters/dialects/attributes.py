@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnitAttr,
+    VectorType,
     i32,
     i64,
 )
@@ -88,9 +89,30 @@ def tensor_type(element: Attribute, shape: tuple[int, ...], encoding: Attribute 
 
 
 @lru_cache(4096)
+def vector_type(element: Attribute, shape: tuple[int, ...]) -> VectorType[Attribute]:
+    """`VectorType(element, shape)`, all of whose dimensions are fixed."""
+    return VectorType(element, shape)
+
+
+@lru_cache(4096)
 def int_attr(value: int) -> IntAttr:
     """`IntAttr(value)`: a line or a column."""
     return IntAttr(value)
+
+
+class AttributeNumbers:
+    """One number per distinct attribute. Each attribute object is hashed once, however many ops share it."""
+
+    def __init__(self) -> None:
+        self._by_object: dict[int, tuple[Attribute, int]] = {}  # keeps the object alive, so that its id is not reused
+        self._by_value: dict[Attribute, int] = {}
+
+    def __getitem__(self, attribute: Attribute) -> int:
+        if (found := self._by_object.get(id(attribute))) is not None:
+            return found[1]
+        number = self._by_value.setdefault(attribute, len(self._by_value))
+        self._by_object[id(attribute)] = (attribute, number)
+        return number
 
 
 def unchecked(kind: type[_AttributeT], **fields: Any) -> _AttributeT:

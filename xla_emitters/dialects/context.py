@@ -40,7 +40,7 @@ def _factory(module: str, name: str) -> DialectFactory:
 # Dialects that xDSL lacks.
 ADDED_DIALECTS: Mapping[str, DialectFactory] = {
     "disc_ral": _factory("disc_ral", "DISC_RAL"),
-    "hlo": _factory("hlo", "HLO"),
+    "hlo": _factory("hlo.dialect", "HLO"),
     "index": _factory("mlir.index", "INDEX"),
     "lmhlo": _factory("lmhlo", "LMHLO"),
     "nvvm": _factory("mlir.nvvm", "NVVM"),

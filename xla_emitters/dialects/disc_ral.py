@@ -6,7 +6,7 @@
       disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %st, %x, %w, %o, %f, %f, %f) : (...) -> ()
       disc_ral.send_output %ctx, 0, %o : memref<?x4xf32, "gpu">
 
-A function is found by a name made from its call name, the device, and the types of arguments and results (`ral_name`):
+A function is found by a name made from its call name, the device, and the types of arguments and results (`ral_name`), in bundles too:
 
     ral_gemm___gpu___pvoid_pvoid_m2df32_m2df32_m2df32_i1_i1_i1___void
 
@@ -20,6 +20,7 @@ Source: seed document, "DhloInjectExecutionContext", "LowerToLibraryCallsV2", "R
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     ComplexType,
@@ -48,8 +49,42 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.dialects.ral_name import RalName
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.errors import UsageError
+
+
+class RalName(NamedTuple):
+    """The parts of a name: codes of argument and result types, () for none."""
+
+    call: str
+    device: str
+    ins: tuple[str, ...]
+    outs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "___".join((self.call, self.device, "_".join(self.ins) or "void", "_".join(self.outs) or "void"))
+
+    @staticmethod
+    def parse(text: str, default_device: str = "gpu") -> RalName:
+        """The inverse of `str`; a name in the seed's spelling, without a device, gets `default_device`.
+
+        raises UsageError for a text that is no such name
+
+        >>> RalName.parse("ral_gemm___pvoid_m2df32_i1___void").device
+        'gpu'
+        """
+        match text.rsplit("___", 3):  # a call may end with an underscore
+            case [call, device, ins, outs] if "___" not in call.rstrip("_"):
+                pass
+            case [call, ins, outs]:
+                device = default_device
+            case _:
+                raise UsageError(f"'{text}' is not the name of a runtime function", stage="ral")
+        return RalName(call, device, _codes(ins), _codes(outs))
+
+
+def _codes(text: str) -> tuple[str, ...]:
+    return () if text == "void" else tuple(text.split("_"))
 
 
 @irdl_attr_definition

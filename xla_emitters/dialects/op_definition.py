@@ -127,3 +127,16 @@ class _Format:
             self.program.print(printer, op)
 
         return {"parse": classmethod(parse), "print": print}
+
+
+def format_of(op_type: type[Any]) -> FormatProgram | None:
+    """The declarative format that the class prints its ops with; None if it has a `print` of its own."""
+    for cell in (
+        getattr(op_type.print, "__closure__", None) or ()
+    ):  # of the function that `members`, or xDSL's decorator, made
+        found = cell.cell_contents
+        if isinstance(found, _Format):
+            return found.program
+        if isinstance(found, FormatProgram):
+            return found
+    return None

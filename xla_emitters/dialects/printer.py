@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from math import isfinite
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -39,7 +40,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator
 
 from xla_emitters.dialects.float_bits import hexadecimal, print_dense
-from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.quick_format import Piece, pieces_of
+from xla_emitters.dialects.quick_op import blocks_of, op_of, operands_of, ops_of
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -112,16 +114,19 @@ def print_parts(
 def _constant_name(op: Operation) -> str:
     """`c4`, `c4_i32`, `true`, `cst`."""
     value = op.properties.get("value")
-    if isa(value, IntegerAttr):
-        number = value.value.data
-        match value.type:
-            case IndexType():
-                return f"c{number}"
-            case IntegerType(width=width) if width.data == 1:
-                return "true" if number else "false"
-            case type:
-                return f"c{number}_{type}"
+    if isinstance(value, IntegerAttr):
+        found = cast(IntegerAttr[IntegerType | IndexType], value)
+        number, suffix = found.value.data, _suffix_of(found.type)
+        return ("true" if number else "false") if suffix is None else f"c{number}{suffix}"
     return "cst"
+
+
+@cache
+def _suffix_of(type: IntegerType | IndexType) -> str | None:  # noqa: A002 (xDSL's name)
+    """What follows the number in a constant's name; None for a bit."""
+    if isinstance(type, IndexType):
+        return ""
+    return None if type.width.data == 1 else f"_{type}"
 
 
 def _with_dimension(prefix: str) -> Callable[[Operation], str]:
@@ -154,6 +159,10 @@ _DEFAULT_NAMES: dict[str, str | Callable[[Operation], str]] = {
 _PLAIN = (IntegerAttr, FloatAttr, DenseArrayBase, IntegerType, VectorType)
 
 
+_PIECES: dict[type[Operation], tuple[Piece, ...] | None] = {}
+"""The parts of the text of ops with a declarative format, by class; None: xDSL's code prints it."""
+
+
 _NOT_PLAIN = re.compile(rb'[^ -~]|["\\\\]')
 """A byte that is escaped in a text."""
 
@@ -179,6 +188,7 @@ class KernelPrinter(Printer):
         self._starts: list[tuple[int, Operation]] | None = None
         self._known: Mapping[Operation, Part] = {}
         self._parts: dict[Operation, str] | None = None
+        self._is_in_module = False  # whether the op that is printed next is in a module's body
 
     def note_starts(self) -> list[tuple[int, Operation]]:
         """Returns a list to which each op printed from now on is appended with its start, for `lines_of`."""
@@ -230,9 +240,9 @@ class KernelPrinter(Printer):
             # Inside another location it prints without `loc(...)`.
             super().print_attribute(attribute)
             return
-        self._written.append(self._text_of(attribute))
+        self._written.append(self.text_of(attribute))
 
-    def _text_of(self, attribute: Attribute) -> str:
+    def text_of(self, attribute: Attribute) -> str:
         if (known := self._attribute_texts.get(id(attribute))) is not None:
             return known[1]
         is_plain = type(attribute) in _PLAIN
@@ -244,7 +254,7 @@ class KernelPrinter(Printer):
             elif type(attribute) is DenseIntOrFPElementsAttr:
                 dense: DenseIntOrFPElementsAttr[Any] = attribute
                 print_dense(self, dense)
-                self._written += [" : ", self._text_of(dense.get_type())]
+                self._written += [" : ", self.text_of(dense.get_type())]
             else:
                 super().print_attribute(attribute)
             text = "".join(self._written)
@@ -263,25 +273,30 @@ class KernelPrinter(Printer):
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         entries = [
-            self._key(name) if type(value) is UnitAttr else f"{self._key(name)} = {self._text_of(value)}"
+            self._key(name) if type(value) is UnitAttr else f"{self._key(name)} = {self.text_of(value)}"
             for name, value in attr_dict.items()
         ]
         self._written.append("{" + ", ".join(entries) + "}")
 
     def _key(self, name: str) -> str:
         if (known := self._keys.get(name)) is None:
-            outer, self._written = self._written, []
-            self.print_identifier_or_string_literal(name)
-            known = self._keys[name] = "".join(self._written)
-            self._written = outer
+            known = self._keys[name] = self.captured(lambda: self.print_identifier_or_string_literal(name))
         return known
+
+    def captured(self, write: Callable[[], object]) -> str:
+        """The text that `write` prints, which is not printed."""
+        outer, self._written = self._written, []
+        write()
+        text = "".join(self._written)
+        self._written = outer
+        return text
 
     def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
         outputs = list(output_types)
-        results = ", ".join(map(self._text_of, outputs))
+        results = ", ".join(map(self.text_of, outputs))
         if len(outputs) != 1 or isinstance(outputs[0], FunctionType):
             results = f"({results})"
-        self._written.append(f"({', '.join(map(self._text_of, input_types))}) -> {results}")
+        self._written.append(f"({', '.join(map(self.text_of, input_types))}) -> {results}")
 
     def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002 (xDSL's name)
         if isfinite(value):
@@ -292,11 +307,11 @@ class KernelPrinter(Printer):
     # ---- values -------------------------------------------------------------------------------------------------------------------
 
     def print_ssa_value(self, value: SSAValue) -> str:
-        name = self._name_of(value)
+        name = self.name_of(value)
         self._written.append("%" + name)
         return name
 
-    def _name_of(self, value: SSAValue) -> str:
+    def name_of(self, value: SSAValue) -> str:
         name = self._ssa_values.get(value)
         if name is None:
             name = self._ssa_values[value] = self._new_name(value)
@@ -305,9 +320,9 @@ class KernelPrinter(Printer):
     def _new_name(self, value: SSAValue) -> str:
         hint = value.name_hint
         if hint is None:
-            if isinstance(value, OpResult):
-                default = _DEFAULT_NAMES.get(value.op.name)
-                hint = default(value.op) if callable(default) else default
+            if (op := op_of(value)) is not None:
+                default = _DEFAULT_NAMES.get(op.name)
+                hint = default(op) if callable(default) else default
             elif isinstance(value, BlockArgument) and value.block.prev_block is None:
                 return self._new_argument_name()
         if hint is None:
@@ -340,7 +355,7 @@ class KernelPrinter(Printer):
                 self._ssa_values[result] = f"{name}#{number}"
             self._written.append(f"%{name}:{len(results)} = ")
             return
-        self._written.append(", ".join(["%" + self._name_of(result) for result in results]) + " = ")
+        self._written.append("".join(["%", ", %".join(map(self.name_of, results)), " = "]))
 
     def _share_a_name(self, results: Sequence[OpResult]) -> bool:
         """Whether the results of one op have no different names, and none was used before its definition."""
@@ -362,7 +377,7 @@ class KernelPrinter(Printer):
     def print_op(self, op: Operation) -> None:
         if self._starts is not None:
             self._starts.append((len(self._written), op))
-        if self._parts is not None and (holder := op.parent_op()) is not None and holder.name == ModuleOp.name:
+        if self._parts is not None and self._is_in_module:
             self._print_part(op, self._parts)
         else:
             self._print_op(op)
@@ -393,8 +408,13 @@ class KernelPrinter(Printer):
             self._written.append(f'"{name}"')
             self.print_op_with_default_format(op)
         else:
-            self._written.append(self._short_name(op, name))
-            op.print(self)
+            pieces = _PIECES[op_type] if op_type in _PIECES else _PIECES.setdefault(op_type, pieces_of(op_type))
+            if pieces is None:
+                self._written.append(self._short_name(op, name))
+                op.print(self)
+            else:
+                self._written.append(name if name[:5] != "func." else self._short_name(op, name))
+                self._written += [piece(self, op) for piece in pieces]
             if self.print_debuginfo:
                 self._written.append(" ")
                 self.print_attribute(op.location)
@@ -402,7 +422,7 @@ class KernelPrinter(Printer):
             self.exit_scope()
 
     def print_op_with_default_format(self, op: Operation) -> None:
-        self._written.append(f"({', '.join(['%' + self._name_of(operand) for operand in op.operands])})")
+        self._written.append(f"({', '.join(['%' + self.name_of(operand) for operand in operands_of(op)])})")
         self.print_successors(op.successors)
         if op.properties:
             self._written.append(" <")
@@ -432,13 +452,15 @@ class KernelPrinter(Printer):
                 with self.in_parens():
                     self.print_list(block.args, self.print_block_argument)
             self._written.append(":")
-        outer = self._line_start
-        self._line_start = outer + "  "
+        outer, holder = self._line_start, block.parent_op()
+        self._line_start = start = outer + "  "
         self._indent += 1
-        for op in block.ops:
+        is_in_module = holder is not None and holder.name == ModuleOp.name
+        for op in ops_of(block):
             if not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
                 continue
-            self._written.append(self._line_start)
+            self._written.append(start)
+            self._is_in_module = is_in_module
             self.print_op(op)
         self._line_start = outer
         self._indent -= 1
@@ -450,13 +472,13 @@ class KernelPrinter(Printer):
         print_empty_block: bool = True,
         print_block_terminators: bool = True,
     ) -> None:
-        for number, block in enumerate(region.blocks):
+        for number, block in enumerate(blocks_of(region)):
             if block not in self._blocks:
                 self._populate_block_name(block, number)
         self._written.append("{")
-        for block in region.blocks:
+        for block in blocks_of(region):
             is_labelled = block.prev_block is not None or (
-                (bool(block.args) and print_entry_block_args) or (not block.ops and print_empty_block)
+                (bool(block.args) and print_entry_block_args) or (block.first_op is None and print_empty_block)
             )
             self.print_block(block, is_labelled, print_block_terminators)
         self._print_new_line()

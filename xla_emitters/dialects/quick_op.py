@@ -235,6 +235,7 @@ def _given(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 
 
 _LISTS = (list, tuple, OpOperands)
+_PLAIN_LISTS = frozenset[type[Any]]((list, tuple, SSAValues))
 
 
 _VALUES: set[type[Any]] = {QuickResult}
@@ -264,11 +265,17 @@ def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any], known:
         return None
     found: list[Any] = []
     for each, count in zip(given, counts, strict=True):
-        if type(each) in known or _is(each, wanted, known):
+        kind = type(each)
+        if kind in known:
+            found.append(each)
+            continue
+        # Lists first: to be told that one is no value, xDSL's metaclass must be asked each time.
+        is_list = kind in _PLAIN_LISTS or isinstance(each, _LISTS)
+        if not is_list and each is not None and _is(each, wanted, known):
             found.append(each)
         elif each is None and count == _OPTIONAL:
             continue
-        elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
+        elif is_list and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
             for member in cast(Sequence[Any], each):
                 if type(member) in known or _is(member, wanted, known):
                     found.append(member)

@@ -12,9 +12,10 @@ Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, VectorType, i32
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, i32
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.dialects.attributes import integer_type, vector_type
 from xla_emitters.dialects.hlo.convert import Inserter
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
@@ -51,13 +52,13 @@ def shuffled(e: Inserter, mode: ShuffleMode, value: SSAValue, offset: SSAValue, 
     if bits == WORD:
         return word(value)
     count = -(-bits // WORD)
-    exact, whole = IntegerType(bits), IntegerType(WORD * count)
+    exact, whole = integer_type(bits), integer_type(WORD * count)
     integer = value if value_type == exact else e.insert(arith.BitcastOp(value, exact)).result
     padded = integer if exact == whole else e.insert(arith.ExtUIOp(integer, whole)).result
     if count == 1:
         moved = word(padded)
     else:
-        many, one = VectorType(i32, [count]), VectorType(whole, [1])
+        many, one = vector_type(i32, (count,)), vector_type(whole, (1,))
         lone = e.insert(FromElementsOp([padded], one)).dest
         vector_of_words = e.insert(vector.BitcastOp(lone, many)).result
         words = [e.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]

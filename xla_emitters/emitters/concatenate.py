@@ -38,8 +38,7 @@ from xla_emitters.errors import InternalError
 from xla_emitters.graph.heroes import find_non_trivial_hero, place_map
 from xla_emitters.graph.kinds import why_no_lone_concatenate
 from xla_emitters.graph.launch import launch_for, work_item_map
-from xla_emitters.graph.thread_work import ThreadWork, thread_works
-from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.thread_work import ThreadWork, elements_per_thread, thread_works
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.notes import decide
 

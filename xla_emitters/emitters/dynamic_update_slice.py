@@ -37,8 +37,7 @@ from xla_emitters.graph.buffers import aliases_of
 from xla_emitters.graph.heroes import place_map
 from xla_emitters.graph.in_place_updates import InPlaceUpdate, find_in_place_updates
 from xla_emitters.graph.launch import launch_for, work_item_map
-from xla_emitters.graph.thread_work import ThreadWork, thread_works
-from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.thread_work import ThreadWork, elements_per_thread, thread_works
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.notes import decide
 

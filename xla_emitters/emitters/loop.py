@@ -27,7 +27,6 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
@@ -36,9 +35,8 @@ from xla_emitters.emitters.emitter import Way, ways_of_works
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.graph.launch import launch_for, work_item_map
-from xla_emitters.graph.scatters import scatter_of
-from xla_emitters.graph.thread_work import ThreadWork, thread_works
-from xla_emitters.graph.unroll import UNROLL, elements_per_thread, unroll_reason
+from xla_emitters.graph.scatters import is_scatter, scatter_of
+from xla_emitters.graph.thread_work import UNROLL, ThreadWork, elements_per_thread, thread_works, unroll_reason
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.notes import decide
@@ -87,7 +85,7 @@ class LoopEmitter:
         decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
         decide("unroll", f"{work} a thread: {reason}", elements_per_thread=work.total)
         for op in view.with_opcode("scatter"):
-            assert isinstance(op, ScatterOp)
+            assert is_scatter(op)
             name, count, why = op.instruction_name.data, op.windows, scatter_of(view)
             reason = f": {why}" if isinstance(why, str) else ""
             decide("scatter", f"%{name}: each element looks at all {count} windows{reason}", hero=name, windows=count)

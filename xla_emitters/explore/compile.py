@@ -16,7 +16,6 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
-from xla_emitters.support.torch_archive import is_torch_archive
 from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
 
 if TYPE_CHECKING:
@@ -66,6 +65,29 @@ def compile(
     from xla_emitters.pipelines import compiler
 
     return compiler.compile(source, cache=cache, **given)
+
+
+def is_torch_archive(source: object) -> bool:
+    """Whether `source` is the path of a file of `torch.export.save`: a ZIP archive in which a member `archive_format` holds `pt2`.
+
+    Texts, with a newline, and files that cannot be read are none.
+    """
+    if not isinstance(source, str | Path) or "\n" in str(source):
+        return False
+    try:
+        with open(source, "rb") as file:
+            if file.read(4) != b"PK\x03\x04":
+                return False
+            from zipfile import BadZipFile, ZipFile  # imported here: few files are archives
+
+            try:
+                with ZipFile(file) as archive:
+                    formats = [name for name in archive.namelist() if name.endswith("/archive_format")]
+                    return any(archive.read(name) == b"pt2" for name in formats)
+            except BadZipFile:
+                return False
+    except (OSError, ValueError):
+        return False
 
 
 def _for_devices(text: str, name: str, given: CompileKeywords) -> str | None:

@@ -30,7 +30,8 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.rule_ops import is_wait
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError

@@ -28,11 +28,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, is_wait, library_call_of
-from xla_emitters.dialects.hlo.rule_ops import TOKEN
+from xla_emitters.dialects.hlo.rule_ops import TOKEN, is_wait
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.graph.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.graph.computation_values import ComputationValues, Leaf, ModuleValues, called_by, is_name
+from xla_emitters.graph.control_computations import is_control
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
 from xla_emitters.program.arrays import place_of
@@ -339,6 +339,9 @@ class _ComputationSteps:
         yield Branch(op.instruction_name.data, chosen, tuple(branches), ())
 
     def _library_call(self, op: HloOp) -> Call:
+        from xla_emitters.dialects.hlo.library_calls import (
+            library_call_of,  # imported here: most modules call no library
+        )
         from xla_emitters.text.hlo.alone import print_alone
 
         name, config = library_call_of(op, print_alone)
@@ -364,7 +367,11 @@ class _ComputationSteps:
     def _unused_workspaces(self, op: HloOp) -> frozenset[int]:
         """Numbers of a library call's results that XLA provides only as workspace and that no instruction reads."""
         unread = {number for number in range(len(leaf_types(op.result.type))) if (op, number) not in self.values.reads}
-        if not unread or not is_library_call(op):
+        if not unread or isinstance(op, FusionOp) or is_control(op):
+            return frozenset()
+        from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+
+        if not is_library_call(op):
             return frozenset()
         outputs = library_call_of(op)[1].get("outputs", ())
         return frozenset(number for number in unread if number < len(outputs) and outputs[number] == "workspace")

@@ -15,6 +15,7 @@ Fusions are found by name in all of them: ENTRY's first, then in text order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeGuard
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -30,12 +31,14 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.graph.entry import computation_of, entry_of
+
+if TYPE_CHECKING:  # asked for by opcode: most modules have none
+    from xla_emitters.dialects.hlo.contractions import ContractingOp
 
 CONTROL = frozenset({"while", "conditional", "call", "async-start"})
 """Opcodes of instructions that run other computations, no kernels."""
@@ -121,8 +124,14 @@ def is_one_kernel(entry: ComputationOp) -> bool:
         return False
     if entry.is_fusion:
         return True
-    are_alone = all(isinstance(op, ContractingOp) for op in computing)
-    return not are_alone and not any(isinstance(op, ContractingOp) and not op.is_small for op in computing)
+    return not all(map(is_contraction, computing)) and not any(
+        is_contraction(op) and not op.is_small for op in computing
+    )
+
+
+def is_contraction(op: HloOp) -> TypeGuard[ContractingOp]:
+    """Whether an instruction is a product or a convolution."""
+    return op.opcode in ("dot", "convolution")
 
 
 def fusions_run_by(entry: ComputationOp) -> tuple[FusionOp, ...]:

@@ -28,6 +28,7 @@ from xla_emitters.dialects.hlo.computation import (
     ParameterOp,
     ReturnOp,
     TupleOp,
+    fresh_name,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
@@ -38,9 +39,6 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.overwrites import is_callers, may_overwrite
 from xla_emitters.graph.view import HloFusion
 from xla_emitters.support.late_dataclass import dataclass
-
-_FEW = 16
-"""Up to this limit, numbers for names are tried one by one."""
 
 
 @dataclass(eq=False)
@@ -251,19 +249,3 @@ def rename(op: HloOp, names: set[str]) -> None:
     name = fresh_name(op.instruction_name.data, names)
     names.add(name)
     op.properties["name"] = StringAttr(name)
-
-
-def fresh_name(name: str, names: AbstractSet[str]) -> str:
-    """`name`, or with a number appended a name that is not in `names`: mostly the first free one, found in few steps."""
-    if name not in names:
-        return name
-    few = next((f"{name}.{n}" for n in range(1, _FEW) if f"{name}.{n}" not in names), None)
-    if few is not None:
-        return few
-    taken, free = _FEW - 1, _FEW
-    while f"{name}.{free}" in names:
-        taken, free = free, 2 * free
-    while free - taken > 1:
-        middle = (taken + free) // 2
-        taken, free = (middle, free) if f"{name}.{middle}" in names else (taken, middle)
-    return f"{name}.{free}"

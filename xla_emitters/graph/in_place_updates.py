@@ -14,15 +14,18 @@ Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING, TypeGuard
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.dynamic_slices import DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.support.late_dataclass import dataclass
+
+if TYPE_CHECKING:  # asked for by opcode: most fusions have none
+    from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,7 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
         assert isinstance(operand, HloOp)
         op = operand
     name = f"%{op.instruction_name.data}"
-    if not isinstance(op, DynamicUpdateSliceOp):
+    if not _is_update(op):
         return f"{name} is not a dynamic-update-slice"
     if minor_to_major(op.result.type) != minor_to_major(op.operands[0].type):
         return f"{name} has another layout than the array that it updates"
@@ -82,6 +85,10 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
     if not isinstance(target, ParameterOp):
         return f"the array that {name} updates is not a parameter"
     return InPlaceUpdate(root, op, target)
+
+
+def _is_update(op: HloOp) -> TypeGuard[DynamicUpdateSliceOp]:
+    return op.opcode == "dynamic-update-slice"
 
 
 def why_no_update(view: FusionView, root: HloOp) -> str | None:
@@ -111,7 +118,7 @@ def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
 
 def _reads_the_window(user: HloOp, update: DynamicUpdateSliceOp) -> bool:
     """Whether `user` reads exactly the window that the update replaces, or one as large if there is only one thread."""
-    if not isinstance(user, DynamicSliceOp):
+    if user.opcode != "dynamic-slice":
         return False
     whole, window = update.operands[0], update.operands[1]
     if dims_of(user.operands[0]) != dims_of(whole) or dims_of(user.result) != dims_of(window):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -27,7 +28,9 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
 )
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dtypes import dtype
 from xla_emitters.graph.control_computations import runs_itself
 from xla_emitters.graph.fusion_parts import rename
 
@@ -80,6 +83,13 @@ def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str], *,
 def element_of_tuple(value: SSAValue, index: int) -> SSAValue | None:
     """The element's own value, if `value` is the result of a `tuple`."""
     return value.owner.operands[index] if isinstance(value.owner, TupleOp) else None
+
+
+def constant_instead(op: HloOp, value: int, element: str, names: set[str]) -> SSAValue:
+    """A constant in place of an instruction, under its name."""
+    found = dtype(element)
+    names.discard(name := op.instruction_name.data)
+    return insert(ConstantOp.from_array(np.array(value, found.numpy), found, name), op, op, names)
 
 
 def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> None:

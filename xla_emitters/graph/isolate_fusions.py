@@ -26,9 +26,10 @@ from xla_emitters.dialects.hlo.computation import (
     ReturnOp,
     TupleOp,
     find_computation,
+    fresh_name,
 )
 from xla_emitters.dialects.hlo.types import tuple_type
-from xla_emitters.graph.fusion_parts import fresh_name, rename
+from xla_emitters.graph.fusion_parts import rename
 
 
 def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:

@@ -1,22 +1,25 @@
-"""What decides how often a `while` runs, where numbers of its state alone do: a loop that will run too long is known before it is run.
+"""What decides how often a `while` runs, where small arrays of its state alone do: a loop that will run too long is known before it is run.
 
-    condition: compare(fusion(i), n), direction=LT      ->      Recurrence(state=(0, 1), code=(n2 = add.s32 n0, 1;  n3 = lt n0, n1),
-    body:      tuple(add(i, 1), f(x), n)                                   holds=n3, after=(n2, n1))
+    condition: compare(fusion(i), n), direction=LT      ->      Recurrence(state=(0, 1), holds=n4, after=(n3, n1),
+    body:      tuple(add(i, 1), f(x), n)                       code=(n2 = array.s32 0, 1; n3 = array.int.add n0, n2; n4 = array.lt n0, n1))
 
-The state is followed from the condition's root: integers, truth values and floats that elementwise ops, through fusions, calls, tuples and
-copies, make of each other and of constants. None is found where an element of an array, or an op without a form, decides: of floats those
-have a form that are rounded correctly everywhere, so that the loop ends where the machine's does.
+The state is followed from the condition's root: what ops on elements, moves of elements, and reductions whose order does not matter make
+of arrays and constants, through fusions, calls, tuples and copies. None is found where an op without a form decides: those have a form that
+are rounded correctly everywhere (`program/array_forms.py`), so that the loop ends where the machine's does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import prod
+from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
@@ -26,18 +29,33 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
 )
-from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.elementwise import CompareOp, CopyOp
+from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
+from xla_emitters.dialects.hlo.elementwise import CompareOp, CopyOp, ElementwiseOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
-from xla_emitters.program.float_forms import FLOATS, computed_float, constant
-from xla_emitters.program.integer_forms import PRED, computed
-from xla_emitters.program.steps import FUNCTIONS, INTEGERS, Compute, Extent, Number, Recurrence
+from xla_emitters.dialects.hlo.shape_ops import MoveOp
+from xla_emitters.dialects.hlo.types import (
+    default_order,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    is_array,
+    leaf_types,
+    minor_to_major,
+)
+from xla_emitters.graph.reduction_starts import combining_opcodes
+from xla_emitters.program.array_forms import ARRAY_FUNCTIONS, TYPES, computed_array, constant, reduced, taken
+from xla_emitters.program.steps import Compute, Extent, Number, Recurrence
+
+MOST_ELEMENTS = 1024
+"""Of an array that is followed: its places are numbers in the code."""
 
 _Leaf: TypeAlias = tuple[int]
 """(number of a leaf of the state,): not yet read."""
-_Value: TypeAlias = "Extent | _Leaf | list[_Value | None] | None"
-"""Of an instruction: a number, the values of a tuple, or None: not followed."""
+_Value: TypeAlias = "Extent | _Leaf | list[_Later] | None"
+"""Of an instruction: an array, the values of a tuple, or None: not followed."""
+_Later: TypeAlias = "Callable[[], _Value]"
+"""A value that is followed only if it is read."""
 
 
 def recurrence_of(loop: HloOp) -> Recurrence | None:
@@ -47,15 +65,16 @@ def recurrence_of(loop: HloOp) -> Recurrence | None:
     types = leaf_types(loop.operands[0].type)
     condition, body = (find_computation(loop, loop.symbols(name)[0]) for name in ("condition", "body"))
     rows = _Rows(types)
-    state: list[_Value] = [(number,) for number in range(len(types))]
-    holds = rows.extent(_Followed(rows, condition, [state]).of(condition.root))
-    body_of = _Followed(rows, body, [state])
+    leaves: list[_Value] = [(number,) for number in range(len(types))]
+    state: list[_Later] = [partial(_same, leaf) for leaf in leaves]
+    holds = rows.extent(_Followed(rows, condition, [partial(_same, state)]).of(condition.root))
+    body_of = _Followed(rows, body, [partial(_same, state)])
     after = body_of.of(body.root)
     if holds is None or not isinstance(after, list) or len(after) != len(types):
         return None
     done = list[Extent]()
     while len(done) < len(rows.read):  # reading one may need another
-        value = rows.extent(after[rows.read[len(done)]])
+        value = rows.extent(after[rows.read[len(done)]]())
         if value is None:
             return None
         done.append(value)
@@ -71,33 +90,26 @@ def proved_trips(loop: HloOp, most: int) -> int | None:
     around = loop.parent_op()
     if ends is None or not isinstance(initial, TupleOp) or not isinstance(around, ComputationOp):
         return None
-    count, outside = len(ends.state), _Followed(_Rows(()), around, [None for _ in around.parameters])
-    needed, pending = set[int](), [ends.holds]
-    while pending:
-        extent = pending.pop()
-        if isinstance(extent, Number) and extent.index not in needed:
-            needed.add(extent.index)
-            is_row = extent.index >= count
-            pending += ends.code[extent.index - count].operands if is_row else [ends.after[extent.index]]
-    numbers, rows = dict[int, int](), [row for row in ends.code if row.result.index in needed]
-    for number in sorted(needed & set(range(count))):
-        first = outside.of(initial.operands[ends.state[number]])
-        if not isinstance(first, int):
-            return None
-        numbers[number] = first
-    if any(row.function not in FUNCTIONS for row in rows):
+    rows = _Rows(())
+    outside = _Followed(rows, around, [partial(_same, None) for _ in around.parameters])
+    state = [extent for leaf in ends.state if (extent := rows.extent(outside.of(initial.operands[leaf]))) is not None]
+    if len(state) < len(ends.state):
         return None
-    kept = tuple(numbers)
+    arrays, made = list[Any](), [(ARRAY_FUNCTIONS[function], operands) for function, operands in rows.code]
 
-    def value(extent: Extent) -> int:
-        return extent if isinstance(extent, int) else numbers[extent.index]
+    def value(extent: Extent) -> Any:
+        return extent if isinstance(extent, int) else arrays[extent.index]
 
-    for trips in range(most + 1):
-        for row in rows:
-            numbers[row.result.index] = FUNCTIONS[row.function](*map(value, row.operands))
-        if not value(ends.holds):
-            return trips
-        numbers.update(zip(kept, [value(ends.after[number]) for number in kept], strict=True))
+    with np.errstate(all="ignore"):
+        for function, operands in made:
+            arrays.append(function(*map(value, operands)))
+        arrays = [*map(value, state), *(None for _ in ends.code)]
+        for trips in range(most + 1):
+            for row in ends.code:
+                arrays[row.result.index] = ARRAY_FUNCTIONS[row.function](*map(value, row.operands))
+            if not value(ends.holds):
+                return trips
+            arrays[: len(state)] = map(value, ends.after)
     return None
 
 
@@ -154,8 +166,16 @@ class _Needed:
                 raise AssertionError(f"{value} is not the result of an instruction")
 
 
-def _is_number(ir_type: Attribute) -> bool:
-    return is_array(ir_type) and not dims_of(ir_type) and element_of(ir_type).name in (PRED, *INTEGERS, *FLOATS)
+def _same(value: _Value) -> _Value:
+    return value
+
+
+def _is_small(ir_type: Attribute) -> bool:
+    """Whether an array is one that is followed: its elements are in row-major order, in the program's steps too."""
+    if not is_array(ir_type) or has_dynamic_dims(ir_type) or element_of(ir_type).name not in TYPES:
+        return False
+    dims = dims_of(ir_type)
+    return prod(dims) <= MOST_ELEMENTS and minor_to_major(ir_type) == default_order(len(dims))
 
 
 class _Rows:
@@ -167,10 +187,10 @@ class _Rows:
         self.code = list[tuple[str, tuple[Extent, ...]]]()
 
     def extent(self, value: _Value) -> Extent | None:
-        """The number that a value is; None if it is none."""
+        """The array that a value is; None if it is not followed."""
         if isinstance(value, tuple):
             (leaf,) = value
-            if not _is_number(self.types[leaf]):
+            if not _is_small(self.types[leaf]):
                 return None
             if leaf not in self.read:
                 self.read.append(leaf)
@@ -194,13 +214,14 @@ class _Rows:
             Compute(Number(count + row), function, tuple(map(placed, operands)))
             for row, (function, operands) in enumerate(self.code)
         )
-        return Recurrence(tuple(self.read), code, placed(holds), tuple(map(placed, after)))
+        arrays = tuple((element_of(self.types[leaf]).name, tuple(dims_of(self.types[leaf]))) for leaf in self.read)
+        return Recurrence(tuple(self.read), code, placed(holds), tuple(map(placed, after)), arrays)
 
 
 class _Followed:
     """The values of a computation. From the root on: other instructions are not looked at."""
 
-    def __init__(self, rows: _Rows, computation: ComputationOp, arguments: Sequence[_Value]) -> None:
+    def __init__(self, rows: _Rows, computation: ComputationOp, arguments: Sequence[_Later]) -> None:
         self.rows, self.computation, self.arguments = rows, computation, arguments
         self._known = dict[SSAValue, _Value]()
 
@@ -213,34 +234,59 @@ class _Followed:
         op = value.owner
         match op:
             case ParameterOp():
-                return self.arguments[op.number.value.data]
+                return self.arguments[op.number.value.data]()
             case TupleOp():
-                return [self.of(operand) for operand in op.operands]
+                return [partial(self.of, operand) for operand in op.operands]
             case GetTupleElementOp():
                 whole = self.of(op.operands[0])
-                return whole[op.index.value.data] if isinstance(whole, list) else None
+                return whole[op.index.value.data]() if isinstance(whole, list) else None
             case CopyOp():
                 return self.of(op.operands[0])
             case FusionOp() | CallOp():
                 computation = find_computation(op, op.callees()[0].symbol)
-                inner = _Followed(self.rows, computation, [self.of(operand) for operand in op.operands])
+                inner = _Followed(self.rows, computation, [partial(self.of, operand) for operand in op.operands])
                 return inner.of(computation.root)
-            case ConstantOp():
-                if not _is_number(op.result.type) or op.is_elided:
-                    return None
-                kind = element_of(op.result.type).name
-                return constant(op.array()[()], kind, self.rows.compute) if kind in FLOATS else int(op.array())
-            case HloOp() if _is_number(value.type) and all(_is_number(operand.type) for operand in op.operands):
-                return self._elementwise(op)
+            case HloOp() if _is_small(value.type):
+                return self._made(op)
             case _:
                 return None
 
-    def _elementwise(self, op: HloOp) -> Extent | None:
+    def _made(self, op: HloOp) -> Extent | None:
+        """The result of an op on small arrays; None for an op without a form."""
+        compute, result = self.rows.compute, element_of(op.result.type).name
+        match op:
+            case ConstantOp():
+                return None if op.is_elided else constant(op.array(), result, compute)
+            case IotaOp():
+                return constant(op.evaluate((), not_called), result, compute)
+            case _ if not all(_is_small(operand.type) for operand in op.operands):
+                return None
+            case _:
+                pass
         operands = [extent for operand in op.operands if (extent := self.rows.extent(self.of(operand))) is not None]
-        if len(operands) != len(op.operands) or not operands:
+        if len(operands) != len(op.operands):
             return None
-        if isinstance(op, CompareOp):
-            return None if op.is_total_order else self.rows.compute(op.direction.data.lower(), operands)
-        types, result = [element_of(operand.type).name for operand in op.operands], element_of(op.result.type).name
-        of_kind = computed if FLOATS.keys().isdisjoint((*types, result)) else computed_float
-        return of_kind(op.opcode, types, result, operands, self.rows.compute)
+        types = [element_of(operand.type).name for operand in op.operands]
+        match op:
+            case MoveOp() if types[0] == result:
+                dims = dims_of(op.operands[0])
+                return taken(operands[0], op.evaluate([np.arange(prod(dims)).reshape(dims)], not_called), compute)
+            case ReduceOp() if len(operands) == 2:
+                (opcode,) = combining_opcodes(find_computation(op, op.callees()[0].symbol))
+                source, start = operands
+                return reduced(opcode, result, source, start, integers(op.dimensions), compute)
+            case CompareOp():
+                return (
+                    None
+                    if op.is_total_order
+                    else computed_array(op.direction.data.lower(), types, result, operands, compute)
+                )
+            case ElementwiseOp():
+                return computed_array(op.opcode, types, result, operands, compute)
+            case _:
+                return None
+
+
+def not_called(name: str, operands: Sequence[Any]) -> Any:
+    """Stands for calls of an op that calls no computation."""
+    raise AssertionError(f"no op calls %{name} with {len(operands)} arrays")

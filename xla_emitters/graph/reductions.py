@@ -14,19 +14,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, TypeGuard
 
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.dtypes import Kind
 from xla_emitters.graph.heroes import find_non_trivial_hero
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.support.late_dataclass import dataclass
+
+if TYPE_CHECKING:  # asked for by opcode: most fusions have none
+    from xla_emitters.dialects.hlo.reductions import ReduceOp
 
 WARP = 32
 MOST_MAJOR_IN_ROW = 8
@@ -180,6 +183,11 @@ def _factors(length: int, is_row: bool) -> tuple[int, int]:
     return (small, large) if is_turned else (large, small)
 
 
+def is_reduce(op: HloOp) -> TypeGuard[ReduceOp]:
+    """Whether an instruction is a reduction."""
+    return op.opcode == "reduce"
+
+
 def describe(reduce: ReduceOp) -> Reduction | None:
     """The reduction as one over at most three dims; None if neither the kept nor the reduced dims are contiguous in memory."""
     array = reduce.operands[0].type
@@ -215,7 +223,7 @@ def _parted(order: Sequence[int], sizes: Sequence[int], middle: Sequence[int]) -
 
 def why_not_hero(hero: HloOp, *, are_split: bool = False) -> str | None:
     """None if `hero` is a reduction that gets a kernel; otherwise the reason."""
-    if not isinstance(hero, ReduceOp):
+    if not is_reduce(hero):
         return f"%{hero.instruction_name.data} ('{hero.opcode}') is not a reduce"
     found = describe(hero)
     name = f"%{hero.instruction_name.data}"
@@ -249,7 +257,7 @@ class FusionReductions:
     def hero_of(self, root: int) -> ReduceOp | None:
         """The reduction from which root `root` is computed; None for a side output."""
         hero = self.heroes[root]
-        return hero if isinstance(hero, ReduceOp) and describe(hero) == self.shape and self.shape.pays else None
+        return hero if is_reduce(hero) and describe(hero) == self.shape and self.shape.pays else None
 
     def heroes_of(self, group: Iterable[int]) -> tuple[ReduceOp, ...]:
         """The distinct reductions of a group of roots."""
@@ -274,7 +282,7 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
     if None not in reasons:
         return _why_no_heroes(view, heroes, reasons)
     first = heroes[reasons.index(None)]
-    assert isinstance(first, ReduceOp)
+    assert is_reduce(first)
     shape = describe(first)
     assert shape is not None
     read = math.prod(dims_of(first.operands[0]))
@@ -285,7 +293,7 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
         if reason is not None:
             if not is_array(root.result.type) or math.prod(dims_of(root.result)) != read:
                 return f"{reason}, and {name} is {type_text(root.result.type)} where {read} elements are read"
-        elif isinstance(hero, ReduceOp) and (other := describe(hero)) != shape:
+        elif is_reduce(hero) and (other := describe(hero)) != shape:
             return f"reductions of two kinds: {shape} and, for {name}, {other}"
     arrays = [root.result.type for root in roots if is_array(root.result.type)]
     return FusionReductions(
@@ -300,7 +308,7 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
 
 def _why_no_heroes(view: FusionView, heroes: Sequence[HloOp], reasons: Sequence[str | None]) -> str:
     """The most specific reason: why a reduce is not a hero, rather than that another op is not a reduce."""
-    of_reduces = (reason for hero, reason in zip(heroes, reasons, strict=True) if isinstance(hero, ReduceOp) and reason)
+    of_reduces = (reason for hero, reason in zip(heroes, reasons, strict=True) if is_reduce(hero) and reason)
     if (reason := next(of_reduces, None)) is not None:
         return reason
     is_inside = next(iter(view.with_opcode("reduce")), None) is not None
@@ -315,12 +323,12 @@ def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
     bits = narrowest_bits(
         [*view.parameter_types, *(root.result.type for root in view.roots if is_array(root.result.type))]
     )
-    return {hero: shape.longest_chain(bits) for hero, shape in shapes.items() if shape and isinstance(hero, ReduceOp)}
+    return {hero: shape.longest_chain(bits) for hero, shape in shapes.items() if shape and is_reduce(hero)}
 
 
 def shared_reduction(hero: HloOp) -> Reduction | None:
     """The reduction of a hero, if it gets one or several kernels; else None."""
-    return describe(hero) if isinstance(hero, ReduceOp) and why_not_hero(hero, are_split=True) is None else None
+    return describe(hero) if is_reduce(hero) and why_not_hero(hero, are_split=True) is None else None
 
 
 # ------------------------------------------------------------------------------------------------- groups

@@ -19,38 +19,32 @@ Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the pa
 
 from __future__ import annotations
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.hlo.backend_configs import is_marker
 from xla_emitters.dialects.hlo.base import HloOp, integers
-from xla_emitters.dialects.hlo.collectives import gets_zeros, is_alone
 from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, TupleOp
-from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.custom_calls import is_marker
-from xla_emitters.dialects.hlo.device_groups import device_counts
-from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import ConvertOp, CopyOp
-from xla_emitters.dialects.hlo.library_calls import is_wait
-from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
-from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_array, same_shape, tuple_type
-from xla_emitters.dtypes import dtype
+from xla_emitters.dialects.hlo.rule_ops import RuleOp, is_wait
+from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.graph.control_computations import control_computations
-from xla_emitters.graph.inlining import element_of_tuple, insert, laid_out
+from xla_emitters.graph.inlining import constant_instead, element_of_tuple, laid_out
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
 _GIVE_THEIR_OPERAND = frozenset({"opt-barrier", "domain", "add-dependency"})
-_COLLECTIVES = frozenset(
-    {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast", "collective-permute"}
+_SIZE = "get-dimension-size"
+_STARTS = frozenset({"all-reduce-start", "all-gather-start", "collective-permute-start"})
+_OF_DEVICES = frozenset(
+    {
+        *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast", "collective-permute"),
+        *("all-reduce-done", "all-gather-done", "collective-permute-done", "replica-id", "partition-id"),
+    }
 )
-_STARTS = {f"{name}-done": f"{name}-start" for name in ("all-reduce", "all-gather", "collective-permute")}
-_IDS = ("replica-id", "partition-id")
-_ERASED = frozenset({"after-all", *_STARTS.values()})
+_ERASED = frozenset({"after-all", *_STARTS})
 """Opcodes of instructions that are erased if they have no users."""
 
 
@@ -74,7 +68,7 @@ def _remove_from(computation: ComputationOp) -> None:
     found = [
         op
         for op in computation.instructions
-        if isinstance(op, RuleOp | GetDimensionSizeOp | ConvertOp | GetTupleElementOp | CopyOp)
+        if isinstance(op, RuleOp | ConvertOp | GetTupleElementOp | CopyOp) or op.opcode == _SIZE
     ]
     names = {op.instruction_name.data for op in computation.instructions} if found else set[str]()
     for op in found:
@@ -91,54 +85,20 @@ def _instead_of(op: HloOp, names: set[str]) -> SSAValue | None:
         return None
     if op.opcode in _GIVE_THEIR_OPERAND or is_marker(op) or (isinstance(op, ConvertOp) and _changes_nothing(op)):
         return laid_out(op, op.operands[0], op.result.type, names)
-    if (found := _of_one_device(op, names)) is not None:
-        return found
+    if op.opcode in _OF_DEVICES:
+        from xla_emitters.graph.lone_devices import (
+            value_of_one_device,  # imported here: most modules have no collectives
+        )
+
+        return value_of_one_device(op, names)
     if isinstance(op, GetTupleElementOp):
         return element_of_tuple(op.operands[0], op.index.value.data)
     if isinstance(op, CopyOp) and isinstance(op.result.type, TupleType):
         return laid_out(op, op.operands[0], op.result.type, names, always_copy=True)
-    if isinstance(op, GetDimensionSizeOp):
-        size = dims_of(op.operands[0])[integers(op.dimensions)[0]]
-        return None if size < 0 else _scalar(op, size, "s32", names)
+    if op.opcode == _SIZE:
+        size = dims_of(op.operands[0])[integers(op.properties["dimensions"])[0]]
+        return None if size < 0 else constant_instead(op, size, "s32", names)
     return None
-
-
-def _of_one_device(op: HloOp, names: set[str]) -> SSAValue | None:
-    """The value of a collective in which each device takes part alone, or of the number of the only device."""
-    if op.opcode in _IDS and device_counts(op)[_IDS.index(op.opcode)] == 1:
-        return _scalar(op, 0, "u32", names)
-    collective = op
-    if op.opcode in _STARTS and isinstance(op.operands[0].owner, RuleOp):
-        collective = op.operands[0].owner
-    if not isinstance(collective, RuleOp) or collective.opcode not in (*_COLLECTIVES, *_STARTS.values()):
-        return None
-    is_start = collective is op and op.opcode not in _COLLECTIVES
-    if is_start or not is_alone(collective):
-        return None
-    values = collective.operands
-    if gets_zeros(collective):
-        if any(not is_array(value.type) or UNBOUNDED in dims_of(value) for value in values):
-            return None
-        values = [_zeros(op, value, names) for value in values]
-    value = values[0]
-    if isinstance(op.result.type, TupleType):
-        whole = tuple_type([value.type for value in values])
-        value = insert(TupleOp(values, whole, op.instruction_name.data), op, op, names)
-    return laid_out(op, value, op.result.type, names) if same_shape(value.type, op.result.type) else None
-
-
-def _zeros(op: HloOp, like: SSAValue, names: set[str]) -> SSAValue:
-    """Zeros of the type of `like`, before an instruction."""
-    zero = _scalar(op, 0, element_of(like).name, names)
-    made = BroadcastOp([zero], like.type, op.instruction_name.data, {"dimensions": integer_array([])})
-    return insert(made, op, op, names)
-
-
-def _scalar(op: HloOp, value: int, element: str, names: set[str]) -> SSAValue:
-    """A constant in place of an instruction, under its name."""
-    found = dtype(element)
-    names.discard(name := op.instruction_name.data)
-    return insert(ConstantOp.from_array(np.array(value, found.numpy), found, name), op, op, names)
 
 
 def _changes_nothing(op: ConvertOp) -> bool:

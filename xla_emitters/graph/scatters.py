@@ -16,16 +16,19 @@ Source: docs/reference/2 2.7; XLA scatter.cc.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, TypeGuard
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
-from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.thread_work import elements_per_thread
 from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.support.late_dataclass import dataclass
+
+if TYPE_CHECKING:  # asked for by opcode: most fusions have none
+    from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 
 WARPS = 4
 """Warps of a block."""
@@ -44,7 +47,7 @@ def scatter_of(view: FusionView) -> ScatterOp | str:
 
 def scatter_at(view: FusionView, root: HloOp) -> ScatterOp | str:
     """`root` if it is a scatter whose updates have code; otherwise the reason."""
-    if not isinstance(root, ScatterOp):
+    if not is_scatter(root):
         return f"%{root.instruction_name.data} is not a scatter"
     if root.has_unique_indices:
         return root
@@ -53,6 +56,11 @@ def scatter_at(view: FusionView, root: HloOp) -> ScatterOp | str:
     if element_of(root.arrays[0]).bits > 64 and not _adds(_body(view, root)):
         return f"indices that may be equal: no atomic access changes {element_of(root.arrays[0]).name} but by adding"
     return root
+
+
+def is_scatter(op: HloOp) -> TypeGuard[ScatterOp]:
+    """Whether an instruction is a scatter."""
+    return op.opcode == "scatter"
 
 
 def _body(view: FusionView, scatter: ScatterOp) -> ComputationOp:

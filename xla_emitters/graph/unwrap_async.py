@@ -40,8 +40,8 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import WAITS_FOR, is_collective
-from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.library_calls import is_collective
+from xla_emitters.dialects.hlo.rule_ops import WAITS_FOR, RuleOp
 from xla_emitters.dialects.hlo.types import is_array, tuple_type
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert

@@ -27,12 +27,11 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
-from xla_emitters.graph.control_computations import control_computations, is_one_kernel
+from xla_emitters.graph.control_computations import control_computations, is_contraction, is_one_kernel
 from xla_emitters.graph.fusion_parts import new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -40,7 +39,7 @@ from xla_emitters.support.late_dataclass import dataclass
 
 _STAY = (
     *(ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp, RuleOp),
-    *(ConstantOp, BitcastOp, CopyOp, DotOp, ConvolutionOp),
+    *(ConstantOp, BitcastOp, CopyOp),
 )
 
 
@@ -62,7 +61,7 @@ def wrap_instructions(module: ModuleOp) -> None:
     names = Names(module)
     for computation in computations:
         for op in list(computation.instructions):
-            if not isinstance(op, _STAY) and _is_of_arrays(op):
+            if not isinstance(op, _STAY) and not is_contraction(op) and _is_of_arrays(op):
                 _wrap(op, computation, names)
 
 

@@ -220,7 +220,7 @@ def _change_each(
         builder.insert(add_floats(addition, place.address, parts))
         return True
     for k, part in enumerate(parts):
-        address = llvm.GEPOp.from_mixed_indices(place.address, [k], element, inbounds=True)
+        address = llvm.GEPOp(place.address, [k], element, inbounds=True)
         builder.insert(llvm.AtomicRMWOp(NATIVE[kind], builder.insert(address).result, part))
     return True
 
@@ -268,7 +268,7 @@ def _has_instruction(kind: type[Operation], value_type: Attribute, device: Devic
 
 def _add_parts(builder: Builder, address: SSAValue, value: SSAValue, part: AnyFloat) -> None:
     """Adds the two parts separately: no thread reads the sum before all threads have added."""
-    imaginary = llvm.GEPOp.from_mixed_indices(address, [1], part, inbounds=True)
+    imaginary = llvm.GEPOp(address, [1], part, inbounds=True)
     builder.insert(llvm.AtomicRMWOp("fadd", address, builder.insert(complex.ReOp(value)).result))
     builder.insert(
         llvm.AtomicRMWOp("fadd", builder.insert(imaginary).result, builder.insert(complex.ImOp(value)).result)
@@ -356,7 +356,7 @@ def _word_of(builder: Builder, place: ElementAddress) -> tuple[SSAValue, SSAValu
     number = builder.insert(llvm.PtrToIntOp(place.address, i64)).output
     behind = builder.insert(arith.AndIOp(number, integer(WORD // 8 - 1, i64))).result
     back = builder.insert(arith.SubiOp(integer(0, i64), behind)).result
-    address = builder.insert(llvm.GEPOp.from_mixed_indices(place.address, [back], i8)).result
+    address = builder.insert(llvm.GEPOp(place.address, [back], i8)).result
     bytes_behind = builder.insert(arith.TruncIOp(behind, i32)).result
     shift = builder.insert(arith.ShLIOp(bytes_behind, integer(3, i32))).result
     if place.shift is not None:

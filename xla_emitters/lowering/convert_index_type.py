@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.attributes import INDEX, integer
+from xla_emitters.dialects.attributes import INDEX, integer, integer_type
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
@@ -41,7 +41,7 @@ class ConvertIndexTypePass(KernelPass):
     name = "xla-gpu-convert-index-type"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        conversion = _Conversion(IntegerType(index_width(op)))
+        conversion = _Conversion(integer_type(index_width(op)))
         ops = list(walk(op))
         for found in ops:
             if type(found) in _CONVERTED and isinstance(found.results[0].type, IndexType):

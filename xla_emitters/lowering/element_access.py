@@ -22,6 +22,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
 
 from xla_emitters.device import Device
+from xla_emitters.dialects.attributes import integer_type, vector_type
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, llvm
@@ -67,7 +68,7 @@ class ElementAccess:
     memory: dict[SSAValue, PointerFacts] = field(default_factory=dict[SSAValue, PointerFacts])
 
     def __post_init__(self) -> None:
-        self.index_type = IntegerType(index_width(self.module))
+        self.index_type = integer_type(index_width(self.module))
 
     # Reads
 
@@ -81,7 +82,7 @@ class ElementAccess:
         builder = located_builder(InsertPoint.before(op), op)
         if isa(wanted, VectorType[Attribute]):
             storage = storage_of(wanted.element_type)
-            row = VectorType(storage.memory, wanted.get_shape())
+            row = vector_type(storage.memory, wanted.get_shape())
             value = self._load(builder, pointer, index, storage, row, is_aligned)
             return from_memory(builder, value, wanted)
         storage = storage_of(wanted)
@@ -176,7 +177,7 @@ class ElementAccess:
         if storage.bits < 8:
             per_byte = self._integer(builder, (8 // storage.bits).bit_length() - 1)
             number = builder.insert(arith.ShRUIOp(number, per_byte)).result
-        gep = llvm.GEPOp.from_mixed_indices(pointer, [number], storage.addressed, inbounds=True)
+        gep = llvm.GEPOp(pointer, [number], storage.addressed, inbounds=True)
         return builder.insert(gep).result
 
     def element_pointer(self, builder: Builder, pointer: SSAValue, index: SSAValue, storage: Storage) -> SSAValue:
@@ -244,7 +245,7 @@ class ElementAccess:
         if start is not None:
             builder = located_builder(InsertPoint.before(op), op)
             number = builder.insert(IndexCastUIOp(start, self.index_type)).result
-            pointer = builder.insert(llvm.GEPOp.from_mixed_indices(base, [number], i8, inbounds=True)).result
+            pointer = builder.insert(llvm.GEPOp(base, [number], i8, inbounds=True)).result
         self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
         return pointer
 

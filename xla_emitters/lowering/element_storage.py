@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.dialects.attributes import vector_type
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
@@ -94,7 +95,7 @@ def to_memory(builder: Builder, value: SSAValue) -> SSAValue:
     if isa(value.type, VectorType):
         element, stored = (
             value.type.element_type,
-            VectorType(storage_of(value.type.element_type).memory, value.type.get_shape()),
+            vector_type(storage_of(value.type.element_type).memory, value.type.get_shape()),
         )
         if element == i1:
             return _each(builder, value, stored)

@@ -56,7 +56,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.device import Device
-from xla_emitters.dialects.attributes import integer, integer_array, integer_type
+from xla_emitters.dialects.attributes import integer, integer_array, integer_type, vector_type
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
@@ -263,7 +263,7 @@ class _FunctionLowering:
             case IntegerType() if source_type.signedness.data is Signedness.SIGNLESS:
                 return source_type
             case VectorType() if source_type.get_num_dims() == 1 and not any(source_type.scalable_dims.data):
-                return VectorType(self.type_of(source_type.element_type), source_type.get_shape())
+                return vector_type(self.type_of(source_type.element_type), source_type.get_shape())
             case _ if isinstance(source_type, WIDE_FLOATS) or source_type.name.startswith("llvm."):
                 return source_type
             case ComplexType():
@@ -534,10 +534,6 @@ def _broadcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]
 # complex: a number is a struct of its parts
 
 
-def _create(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    return [_struct(lowering, op.operands)]
-
-
 def _part(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     (operand,), result_type = op.operands, lowering.type_of(op.results[0].type)
     return [_field(lowering, operand, 0 if op.name == "complex.re" else 1, result_type)]
@@ -596,10 +592,6 @@ def _widened(lowering: _FunctionLowering, register: SSAValue) -> SSAValue:
     if lowering.width == 32:
         return register
     return lowering.value("llvm.zext", [register], IntegerType(lowering.width))
-
-
-def _barrier(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    return lowering.make("nvvm.barrier0").results
 
 
 def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -705,12 +697,12 @@ _HANDLERS: dict[str, _Handler] = {
     "cf.br": _branch,
     "cf.cond_br": _conditional_branch,
     "cf.switch": _switch,
-    "complex.create": _create,
+    "complex.create": lambda lowering, op: [_struct(lowering, op.operands)],
     "complex.im": _part,
     "complex.re": _part,
     "func.call": _call,
     "func.return": _return,
-    "gpu.barrier": _barrier,
+    "gpu.barrier": lambda lowering, op: lowering.make("nvvm.barrier0").results,
     "gpu.block_dim": _size,
     "gpu.block_id": _id,
     "gpu.grid_dim": _size,

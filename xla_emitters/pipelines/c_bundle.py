@@ -1,15 +1,15 @@
 """A program with unknown sizes, packaged for C: an object file, constants, a header, and a source file that checks arguments.
 
     files = c_bundle(program, "gelu")
-    gelu.o       the host program, its kernels, and buffers, for this machine's CPU or the one of `cpu_features`
+    gelu.o       the host program and its kernels, for this machine's CPU or the one of `cpu_features`
     gelu.bin     constants; not written for a program without constants
     gelu.h       the functions to call: gelu_open, gelu_run, gelu_free, gelu_close
     gelu.c       the checks that Python makes before a run, and the offsets of the constants
-    ral.h, ral.c the runtime shared by all programs: constants, matrix products, messages
+    ral.h, ral.c the runtime shared by all programs: buffers, constants, launches, matrix products, messages
 
     cc main.c gelu.c ral.c gelu.o -lm
 
-The object file refers to runtime functions by name. ral.c implements products and convolutions of integers, floats and complex numbers
+The object file calls the runtime's functions by name. ral.c implements products and convolutions of integers, floats and complex numbers
 in plain C; `ral_register` replaces those that `ral_gemm` can compute by a library's. A program that needs another function (a Fourier
 transform, a scatter whose updates are not known to fit ...) is refused with the names of the missing functions. So is a program whose
 kernels would have to check sizes that depend on data. Kernels run on the caller's thread.
@@ -28,21 +28,21 @@ from xla_emitters.algebra.expression import FLOORDIV, MOD, VARIABLE
 from xla_emitters.algebra.facts import EQUAL, Fact
 from xla_emitters.algebra.guards import Guard
 from xla_emitters.algebra.size import Size
+from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dialects.hlo.backend_configs import target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.dialects.ral_name import RalName
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.dynamic.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.dynamic.host.disc_direct_calls import DiscDirectCallsPass
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.lowering.cpu.cpu_code import cpu_object
+from xla_emitters.lowering.cpu.cpu_steps import ENTRY
 from xla_emitters.lowering.cpu.cpu_target import CpuTarget
 from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.lowerings import lowerings_of
-from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
+from xla_emitters.pipelines.program_llvm import MAIN, LlvmHost
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -55,21 +55,13 @@ SUMMED = frozenset(
     ("f32", "f64", "bf16", "f16", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "c64", "c128")
 )
 """Element types of the products and convolutions of ral.c, as spelled in function names."""
-ANSWERED = frozenset(
+OWN = frozenset(
     (
-        "alloc",
-        "inc_ref",
-        "d2d",
-        "d2h",
-        "h2d",
-        "h2h",
-        "ral_kernel_launch",
-        "ral_recv_input",
-        "ral_send_output",
-        "ral_const",
+        *("alloc", "dealloc", "inc_ref", "d2d", "d2h", "h2d", "h2h", "sync_on_stream"),
+        *("ral_const", "ral_kernel_launch", "ral_recv_input", "ral_send_output"),
     )
 )
-"""Functions that are called only after the program's own code failed, for a message."""
+"""Functions of ral.c for any types."""
 C_TYPES: Mapping[str, str] = {
     **{"pred": "uint8_t", "s8": "int8_t", "s16": "int16_t", "s32": "int32_t", "s64": "int64_t"},
     **{"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"},
@@ -88,12 +80,8 @@ def c_bundle(program: Program, name: str) -> dict[str, bytes]:
     lowered = lowerings_of(program)
     if lowered.fused is None or lowered.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
-    if (DiscDirectCallsPass.name, "logged", True) in lowered.options.pass_options:
-        raise Unsupported(
-            f"{DiscDirectCallsPass.name}{{logged}}: ral.c has not the functions that are called then", stage=STAGE
-        )
     lowering = CpuLowering(program.name, lowered.fused, lowered.options)
-    host = LlvmHost(program.name, lowering.host, lowering.module, lowered.options)
+    host = LlvmHost(program.name, lowering, lowered.options)
     _refuse_calls(program, host)
     guards = lowerings_of(program).sizes.guards
     for number, parameter in enumerate(guards.parameters):
@@ -102,7 +90,7 @@ def c_bundle(program: Program, name: str) -> dict[str, bytes]:
     for spec in program.results:
         if len(spec.shape) > MOST_DIMENSIONS or spec.dtype not in C_TYPES:
             raise Unsupported(f"a result of type {spec.dtype} has no type in C here", stage=STAGE)
-    seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release"}
+    seen = {MAIN: f"{name}_main"} | {f"{kernel}{ENTRY}": seen_as for kernel, seen_as in _kernels(name, host).items()}
     data, places = _constants(host)
     made = {
         f"{name}.o": cpu_object(host.ir, seen, lowering.cpu),
@@ -128,13 +116,18 @@ def _refuse_calls(program: Program, host: LlvmHost) -> None:
             target = target_of(op.as_hlo())
             missing.append(f"{repr(target) if target else op.name} ({op.instruction_name})")
             first = first or op
-        elif op is None and not is_sum and name.call not in ANSWERED:
+        elif op is None and not is_sum and name.call not in OWN:
             missing.append(text)
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         why = f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}"
         advice = "products and convolutions of integers, floats and complex numbers are there; run takes the program as it is"
         raise refusal(STAGE, first, why, advice) if first else Unsupported(why, stage=STAGE, help=advice)
+
+
+def _kernels(name: str, host: LlvmHost) -> dict[str, str]:
+    """The name of a kernel -> that of its function for a linker."""
+    return {kernel: f"{name}_kernel_{number}" for number, kernel in enumerate(host.lowering.parameters)}
 
 
 # ------------------------------------------------------------------------------------------------------------- constants
@@ -164,7 +157,7 @@ def _constants(host: LlvmHost) -> tuple[bytes, list[Stored]]:
         places[number] = Stored(len(data), len(kept), len(whole), _hash(kept))
         data += kept
     none = Stored(0, 0, 0, _hash(b""))
-    return bytes(data), [places.get(number, none) for number in range(host.interface.constants)]
+    return bytes(data), [places.get(number, none) for number in range(max(host.constants, default=-1) + 1)]
 
 
 def _hash(data: bytes) -> int:
@@ -230,15 +223,22 @@ def _source(program: Program, name: str, host: LlvmHost, places: Sequence[Stored
         if (said := _text(op.as_hlo())) is not None
         for text in (asked, said)
     ]
+    owned = [int(number in host.donated) for number in range(len(ranks))]
+    kernels = _kernels(name, host)
+    launched = [f"{{{_literal(kernel)}, {function}}}" for kernel, function in kernels.items()]
     rows = [f"{{{place.offset}, {place.stored}, {place.bytes}, {place.hash}u}}" for place in places]
-    count = f"{len(ranks)}, {len(program.results)}, {len(places)}, {len(texts)}"
+    count = f"{len(ranks)}, {len(program.results)}, {len(places)}, {len(texts)}, {len(kernels)}"
     return "\n".join(
         [
             f'#include "{name}.h"',
             "",
-            *(f"void {name}_{each};" for each in ("main(ral_context *)", "drop(ral_context *)", "release(void *)")),
+            *(
+                f"void {each};"
+                for each in (f"{name}_main(ral_context *)", *(f"{k}(int64_t *)" for k in kernels.values()))
+            ),
             "",
-            f"static const int ranks[] = {{{_list(ranks)}}}, bytes[] = {{{_list(sizes)}}};",
+            f"static const int ranks[] = {{{_list(ranks)}}}, bytes[] = {{{_list(sizes)}}}, owned[] = {{{_list(owned)}}};",
+            f"static const ral_kernel kernels[] = {{{_list(launched) or '{0}'}}};",
             f"static const ral_constant constants[] = {{{_list(rows) or '{0}'}}};",
             f"static const char *const texts[] = {{{_list(texts) or '0'}}};",
             "",
@@ -248,8 +248,8 @@ def _source(program: Program, name: str, host: LlvmHost, places: Sequence[Stored
             "  return 0;",
             "}",
             "",
-            f"static const ral_description description = {{{_literal(name)}, {count}, ranks, bytes, constants, texts, check,",
-            f"                                            {name}_main, {name}_drop, {name}_release}};",
+            f"static const ral_description description = {{{_literal(name)}, {count}, ranks, bytes, owned, kernels,",
+            f"                                            constants, texts, check, {name}_main}};",
             "",
             f"ral_program *{name}_open(const char *path, char *message, size_t size) {{",
             "  return ral_open(&description, path, message, size);",
@@ -260,7 +260,7 @@ def _source(program: Program, name: str, host: LlvmHost, places: Sequence[Stored
             "}",
             "",
             f"void {name}_free(ral_array *output) {{",
-            f"  {name}_release(output->data);",
+            "  ral_free(output->data);",
             "  output->data = NULL;",
             "}",
             "",

@@ -98,7 +98,8 @@ def parse_module(text: str, name: str) -> ModuleOp:
     module = parse_hlo(text, name)
     options, context = CompileOptions(), Context()
     for row in GRAPH:
-        row.make(options).apply(context, module)
+        if row.wanted is None or row.wanted(options, module):
+            row.make(options).apply(context, module)
         if row.stage == "hlo":
             break
     return module

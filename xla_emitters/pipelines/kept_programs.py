@@ -133,7 +133,7 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
         needs_tools = prices or options.stage in TOOL_STAGES
         tools = ""
         if needs_tools:
-            from xla_emitters.lowering.toolchain.ways import tools_fingerprint
+            from xla_emitters.lowering.toolchain.tools import tools_fingerprint
 
             tools = tools_fingerprint(options.toolchain, with_sass=prices or options.stage == "sass")
     except ToolError:

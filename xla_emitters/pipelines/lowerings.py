@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
@@ -54,6 +54,7 @@ class Lowerings:
     passes   what each pass up to `fused` did, with the IR of each stage
     options  of the compilation
     plain    the module before mixed precision; None without it
+    kept     the IR of some stages on tensors, which explanations and pages read; of others the text is read again
     """
 
     name: str
@@ -65,6 +66,7 @@ class Lowerings:
     passes: Trace = field(repr=False)
     options: CompileOptions = field(repr=False)
     plain: ModuleOp | None = field(default=None, repr=False)
+    kept: Mapping[str, ModuleOp] = field(default_factory=dict[str, ModuleOp], repr=False)
 
     @cached_property
     def lowering(self) -> GpuLowering:
@@ -104,6 +106,8 @@ class Lowerings:
             return self.lowering.at(stage)
         if stage == self.stage:
             return self.module
+        if stage in self.kept:
+            return self.kept[stage]
         text = next((step.ir for step in self.passes.steps if step.stage == stage), None)
         if text is None:
             raise UsageError(f"no IR of stage '{stage}'", stage="run", help=f"recorded: {', '.join(self.stages)}")

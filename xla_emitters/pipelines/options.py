@@ -14,7 +14,7 @@ from xla_emitters.support.late_dataclass import dataclass
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-RECORDS = ("none", "stages", "passes")
+RECORDS = ("none", "stages", "passes", "rewrites")
 TRITON = ("rows", "split", "refuse")
 PRECISIONS = ("f16", "bf16")
 TUNE = ("xla", "auto", "price")
@@ -69,7 +69,8 @@ class CompileOptions:
     fusion      compile only the fusion instruction of this name; None: everything that ENTRY computes
     hero_rules  the rules that choose an emitter: "current" like today's XLA, "seed" like the seed document
     stage       where to stop; before "ptx" the kernels' PTX is ""; "sass" is one further
-    record      the IR that traces record: "none", "stages" (the boundaries), or "passes" (all)
+    record      the IR that traces record: "none", "stages" (the boundaries), "passes" (all), or "rewrites" (and after each
+                rewrite that a pass makes, which is slow)
     verify      run the IR verifier after every pass
     triton      fusions that XLA gives to Triton or cuDNN: "rows" makes one kernel of those that need a row again after it was reduced, and
                 of chains of fusions that do (docs/decisions/26), and splits the others into fusions that are compiled here and dots;

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.quick_op import walk
@@ -90,6 +90,25 @@ def _of_several(_: CompileOptions, module: ModuleOp) -> bool:
     return not is_one_kernel(entry_of(module))
 
 
+def _of_more_than_fusions(_: CompileOptions, module: ModuleOp) -> bool:
+    """Modules whose ENTRY is not one kernel, with an instruction that neither is a step of a program nor renames one's results."""
+    from xla_emitters.dialects.hlo.rule_ops import RuleOp
+    from xla_emitters.graph.control_computations import is_one_kernel, run_by
+    from xla_emitters.graph.entry import entry_of
+
+    entry = entry_of(module)
+    steps = ("hlo.fusion", "hlo.get_tuple_element", "hlo.parameter", "hlo.tuple")
+    instructions = (op for computation in run_by(entry) for op in computation.instructions)
+    return not is_one_kernel(entry) and any(op.name not in steps and not isinstance(op, RuleOp) for op in instructions)
+
+
+def _takes_tuples(_: CompileOptions, module: ModuleOp) -> bool:
+    """Modules whose ENTRY has a parameter that is a tuple."""
+    from xla_emitters.graph.entry import entry_of
+
+    return any(isinstance(parameter.result.type, TupleType) for parameter in entry_of(module).parameters)
+
+
 def _by_rules(options: CompileOptions, module: ModuleOp) -> bool:
     """Modules of several kernels, unless XLA's choices are asked for."""
     return options.tune != "xla" and _of_several(options, module)
@@ -105,12 +124,35 @@ def _may_be_for_others(_: CompileOptions, module: ModuleOp) -> bool:
     )
 
 
+def _converts_narrow_floats(_: CompileOptions, module: ModuleOp) -> bool:
+    """Kernels with a conversion from or to floats of at most eight bits."""
+    from xla_emitters.lowering.narrow_floats import is_narrow
+
+    return any(
+        is_narrow(op.operands[0].type) or is_narrow(op.results[0].type)
+        for op in walk(module)
+        if op.name in ("arith.extf", "arith.truncf")
+    )
+
+
+def _of_several_symbols(_: CompileOptions, module: ModuleOp) -> bool:
+    """Kernels with more than their entry."""
+    return module.body.block.first_op is not module.body.block.last_op
+
+
+WITH_MAPS = with_ops("affine.apply", "xla_gpu.apply_indexing")
+_CALLS = with_ops("func.call", "xla_gpu.pure_call")
 _STARTS = ("async", "copy", "all_reduce", "all_gather", "collective_permute")
 
 
 # HLO to HLO: afterwards each fusion of ENTRY, and of computations that it runs on the host, is one kernel.
 GRAPH: tuple[PassRow, ...] = (
-    _row("xla-flatten-parameters", "kernels take arrays; all later passes refer to parameters by number", "hlo"),
+    _row(
+        "xla-flatten-parameters",
+        "kernels take arrays; all later passes refer to parameters by number",
+        "hlo",
+        wanted=_takes_tuples,
+    ),
     PassRow(
         lambda o: made("xla-select-fusion", o.fusion or ""),
         "first, so that the other fusions are neither analysed nor refused",
@@ -147,12 +189,12 @@ GRAPH: tuple[PassRow, ...] = (
     _row(
         "xla-wrap-instructions",
         "each step is then a fusion or has no kernel, and constants have fusions to move into",
-        wanted=_of_several,
+        wanted=_of_more_than_fusions,
     ),
     _row(
         "xla-fuse-entry",
         "constants, bitcasts and copies move into fusions, so that only fusions are left to split",
-        wanted=_of_several,
+        wanted=_of_more_than_fusions,
     ),
     PassRow(
         lambda _: made("xla-fuse-loops"),
@@ -166,10 +208,16 @@ GRAPH: tuple[PassRow, ...] = (
         wanted=_by_rules,
         name="xla-merge-fusions",
     ),
-    _row("xla-warn-recomputation", "it is known whether ENTRY is one kernel, and no fusion is split yet"),
+    _row(
+        "xla-warn-recomputation",
+        "it is known whether ENTRY is one kernel, and no fusion is split yet",
+        wanted=lambda o, module: not _of_several(o, module),
+    ),
     PassRow(
         lambda o: made("xla-split-results", o.hero_rules),
         "results that one kernel cannot make are separated; each fusion then has one hero",
+        wanted=lambda o, module: o.hero_rules not in ("current", "seed") or with_ops("hlo.tuple")(o, module),
+        name="xla-split-results",
     ),
     PassRow(
         lambda o: made("xla-split-reductions", o.splits or ()),
@@ -190,6 +238,8 @@ TO_LLVM: tuple[PassRow, ...] = (
     PassRow(
         lambda o: made("xla-gpu-convert-float-nvidia", o.device),
         "instructions for eight-bit floats, where the chip has them",
+        wanted=_converts_narrow_floats,
+        name="xla-gpu-convert-float-nvidia",
     ),
     _row(
         "xla-expand-float-ops",
@@ -208,7 +258,11 @@ KERNEL: tuple[PassRow, ...] = (
     _row("xla-canonicalize", "folds the naive code of the elemental emitter"),
     _row("xla-cse", "one load per element, one copy of each index"),
     _row("xla-erase-dead-functions", "functions of subgraphs that the hero replaced would block inlining"),
-    _row("xla-lower-xla-to-scf", "shuffles over a warp become calls, which the inliner must count"),
+    _row(
+        "xla-lower-xla-to-scf",
+        "shuffles over a warp become calls, which the inliner must count",
+        wanted=with_ops("xla_gpu.predicated_extract", "xla_gpu.predicated_insert", "xla_gpu.shuffle_reduce"),
+    ),
     _row(
         "inline",
         "functions with one caller, and those that only move data, are inlined; one that is called twice stays",
@@ -221,7 +275,11 @@ KERNEL: tuple[PassRow, ...] = (
         "only the last iteration needs bounds checks; the accesses of the others can be vectorised",
     ),
     _row("xla-lower-xla-loops-to-scf", "a loop over a map's symbols with its bounds check inside", "scf"),
-    _row("xla-propagate-slice-indices", "callees learn which buffer each tensor is, while arguments still correspond"),
+    _row(
+        "xla-propagate-slice-indices",
+        "callees learn which buffer each tensor is, while arguments still correspond",
+        wanted=_CALLS,
+    ),
     _row("xla-flatten-tensors", "an index then is an element's position, which vectorising needs"),
     _row(
         "xla-loop-invariant-code-motion",
@@ -257,12 +315,16 @@ KERNEL: tuple[PassRow, ...] = (
     _row("xla-cse", "addresses shared by loads and stores"),
     _row("xla-simplify-arith", "ranges decide the remaining bounds checks"),
     _row("xla-simplify-affine", "maps become arithmetic, unsigned where ranges allow"),
-    _row("xla-lower-affine", "the other maps, with a correction for negative operands"),
+    _row(
+        "xla-lower-affine",
+        "the other maps, with a correction for negative operands",
+        wanted=WITH_MAPS,
+    ),
     _row("xla-gpu-convert-index-type", "index arithmetic in the width that the module needs, nearly always 32 bits"),
     _row("xla-loop-invariant-code-motion", "partial sums of addresses are moved out of loops"),
-    _row("symbol-dce", "functions that were inlined everywhere"),
+    _row("symbol-dce", "functions that were inlined everywhere", wanted=_of_several_symbols),
     _row("xla-cse", "index arithmetic is explicit only now"),
-    _row("xla-limit-inlining", "what is called how often is final, and LLVM would inline it all"),
+    _row("xla-limit-inlining", "what is called how often is final, and LLVM would inline it all", wanted=_CALLS),
     *TO_LLVM,
 )
 
@@ -293,4 +355,6 @@ STAGES: tuple[str, ...] = (
 )
 EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", *TOOL_STAGES))
 """The stages of IR that the CPU executes; `RUNNABLE_STAGES` has LLVM IR and PTX too, which are read back into IR."""
-RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, "llvm", "ptx")
+BY_LLVM = ("llvm", "ptx")
+"""The stages whose text LLVM writes, and which a CPU executes."""
+RUNNABLE_STAGES: tuple[str, ...] = (*EXECUTABLE_STAGES, *BY_LLVM)

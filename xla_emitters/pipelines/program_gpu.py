@@ -26,7 +26,7 @@ from xla_emitters.dynamic.sizes import Argument
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type, top_key
 from xla_emitters.pipelines.lowerings import Lowerings
-from xla_emitters.program.platforms import OnPlatform
+from xla_emitters.program.compiled import OnPlatform
 from xla_emitters.runtime.cuda.cupy_arrays import is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cuda.cupy_launcher import HELP
 from xla_emitters.runtime.cuda.cupy_platform import find_cupy

@@ -2,7 +2,7 @@
 
     lowering = GpuLowering(fused, options)                  buffers and fusions, the module at the stage `fused`
     lowering.at("loops"), lowering.at("host"), ...    each stage's module
-    lowering.run(arrays, "llvm-dialect")              its steps, with kernels on the CPU executor
+    lowering.run(arrays, "llvm-dialect")              its steps, with kernels on the CPU executor; also "llvm", "ptx"
     lowering.kernels, lowering.ptx                    for a GPU
 
 A kernel computes indices with 32 bits. Where the sizes of a launch need more (`rewrite/index_bounds`), the host launches the same kernel
@@ -12,7 +12,7 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,10 +28,10 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.loops.schedule import SCHEDULE
-from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
+from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir, compile_to_ptx, start_compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows, rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
+from xla_emitters.pipelines.passes import BY_LLVM, FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
@@ -89,6 +89,7 @@ class GpuLowering:
         self._recorder = Recorder(name, options.record, options.verify, observe)
         self._stages = dict[str, ModuleOp]()
         self._loaded = dict[str, LoadedProgram | HostProgram]()
+        self._read = dict[tuple[str, bool], Any]()
         self._fused = fused
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
         is_watched = any(isinstance(op, WatchOp) for op in fused.walk())
@@ -193,20 +194,38 @@ class GpuLowering:
         """The same with indices of 64 bits: for launches whose sizes need them."""
         return self._ptx(is_wide=True)
 
+    def ptx_of(self, names: Collection[str]) -> str:
+        """These kernels as one PTX module, with indices of 32 bits. raises ToolError as `compile_to_ptx`"""
+        if "ptx" in self.__dict__:
+            return self.ptx  # it is made already
+        return self._compiled(is_wide=False, names=names)[0]
+
     def _ptx(self, *, is_wide: bool) -> str:
         """All kernels as one PTX module; with `.loc` if the options ask for line information."""
         return self._compiled(is_wide=is_wide)[0]
 
     @collector_at_rest()
-    def _compiled(self, *, is_wide: bool) -> tuple[str, list[frozenset[str]]]:
-        """The PTX of all kernels, and for each kernel the functions in it that only this kernel uses."""
-        if not self._functions:
+    def _compiled(self, *, is_wide: bool, names: Collection[str] | None = None) -> tuple[str, list[frozenset[str]]]:
+        """The PTX of the kernels of these names, or of all; and for each kernel the functions in it that only this kernel uses."""
+        wanted = [name for name in self._functions if names is None or name in names]
+        if not wanted:
             return NO_KERNELS, []
-        modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
-        return self._merged(modules, has_lines=self.options.line_info)
+        module, own = self._merged(self._lowered(wanted, is_wide=is_wide), has_lines=self.options.line_info)
+        return compile_to_ptx(module, self.options.device.architecture, self.options.toolchain), own
 
-    def _merged(self, modules: Sequence[ModuleOp], *, has_lines: bool) -> tuple[str, list[frozenset[str]]]:
-        """As `_compiled`, of these modules in the LLVM dialect, which are used up."""
+    def _lowered(self, names: Iterable[str], *, is_wide: bool) -> list[ModuleOp]:
+        return [self.lowered(name, is_wide=is_wide).clone() for name in names]
+
+    @collector_at_rest()
+    def _llvm_ir(self, *, is_wide: bool) -> str:
+        """All kernels as LLVM IR after LLVM's passes: what their PTX is made from."""
+        if not self._functions:
+            return NO_KERNELS
+        module, _ = self._merged(self._lowered(self._functions, is_wide=is_wide), has_lines=False)
+        return compile_to_llvm_ir(module, self.options.device.architecture, self.options.toolchain)
+
+    def _merged(self, modules: Sequence[ModuleOp], *, has_lines: bool) -> tuple[ModuleOp, list[frozenset[str]]]:
+        """Modules in the LLVM dialect, which are used up, as one for the tools, and as `_compiled`."""
         context = make_context()
         for number, module in enumerate(modules if has_lines else ()):
             line_info(number).make(self.options).apply(context, module)
@@ -214,8 +233,9 @@ class GpuLowering:
         module, renamed = merge_modules(modules)
         for row in FOR_TOOLS:
             row.make(self.options).apply(context, module)
-        own = [frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)]
-        return compile_to_ptx(module, self.options.device.architecture, self.options.toolchain), own
+        return module, [
+            frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)
+        ]
 
     def listed(self, stage: str) -> tuple[Trace, ...]:
         """For each kernel a trace with its LLVM dialect and the code of all kernels: PTX, and for the stage "sass" also SASS.
@@ -245,7 +265,8 @@ class GpuLowering:
         """
 
         def record(name: str) -> str:
-            return "passes" if in_full is None or name in in_full else "stages"
+            every = "rewrites" if self.options.record == "rewrites" else "passes"
+            return every if in_full is None or name in in_full else "stages"
 
         recorders = [Recorder(name, record(name), self.options.verify, None) for name in self._functions]
         modules, context = list[ModuleOp](), make_context()
@@ -259,7 +280,14 @@ class GpuLowering:
             modules.append(module)
         modules = [module.clone() for module in modules] if stage in TOOL_STAGES else []
         if modules:
-            self._record_tools(stage, recorders, *self._merged(modules, has_lines=True), has_lines=True)
+            module, own = self._merged(modules, has_lines=True)
+            architecture, toolchain = self.options.device.architecture, self.options.toolchain
+            with start_compile(architecture, toolchain) as tool:
+                texts = tool.finish_both(module)
+            for recorder in recorders:
+                recorder.tool("llvm", texts.llvm_ir, texts.seconds / len(recorders))
+            if stage != "llvm":
+                self._record_tools(stage, recorders, texts.ptx, own, has_lines=True)
         return tuple(recorder.trace for recorder in recorders)
 
     def _record_tools(
@@ -295,8 +323,10 @@ class GpuLowering:
         return next((module for stage, module in self._run_rows(recorder) if stage == _LOOPS), None)
 
     def code(self, stage: str) -> str:
-        """The printed text of a stage: IR, PTX, SASS. raises ToolError like `compile_to_ptx` and `sass_listing`"""
+        """The printed text of a stage: IR, LLVM IR, PTX, SASS. raises ToolError like `compile_to_ptx` and `sass_listing`"""
         match stage:
+            case "llvm":
+                return self._llvm_ir(is_wide=False)
             case "ptx":
                 return self.ptx
             case "sass":
@@ -328,6 +358,8 @@ class GpuLowering:
         return LoadedProgram(made, NumpyPlatform(made.ops, kernels(self._simt_kernels(stage)), watch))
 
     def _simt_kernels(self, stage: str) -> SimtKernels:
+        if stage in BY_LLVM:
+            return SimtKernels(lambda name, is_wide: self.read_back(stage, name, is_wide=is_wide), self.exceeds)
         if stage != "llvm-dialect":
             return SimtKernels(lambda name, _: self._on_buffers(name))
         return SimtKernels(
@@ -335,8 +367,24 @@ class GpuLowering:
             self.exceeds,
         )
 
+    def read_back(self, stage: str, name: str, *, is_wide: bool = False) -> ModuleOp:
+        """A kernel's LLVM IR, or PTX, as IR that the executor runs. raises ParseError, Unsupported with the place in the text"""
+        from xla_emitters.text import llvm_ir, ptx  # imported here: other stages need no readers
+
+        file = f"{self._recorder.trace.name}.{'ptx' if stage == 'ptx' else 'll'}"
+        if (key := (stage, is_wide)) not in self._read:
+            text = self._llvm_ir(is_wide=is_wide) if stage == "llvm" else self._ptx(is_wide=is_wide)
+            self._read[key] = (llvm_ir.read_llvm_ir if stage == "llvm" else ptx.read_ptx)(text, file)
+        module = self._read[key]
+        entry = ptx.entry_named(module, name)
+        if stage == "llvm":
+            return llvm_ir.raise_kernel(module, entry)
+        # LLVM writes `.ptr` for each pointer, so other parameters of 64 bits are numbers.
+        numbers = [number for number, parameter in enumerate(entry.parameters) if not parameter.is_pointer]
+        return ptx.raise_kernel(module, entry, numbers=numbers)
+
     def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:
-        """The results for these arguments at a stage from "loops" to "llvm-dialect". raises DataError, ExecutionError"""
+        """The results for these arguments at a stage from "loops" to "ptx". raises DataError, ExecutionError"""
         return self.loaded(stage).run_on_garbage(arrays)
 
 

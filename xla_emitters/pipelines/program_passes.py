@@ -11,11 +11,24 @@ Source: BladeDISC's pass pipeline (docs/reference/4-dynamic-shapes.md).
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
+
 from xla_emitters.lowering.cpu.cpu_target import cpu_target
-from xla_emitters.pipelines.passes import TO_LLVM, PassRow, with_ops
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import TO_LLVM, WITH_MAPS, PassRow, with_ops
 from xla_emitters.rewrite.pass_table import made
 
 _row = PassRow.plain
+
+_SINGLE_OPS = ("sort", "topk", "reduce_window", "rng_bit_generator", "scatter", "select_and_scatter")
+_HAVE_LOOPS = with_ops(*(f"lmhlo.{prefix}{name}" for name in (*_SINGLE_OPS, "top_k") for prefix in ("", "dynamic_")))
+"""Programs with an op that may be alone in a kernel (`dynamic/loops/single_op_schedules`)."""
+
+
+def _has_several_kernels(_: CompileOptions, module: ModuleOp) -> bool:
+    """Programs with several modules of a GPU."""
+    return sum(op.name == "gpu.module" for op in module.ops) > 1
+
 
 # Mixed precision, if requested: before all other passes, so that the reference computes the program that is compiled.
 PROGRAM_PRECISION: tuple[PassRow, ...] = (
@@ -39,13 +52,21 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
         "disc-broadcast-simplifier",
         "operands of elementwise ops get one shape, from which later passes learn equal sizes",
     ),
-    _row("disc-base-gemm", "transposes are merged into dots before they get a device or a kernel"),
+    _row(
+        "disc-base-gemm",
+        "transposes are merged into dots before they get a device or a kernel",
+        wanted=with_ops("hlo.dot"),
+    ),
     _row(
         "disc-canonicalize-reduction",
         "kernels reduce rows and columns of matrices; the new reshapes need sizes, which are placed below",
         wanted=with_ops("hlo.reduce"),
     ),
-    _row("disc-split-large-ops", "a kernel's parameters are limited; the parts are placed like any op"),
+    _row(
+        "disc-split-large-ops",
+        "a kernel's parameters are limited; the parts are placed like any op",
+        wanted=with_ops("hlo.concatenate"),
+    ),
     _row("disc-shape-optimization", "all shape arithmetic exists; it is deduplicated before it is placed", "graph"),
     _row(
         "disc-gather-slices",
@@ -87,10 +108,13 @@ PROGRAM_FUSED: tuple[PassRow, ...] = (
     _row(
         "disc-update-in-place",
         "a branch may own the buffer that it updates by now; an update in place is fused as a loop over its window",
+        wanted=with_ops("lmhlo.dynamic_update_slice", "lmhlo.scatter"),
     ),
     _row("disc-fuse-on-buffer", "each op has its device and its buffers; later passes see a kernel as one op"),
     _row(
-        "disc-fuse-single-ops", "fusions of several ops are final; ops that have loops of their own are in none of them"
+        "disc-fuse-single-ops",
+        "fusions of several ops are final; ops that have loops of their own are in none of them",
+        wanted=_HAVE_LOOPS,
     ),
     _row("disc-lower-to-buffer-alias", "copies and reshapes that were not fused need no buffer of their own"),
     _row("disc-localize-small-cpu-buffer", "the remaining lists of sizes move to the stack; aliases are final"),
@@ -172,7 +196,7 @@ PROGRAM_KERNEL: tuple[PassRow, ...] = (
     _row("xla-cse", "addresses shared by loads and stores"),
     _row("xla-simplify-arith", "ranges of thread ids decide comparisons"),
     _row("xla-canonicalize", "removes branches on decided conditions"),
-    _row("xla-lower-affine", "maps in schedules become arithmetic"),
+    _row("xla-lower-affine", "maps in schedules become arithmetic", wanted=WITH_MAPS),
     _row("disc-step-pointers", "all indices are arithmetic by now, and have no width yet"),
     _row("xla-gpu-convert-index-type", "index arithmetic in the width that the host chose"),
     _row("xla-loop-invariant-code-motion", "partial sums of addresses are moved out of loops"),
@@ -192,10 +216,16 @@ CPU_LOOPS: tuple[PassRow, ...] = (
         "transposes that a product reads are gone; those before reductions get no loops",
         wanted=with_ops("lmhlo.transpose"),
     ),
-    _row("disc-widen-half-products", "products and convolutions are final; the new conversions get loops"),
+    _row(
+        "disc-widen-half-products",
+        "products and convolutions are final; the new conversions get loops",
+        wanted=with_ops("lmhlo.dot", "lmhlo.dynamic_conv"),
+    ),
     PassRow(
         lambda _: made("disc-fuse-single-ops", target="cpu"),
         "the ops for the runtime are final; some of them are fast as loops on a CPU",
+        wanted=_HAVE_LOOPS,
+        name="disc-fuse-single-ops",
     ),
     _row(
         "disc-unify-sizes",
@@ -210,7 +240,11 @@ CPU_LOOPS: tuple[PassRow, ...] = (
     PassRow(lambda o: made("disc-loop-split", o.device), "loops are final; their iterations become blocks"),
     _row("disc-gpu-kernel-outlining", "a launch's body is complete, and only uses values of the host"),
     _row("disc-revise-gpu-kernel-outlining", "arguments are explicit; those that a kernel cannot use are replaced"),
-    _row("disc-merge-equal-kernels", "arguments are final; each kernel that is left is compiled once"),
+    _row(
+        "disc-merge-equal-kernels",
+        "arguments are final; each kernel that is left is compiled once",
+        wanted=_has_several_kernels,
+    ),
 )
 CPU_KERNEL: tuple[PassRow, ...] = (
     _row("disc-blocks-to-loop", "blocks become a loop, which the passes below optimize"),
@@ -225,7 +259,7 @@ CPU_KERNEL: tuple[PassRow, ...] = (
     _row("convert-complex-to-standard", "complex numbers become two floats", wanted=with_ops("complex.")),
     _row("xla-canonicalize", "folds casts of indices, and parts of complex numbers"),
     _row("xla-cse", "addresses shared by loads and stores"),
-    _row("xla-lower-affine", "maps in schedules become arithmetic"),
+    _row("xla-lower-affine", "maps in schedules become arithmetic", wanted=WITH_MAPS),
     _row("disc-hoist-divisions", "all divisions exist, and branches are still regions"),
     _row("xla-gpu-convert-index-type", "index arithmetic in 64 bits"),
     _row("xla-expand-float-ops", "narrow floats become integers, f32 tanh and erf polynomials"),
@@ -251,7 +285,7 @@ HOST_BY_LLVM: tuple[PassRow, ...] = (
         "the runtime allocates the host's buffers too",
     ),
     _row("xla-convert-scf-to-cf", "a call that fails leaves the function, which is not possible in a region"),
-    _row("disc-direct-calls", "calls still have their types; those that remain need the runtime"),
+    _row("disc-lower-host-integers", "every other op on buffers becomes a call by name, for which C has no function"),
     _row(
         "disc-rewrite-ral-api",
         "all calls of the runtime exist; their arguments are taken apart while they are buffers",
@@ -265,11 +299,13 @@ RUN_ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect")
 """The stages of programs that a CPU executes and in which fusions are kernels, or are being turned into kernels."""
 CODE_STAGES: tuple[str, ...] = ("ptx", "sass")
 """The stages of programs that are code for a GPU; a compilation stops at the first of them unless another stage is requested."""
-ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, *CODE_STAGES)
+ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, "llvm", *CODE_STAGES)
 EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
     "stablehlo",
     *(row.stage for row in (*PROGRAM, *PROGRAM_KERNEL) if row.stage),
 )
-PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, *CODE_STAGES)
+PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, "llvm", *CODE_STAGES)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+KEPT_STAGES = frozenset(("hlo", "placed"))
+"""Stages on tensors whose IR is kept beside its text: the graph of a page is that of the first, explanations list the ops of the last."""
 """The stages of programs that are computations on tensors: the NumPy reference runs them."""

@@ -45,6 +45,7 @@ from xla_emitters.program.steps import (
     Release,
     Step,
     View,
+    parts_of,
     steps_within,
 )
 from xla_emitters.program.steps import (
@@ -227,7 +228,7 @@ class ProgramSteps:
         yield from (step.array for step in steps if isinstance(step, Allocate))
         yield from (step.target for step in steps if isinstance(step, View))
         for step in steps:
-            yield from _places_in(step)
+            yield from (part for part in parts_of(step) if isinstance(part, Place))
 
     def _moved(self, value: Any) -> Any:
         """A step, a place, or a tuple of those, with the program's slots in place of the steps' own."""
@@ -274,15 +275,6 @@ def _called(op: Any) -> tuple[str, Mapping[str, Any]]:
             return name, {"message": message.data}
         case _:
             return name, {}
-
-
-def _places_in(step: Step) -> Iterator[Place]:
-    """The places among a step's fields."""
-    for part in fields(step):
-        value = getattr(step, part.name)
-        for each in cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,):
-            if isinstance(each, Place):
-                yield each
 
 
 def _carried_out(step: Compute, known: Mapping[int, Expression | int]) -> Expression | None:

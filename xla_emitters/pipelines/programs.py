@@ -49,11 +49,11 @@ from xla_emitters.pipelines.program_passes import (
     CPU_KERNEL,
     CPU_LOOPS,
     HOST_BY_LLVM,
+    KEPT_STAGES,
     ON_KERNELS,
     PROGRAM_OPS,
     PROGRAM_PRECISION,
     PROGRAM_STAGES,
-    RUN_ON_KERNELS,
 )
 from xla_emitters.pipelines.program_runs import entries_of, run_module
 from xla_emitters.pipelines.recorder import Observer, Recorder
@@ -190,11 +190,11 @@ class OnDemand(Lowerings):
         return report_json(program, self, sizes, lambda inputs: deviations_of(program, inputs))
 
     def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> list[Array]:
-        """Without `stage` at that of the compilation; for "ptx" and "sass" as a call runs it on the CPU."""
-        stage = stage or self.stage
+        """Without `stage` at that of the compilation, or, where that is code for a GPU, as a call runs it on the CPU."""
         arrays = self.owned(self.checked(inputs), donate=donate)
-        if stage in CODE_STAGES:
+        if stage is None and self.stage in CODE_STAGES:
             return self.loaded.run(arrays)
+        stage = executable_stage(stage or self.stage, "run")
         if stage in ON_KERNELS:
             return self.lowering.run(arrays, stage)
         return run_module(self.at(stage), arrays)
@@ -271,8 +271,11 @@ def compile_program(
     if stage != PROGRAM_STAGES[0]:
         for constant in list(elided_in(copy)):
             constant.properties["value"] = constant.coded
+    kept = dict[str, ModuleOp]()
     for row in rows:
         row.run(options, recorder, context, copy)
+        if row.stage in KEPT_STAGES and recorder.keeps_text:
+            kept[row.stage] = copy.clone()
     fused = None
     if stage in ON_KERNELS:
         if options.pipeline is not None and (left := next(entries_of(copy), None)):
@@ -291,7 +294,7 @@ def compile_program(
 
             write_constants(copy, Path(options.constants))
     COMPILATIONS.made += 1
-    made = OnDemand(name, module, sizes, stage, copy, fused, recorder.trace, options, plain)
+    made = OnDemand(name, module, sizes, stage, copy, fused, recorder.trace, options, plain, kept)
     guards = sizes.guards
     return Program(
         name,
@@ -337,8 +340,8 @@ def known_stage(stage: str, where: str) -> str:
 
 def executable_stage(stage: str, where: str) -> str:
     """`stage` itself. raises UsageError like `known_stage`, and for a stage that no CPU runs"""
-    if known_stage(stage, where) in CODE_STAGES:
-        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{RUN_ON_KERNELS[-1]}'")
+    if known_stage(stage, where) == CODE_STAGES[-1]:
+        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{CODE_STAGES[0]}'")
     return stage
 
 

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.locations import instructions_of
-from xla_emitters.dialects.printer import Part, print_parts
+from xla_emitters.dialects.printer import Part, print_ir_with_lines, print_parts
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.notes import Notes, take_notes
@@ -69,10 +69,28 @@ class Recorder:
 
     def run(self, kernel_pass: ModulePass, stage: str | None, context: Context, module: ModuleOp) -> None:
         """Runs one pass. An error that it does not raise on purpose is a bug of ours; the message names the pass."""
+        if self._record == "rewrites":
+            self._run_recorded(kernel_pass, stage, context, module)
+            return
         start = time.perf_counter()
         with take_notes() as notes:
             run_pass(kernel_pass, context, module)
         self._after(kernel_pass.name, stage, module, time.perf_counter() - start, notes)
+
+    def _run_recorded(self, kernel_pass: ModulePass, stage: str | None, context: Context, module: ModuleOp) -> None:
+        """`run`, with each rewrite of the pass; its time includes their recording."""
+        from xla_emitters.rewrite.recorded_rewrites import record_rewrites  # most compilations do not load it
+
+        start = time.perf_counter()
+        print_module = print_ir_with_lines if isinstance(self._listing, IrListing) else self._plain_text
+        with take_notes() as notes, record_rewrites(module, print_module) as found:
+            run_pass(kernel_pass, context, module)
+        self._after(kernel_pass.name, stage, module, time.perf_counter() - start, notes)
+        last = self.trace.steps[-1]
+        self.trace.steps[-1] = replace(last, rewrites=tuple(found.rewrites), left_out=found.left_out)
+
+    def _plain_text(self, module: ModuleOp) -> tuple[str, Sequence[tuple[int, Operation]]]:
+        return self._listing(module, ())[0], ()
 
     def pass_over(self, name: str, stage: str | None, module: ModuleOp, seconds: float) -> None:
         """Records a pass that has nothing to do in the module, and was not run; `seconds`: how long it took to find that."""
@@ -112,15 +130,21 @@ class Recorder:
         step = Step(name, stage, None, seconds, {}, tuple(notes.remarks), tuple(notes.decisions))
         if self._record != "none":
             step = replace(step, op_counts=op_counts(module))
-        if self._record == "passes" or (self._record == "stages" and stage is not None):
-            # The objects are kept alive by the lists, so that identity means that nothing was changed.
-            contents = {part: _contents(part) for part in module.ops} | {module: _of_op(module)}
-            before = self._contents
-            same = {part for part, found in contents.items() if _are_same(found, before.get(part))}
-            if len(same) < len(contents) or [*contents] != [*before]:
-                self._contents, self._listed = contents, self._listing(module, same)
+        if self._record in ("passes", "rewrites") or (self._record == "stages" and stage is not None):
+            self._list(module)
             step = replace(step, ir=self._listed[0], sources=self._listed[1])
         self.trace.steps.append(step)
+
+    def _list(self, module: ModuleOp) -> None:
+        """Prints the module, but for what is as it was; from one stage to another the only part of a kernel's module is not."""
+        if self._record == "stages" and _is_one(module):
+            self._contents, self._listed = {}, self._listing(module, ())
+            return
+        contents = {part: _contents(part) for part in module.ops} | {module: _of_op(module)}
+        before = self._contents
+        same = {part for part, found in contents.items() if _are_same(found, before.get(part))}
+        if len(same) < len(contents) or [*contents] != [*before]:
+            self._contents, self._listed = contents, self._listing(module, same)
 
 
 class IrListing:
@@ -161,6 +185,10 @@ def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> Sour
             names[key] = dict.fromkeys(instructions_of(op))
         lines[line] |= names[key]
     return tuple(map(tuple, lines))
+
+
+def _is_one(module: ModuleOp) -> bool:
+    return module.body.block.first_op is module.body.block.last_op
 
 
 def _contents(root: Operation) -> list[object]:

@@ -5,7 +5,7 @@
             ROOT y = e / reduce add e }             ─first rows of PROGRAM_KERNEL─> func.func @fused(!llvm.ptr, !llvm.ptr) {xla.entry}
 
 Whether a fusion can be computed row by row is decided by the passes of programs: they must turn all of it into one fusion of kind kStitch
-(`dynamic/buffers/stitch_rules`) and nothing else. This file has the first and the last step. The kernel has the arguments of any
+(`stitch_rules`) and nothing else. This file has the first and the last step. The kernel has the arguments of any
 kernel of the fusion, one per operand and result, in this order, with their alignments and sizes; ids have ranges because the launch
 is known. The kernel then goes through all passes of the list "kernel"; those on tensors find nothing to do.
 

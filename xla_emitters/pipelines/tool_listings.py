@@ -8,6 +8,7 @@ One text has all kernels of a program; in the trace of a kernel, lines of other 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -33,6 +34,14 @@ class ToolListing:
     functions: tuple[str, ...] = ()
     origins: tuple[int, ...] = ()
     ops: tuple[int, ...] = ()
+
+    @cached_property
+    def lines_of(self) -> dict[str, list[int]]:
+        """Function -> its lines, from 0."""
+        found = dict[str, list[int]]()
+        for number, name in enumerate(self.functions):
+            found.setdefault(name, []).append(number)
+        return found
 
 
 def functions_in(module: ModuleOp) -> frozenset[str]:
@@ -75,10 +84,10 @@ def record(stage: str, listing: ToolListing, seconds: float, recorder: Recorder,
         recorder.tool(stage, listing.text, seconds)
         return
     dialect = recorder.trace["llvm-dialect"].sources
-    is_own = [name in functions for name in listing.functions]
-    origins = tuple(line if own else 0 for line, own in zip(listing.origins, is_own, strict=True))
-    sources: Sources = tuple(_names(dialect, op) if own else () for op, own in zip(listing.ops, is_own, strict=True))
-    recorder.tool(stage, listing.text, seconds, sources, origins)
+    origins, sources = [0] * len(listing.functions), list[tuple[str, ...]]([()]) * len(listing.functions)
+    for number in (line for name in functions for line in listing.lines_of.get(name, ())):
+        origins[number], sources[number] = listing.origins[number], _names(dialect, listing.ops[number])
+    recorder.tool(stage, listing.text, seconds, tuple(sources), tuple(origins))
 
 
 def _names(dialect: Sources, op: int) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from xla_emitters.program.steps import (
     Step,
     Store,
     View,
+    parts_of,
     steps_within,
 )
 from xla_emitters.support.memory_limit import refuse_beyond_limit
@@ -434,33 +435,11 @@ def _without(steps: Sequence[Step], needed: set[int]) -> tuple[Step, ...]:
 
 def _numbers_in(step: Step) -> list[int]:
     """The numbers that a step reads, without those of the steps inside it."""
-    extents = list[Extent]()
-    match step:
-        case Compute():
-            extents += step.operands
-        case Dimension():
-            extents.append(step.axis)
-        case Load():
-            extents += (*step.index, *step.array.shape)
-        case Store():
-            extents += (*step.index, step.value, *step.array.shape)
-        case Allocate(array) | Fill(array, _):
-            extents += array.shape
-        case View():
-            extents += (*step.source.shape, *step.target.shape)
-        case Call():
-            extents += (extent for place in (*step.reads, *step.writes) for extent in place.shape)
-        case Launch():
-            extents += (*step.grid, *step.block, step.shared_bytes)
-            for value in step.arguments:
-                extents += value.shape if isinstance(value, Place) else (value,)
-        case Loop():
-            extents.append(step.holds)
-        case Branch():
-            extents.append(step.selector)
-        case _:
-            pass
-    return [extent.index for extent in extents if isinstance(extent, Number)]
+    found = list[int]()
+    for part in parts_of(step):
+        extents = part.shape if isinstance(part, Place) else (part,)
+        found += [extent.index for extent in extents if isinstance(extent, Number)]
+    return found
 
 
 # ---- the arena ------------------------------------------------------------------------------------------------------------------------
@@ -526,16 +505,6 @@ def _arena(
 
 def _named_by(step: Step) -> Sequence[int]:
     """The slots that a step names, without those of the steps inside it."""
-    match step:
-        case Allocate(array) | Fill(array, _) | Load(_, array, _) | Store(array, _, _):
-            return (array.slot,)
-        case View(source, target) | Copy(source, target):
-            return source.slot, target.slot
-        case Release(slot) | Dimension(_, slot, _):
-            return (slot,)
-        case Call():
-            return [place.slot for place in (*step.reads, *step.writes)]
-        case Launch():
-            return [value.slot for value in step.arguments if isinstance(value, Place)]
-        case _:
-            return ()
+    if isinstance(step, Release | Dimension):
+        return (step.slot,)
+    return [part.slot for part in parts_of(step) if isinstance(part, Place)]

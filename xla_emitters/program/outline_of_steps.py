@@ -16,7 +16,19 @@ from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.communication import WAIT
 from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
-from xla_emitters.program.steps import Branch, Call, Compute, Copy, Extent, Launch, Load, Loop, Step, steps_within
+from xla_emitters.program.steps import (
+    Branch,
+    Call,
+    Compute,
+    Copy,
+    Extent,
+    Launch,
+    Load,
+    Loop,
+    Step,
+    steps_within,
+    weighted,
+)
 from xla_emitters.trace import Trace
 from xla_emitters.trace.python_source import SOURCE
 
@@ -65,7 +77,7 @@ def work_of(
     said  kernel name -> what its compilation said: how, source, unusual
     """
     found, named = dict[str, Work](), {kernel.name: kernel for kernel in kernels}
-    for step, runs in _runs(steps, 1):
+    for step, runs in weighted(steps):
         match step:
             case Launch():
                 kernel = named[step.kernel]
@@ -96,20 +108,6 @@ def work_of(
         before = found.get(key)
         found[key] = made if before is None else replace(before, runs=before.runs + runs)
     return tuple(found.values())
-
-
-def _runs(steps: Sequence[Step], times: int) -> Iterator[tuple[Step, int]]:
-    """Steps and those inside them, with how often one run of the program executes each."""
-    for step in steps:
-        yield step, times
-        match step:
-            case Loop():
-                yield from _runs((*step.condition, *step.body), times * (step.trips or 1))
-            case Branch():
-                for branch in step.branches:
-                    yield from _runs(branch, times)
-            case _:
-                pass
 
 
 def host_decisions(steps: Sequence[Step], arrays: Arrays) -> list[str]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -169,17 +169,19 @@ class Launch:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How often a loop runs, where numbers of its state alone decide: while `holds`, they become `after`.
+    """How often a loop runs, where small arrays of its state alone decide: while `holds`, they become `after`.
 
-    state  the slots of these numbers, each an array of one element. They are the first numbers of a numbering of its own
-    code   rows that assign the numbers behind them
-    after  the next state
+    state   the slots of these arrays. They are the first of a numbering of its own
+    code    rows of `program.array_forms` that assign the arrays behind them
+    after   the next state
+    arrays  of the state, HLO's name of the type and the sizes
     """
 
     state: tuple[int, ...]
     code: tuple[Compute, ...]
     holds: Extent
     after: tuple[Extent, ...]
+    arrays: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -308,6 +310,32 @@ def steps_within(steps: Sequence[Step]) -> Iterator[Step]:
         elif isinstance(step, Branch):
             for branch in step.branches:
                 yield from steps_within(branch)
+
+
+def parts_of(step: Step) -> Iterator[Place | Number]:
+    """The places and the numbers among a step's fields, without the number that it assigns, and without the steps inside it."""
+    for name in step.__dataclass_fields__:
+        if name != "result":
+            yield from _parts(getattr(step, name))
+
+
+def _parts(value: object) -> Iterator[Place | Number]:
+    if isinstance(value, Place | Number):
+        yield value
+    elif isinstance(value, tuple):
+        for each in cast("tuple[object, ...]", value):
+            yield from _parts(each)
+
+
+def weighted(steps: Sequence[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
+    """Steps and those inside them, with how often one run executes each: a loop of unknown length counts once, and every branch does."""
+    for step in steps:
+        yield step, times
+        if isinstance(step, Loop):
+            yield from weighted((*step.condition, *step.body), times * (step.trips or 1))
+        elif isinstance(step, Branch):
+            for branch in step.branches:
+                yield from weighted(branch, times)
 
 
 def peak_of_temporaries(steps: Sequence[Step], size: Callable[[int], int]) -> int:

@@ -10,7 +10,7 @@ barrier or block boundary starts a new epoch, and the epoch is part of the key. 
 
 Cost: one dictionary look-up per op, none for an op with an operand that has no other use (equal ops have equal operands). Another use
 may appear by a merge, so such ops are kept aside and looked up then. Each attribute object gets a number at its first use
-(`_AttributeNumbers`), so that an indexing map is hashed once and not once per op that has it.
+(`AttributeNumbers`), so that an indexing map is hashed once and not once per op that has it.
 """
 
 # pyright: reportPrivateUsage=false
@@ -28,6 +28,7 @@ from xdsl.ir.post_order import PostOrderIterator
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
+from xla_emitters.dialects.attributes import AttributeNumbers
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.rewrite.effects import (
@@ -51,21 +52,6 @@ def cse(root: Operation) -> bool:
     for region in root.regions:
         driver.region(region)
     return driver.changed
-
-
-class _AttributeNumbers:
-    """One number per distinct attribute. Each attribute object is hashed once, however many ops share it."""
-
-    def __init__(self) -> None:
-        self._by_object: dict[int, tuple[Attribute, int]] = {}  # keeps the object alive, so that its id is not reused
-        self._by_value: dict[Attribute, int] = {}
-
-    def __getitem__(self, attribute: Attribute) -> int:
-        if (found := self._by_object.get(id(attribute))) is not None:
-            return found[1]
-        number = self._by_value.setdefault(attribute, len(self._by_value))
-        self._by_object[id(attribute)] = (attribute, number)
-        return number
 
 
 class _Kind(NamedTuple):
@@ -102,7 +88,7 @@ _Alone: TypeAlias = tuple[Operation, _Scope, int]
 @dataclass
 class _Cse:
     known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
-    numbers: _AttributeNumbers = field(default_factory=_AttributeNumbers)
+    numbers: AttributeNumbers = field(default_factory=AttributeNumbers)
     alone: dict[int, _Alone] = field(default_factory=dict[int, _Alone])  # by the id of the op, which is kept alive
     epoch: int = 0  # reads in the same epoch see the same memory
     epochs: int = 0

@@ -38,7 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 
-from xla_emitters.dialects.attributes import integer
+from xla_emitters.dialects.attributes import AttributeNumbers, integer
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import UNKNOWN
@@ -52,7 +52,7 @@ from xla_emitters.rewrite.effects import has_trait_type, is_constant, is_constan
 AnyInteger = IntegerAttr[IntegerType | IndexType]
 Constants = Sequence[Attribute | None]
 Folder = Callable[[Any, Constants], SSAValue | Attribute | None]
-ConstantKey = tuple[type[Operation], tuple[tuple[str, Attribute], ...], Attribute]
+ConstantKey = tuple[type[Operation], tuple[tuple[str, int], ...], int]
 _Constants = tuple[dict[ConstantKey, Operation], list[Operation]]
 """The constants of a block: each by what makes it equal to others, and all in order."""
 
@@ -65,6 +65,7 @@ class ConstantPool:
 
     def __init__(self) -> None:
         self._known: dict[Block, _Constants] = {}
+        self._numbers = AttributeNumbers()
         # Those of the last block that was asked for: mostly it is asked for again.
         self._block: Block | None = None
         self._of_block: _Constants = ({}, [])
@@ -75,9 +76,10 @@ class ConstantPool:
             self._block = block
             self._of_block = self._known.setdefault(block, ({}, []))
         known, order = self._of_block
-        properties = constant.properties.items()
-        ordered = properties if len(properties) == 1 else sorted(properties, key=_name)
-        key = (type(constant), tuple(ordered), item(constant.results, 0).type)
+        numbers = self._numbers
+        properties = [(name, numbers[value]) for name, value in constant.properties.items()]
+        properties.sort()
+        key = (type(constant), tuple(properties), numbers[item(constant.results, 0).type])
         found = known.get(key)
         if found is not None and found.parent is block:
             if found.location != constant.location:
@@ -107,10 +109,6 @@ def hoist_constants(root: Operation) -> None:
         kept = pool.unique(op, entry_block(op))
         if kept is not op:
             Rewriter.replace_op(op, (), kept.results)
-
-
-def _name(item: tuple[str, Attribute]) -> str:
-    return item[0]
 
 
 def entry_block(op: Operation) -> Block:
@@ -263,10 +261,6 @@ def _divide_towards_zero(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-def _remainder_of_lhs_sign(a: int, b: int) -> int:
-    return a - b * _divide_towards_zero(a, b)
-
-
 # The low bits of the result depend on the low bits of the operands only: good for an index of any width.
 WRAPPING: dict[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b,
@@ -286,7 +280,7 @@ UNSIGNED: dict[type[Operation], Callable[[int, int], int]] = {
 }
 SIGNED_DIVISIONS: dict[type[Operation], Callable[[int, int], int]] = {
     arith.DivSIOp: _divide_towards_zero,
-    arith.RemSIOp: _remainder_of_lhs_sign,
+    arith.RemSIOp: lambda a, b: a - b * _divide_towards_zero(a, b),
     arith.FloorDivSIOp: lambda a, b: a // b,
     arith.CeilDivSIOp: _ceildiv,
 }

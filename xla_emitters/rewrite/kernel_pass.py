@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Self
 
 from xdsl.context import Context
@@ -132,14 +133,19 @@ def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, ver
     except (XlaEmittersError, RecursionError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, DiagnosticException) and not isinstance(module_pass, KernelPass):
+        if isinstance(error, DiagnosticException) and not _is_ours(type(module_pass)):
             raise
         name = module_pass.name
         raise InternalError(f"{name}: {type(error).__name__}: {error}", stage=name) from error
-    if not isinstance(module_pass, KernelPass):
+    if not _is_ours(type(module_pass)):
         adopt_all(module)
     if verify:
         verify_after(module_pass.name, module)
+
+
+@cache
+def _is_ours(pass_type: type[ModulePass]) -> bool:
+    return issubclass(pass_type, KernelPass)
 
 
 def _run_from_outside(module_pass: ModulePass, context: Context, module: ModuleOp) -> None:

@@ -35,6 +35,7 @@ from xla_emitters.dialects.quick_op import QuickOp, op_of, operands_of, walk
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
 from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder
+from xla_emitters.rewrite.recorded_rewrites import record_wanted
 
 MAX_ROUNDS = 10  # walks over the whole root; MLIR's canonicalize has the same limit
 MAX_REWRITES_PER_OP = 200  # terminating sets of patterns were seen to need fewer than 10
@@ -251,6 +252,8 @@ class _GreedyDriver:
         self.rewriter = LocatedRewriter(self.worklist, root)
         self.budget = 0
         self.must_walk_again = False
+        self.record = record_wanted()
+        self.by: RewritePattern | str = ""  # what rewrote the last op that was rewritten
 
     def run(self) -> bool:
         changed = False
@@ -269,11 +272,11 @@ class _GreedyDriver:
 
     def _drain(self) -> bool:
         changed = False
-        worklist = self.worklist
+        worklist, rewrite = self.worklist, self._rewrite if self.record is None else self._recorded
         while worklist:
             op, _ = worklist.popitem()
             has_regions = bool(op.regions)
-            if not self._rewrite(op):
+            if not rewrite(op):
                 continue
             changed = True
             if has_regions:
@@ -301,16 +304,20 @@ class _GreedyDriver:
         folding, patterns = self.visits.get(type(op)) or self._visit_of(type(op))
         if self.fold:
             if is_dead(op):
+                self.by = "dead code"
                 rewriter.erase(op)
                 return True
             if folding.is_constant:
+                self.by = "constant to the entry"
                 return not op.attributes and self._move_to_entry(op)
             moved = folding.is_commutative and constant_to_the_right(op)
             if folding.has_folder and (values := fold_op(op, self.constants, self.ctx)) is not None:
+                self.by = "fold"
                 rewriter.start(op)
                 rewriter.replace(op, (), values)
                 return True
             if moved:
+                self.by = "constant to the right"
                 return True
         if not patterns:
             return False
@@ -318,8 +325,19 @@ class _GreedyDriver:
         for pattern in patterns:
             pattern.match_and_rewrite(op, rewriter)
             if rewriter.has_done_action:
+                self.by = pattern
                 return True
         return False
+
+    def _recorded(self, op: Operation) -> bool:
+        """`_rewrite`, for a record of each rewrite."""
+        assert self.record is not None
+        self.record.match(op)
+        if not self._rewrite(op):
+            self.record.end(None)
+            return False
+        self.record.end(self.by if isinstance(self.by, str) else type(self.by).__name__)
+        return True
 
     def _move_to_entry(self, constant: Operation) -> bool:
         """Keeps one copy of `constant` at its function's entry; returns whether it replaced `constant` by an earlier copy."""

@@ -16,13 +16,13 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from xla_emitters.settings import Settings
+from xla_emitters.support.extras import version_read
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import SCHEMA
 
@@ -54,19 +54,10 @@ def key_of(*parts: str) -> str:
 @lru_cache
 def own_fingerprint() -> str:
     """A hash that changes with any file of this package and any version of a library whose types and numbers are in cached programs."""
-    digest = hashlib.sha256(" ".join(_installed(LIBRARIES)).encode())
+    digest = hashlib.sha256(" ".join(map(version_read, LIBRARIES)).encode())
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _installed(names: Iterable[str]) -> Iterator[str]:
-    """The versions of packages, read from folder names ("numpy-2.4.6.dist-info"): `importlib.metadata` takes longer to load than a cached
-    program takes to be found."""
-    for name in names:
-        spec = find_spec(name)
-        if spec is not None and spec.origin is not None:
-            yield from sorted(path.name for path in Path(spec.origin).parents[1].glob(f"{name}-*.dist-info"))
 
 
 @dataclass(frozen=True)

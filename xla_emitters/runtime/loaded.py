@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
 
+FrameT = TypeVar("FrameT", bound=Frame)
 MOST_BINDINGS = 64
 """Sets of sizes whose bound steps are kept; the least recently used goes first."""
 
@@ -121,10 +122,9 @@ class LoadedProgram:
                 self._kept.popitem(last=False)[1].drop()
         return frames
 
-    def frame(self, bound: Bound, memory: Memory | None = None) -> Frame:
-        """Memory and steps of one call at a time; `memory` in place of the program's own."""
-        arguments = self._arguments
-        return Frame(bound, *(arguments if memory is None else arguments._replace(memory=memory)))
+    def frame(self, bound: Bound) -> Frame:
+        """Memory and steps of one call at a time."""
+        return Frame(bound, self._arguments)
 
     @property
     def _arguments(self) -> FrameArguments:
@@ -140,23 +140,23 @@ class LoadedProgram:
             self._most_iterations,
         )
 
+    def _run_once(self, kind: type[FrameT], inputs: Sequence[Any], **instead: Any) -> tuple[FrameT, list[Any]]:
+        """A frame of this class, and its results. `instead`: fields of `FrameArguments`"""
+        frame = kind(self.bind([array.shape for array in inputs]), self._arguments._replace(**instead))
+        with np.errstate(all="ignore"):
+            return frame, frame.run(inputs)
+
     def memory(self, inputs: Sequence[Array]) -> Recorded:
         """What a run on these arguments does to its memory. raises like `run`"""
-        frame = WatchedFrame(self.bind([array.shape for array in inputs]), self._arguments)
-        with np.errstate(all="ignore"):
-            frame.run(inputs)
-        return frame.memory()
+        return self._run_once(WatchedFrame, inputs)[0].memory()
 
     def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: Memory | None = None) -> list[Any]:
         """Like `run`, in memory of its own, with each call and launch replaced by what `watch` makes of it."""
-        arguments = self._arguments._replace(platform=_Watched(self.platform, watch), memory=memory or self._memory)
-        with np.errstate(all="ignore"):
-            return Frame(self.bind([array.shape for array in inputs]), *arguments).run(inputs)
+        return self._run_once(Frame, inputs, platform=_Watched(self.platform, watch), memory=memory or self._memory)[1]
 
     def run_in(self, kind: type[Frame], inputs: Sequence[Any]) -> list[Any]:
         """Like `run`, once, in a frame of another class."""
-        with np.errstate(all="ignore"):
-            return kind(self.bind([array.shape for array in inputs]), *self._arguments).run(inputs)
+        return self._run_once(kind, inputs)[1]
 
     def dispatches(self, inputs: Sequence[Array]) -> list[Dispatch]:
         """What a run on these arguments launches, calls and copies, in order; without arithmetic of the host. raises like `run`"""
@@ -195,11 +195,7 @@ class LoadedProgram:
 
         For checks: memory that was just freed may contain the very numbers that a wrong program forgets to write.
         """
-        frame = WatchedFrame(
-            self.bind([array.shape for array in inputs]), self._arguments._replace(memory=HostMemory(garbage))
-        )
-        with np.errstate(all="ignore"):
-            found = frame.run(inputs)
+        frame, found = self._run_once(WatchedFrame, inputs, memory=HostMemory(garbage))
         if left := frame.left():
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0].shape)}", stage=STAGE)
         return found

@@ -20,7 +20,7 @@ often as they run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -92,14 +92,9 @@ class Memory:
     @property
     def at_peak(self) -> tuple[Buffer, ...]:
         """The buffers that are live when the peak is first reached, the largest first."""
-        live, peak = dict[Buffer, None](), self.peak
-        for event in self.events:
-            if event.what == "made":
-                live[event.buffer] = None
-            else:
-                del live[event.buffer]
-            if event.live == peak:
-                break
+        peak = self.peak
+        first = next((number for number, event in enumerate(self.events, 1) if event.live == peak), 0)
+        live = _live_after(self.events[:first])
         return tuple(sorted(live, key=lambda buffer: -buffer.bytes))
 
     def rows(self) -> tuple[BufferRow, ...]:
@@ -152,6 +147,17 @@ class Memory:
         }
 
 
+def _live_after(events: Iterable[Event]) -> list[Buffer]:
+    """The buffers that these events have made, and neither freed nor returned."""
+    live = dict[Buffer, None]()
+    for event in events:
+        if event.what == "made":
+            live[event.buffer] = None
+        else:
+            del live[event.buffer]
+    return list(live)
+
+
 class WatchedFrame(Frame):
     """A frame that records what a call does to its memory; each array has memory of its own, and none is kept."""
 
@@ -160,17 +166,11 @@ class WatchedFrame(Frame):
         self._live = 0
         self._of = dict[int, Buffer]()  # id of an array that holds memory -> the buffer
         self._views = Counter[Buffer]()
-        super().__init__(replace(bound, offsets={}, arena_bytes=0), *made)
+        super().__init__(replace(bound, offsets={}, arena_bytes=0), made)
 
     def left(self) -> list[Buffer]:
         """The buffers that a run has neither freed nor returned."""
-        live = dict[Buffer, None]()
-        for event in self._events:
-            if event.what == "made":
-                live[event.buffer] = None
-            else:
-                del live[event.buffer]
-        return list(live)
+        return _live_after(self._events)
 
     def memory(self) -> Memory:
         """The events so far."""

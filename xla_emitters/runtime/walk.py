@@ -1,6 +1,6 @@
 """Runs bound steps: each becomes a function without arguments, once for each `Frame`; a call runs the functions in order.
 
-    frame = Frame(bound, parameters, platform)      memory of one call at a time: slots, numbers, the arena
+    frame = Frame(bound, FrameArguments(...))       memory of one call at a time: slots, numbers, the arena
     frame.run([x, y])                               -> the results
 
 A platform computes single steps (`Platform`): on the CPU by NumPy, with kernels by the executor or as machine code. Control flow, numbers
@@ -154,29 +154,19 @@ class Frame:
     kept     objects that steps refer to by address
     """
 
-    def __init__(
-        self,
-        bound: Bound,
-        parameters: Sequence[Place],
-        slots: int,
-        numbers: int,
-        constants: Sequence[tuple[Place, Array]],
-        platform: Platform,
-        memory: Memory,
-        names: Mapping[int, str],
-        most_iterations: int = MOST_ITERATIONS,
-    ) -> None:
-        self.bound, self.platform, self.most_iterations = bound, platform, most_iterations
-        self._memory, self._names = memory, names
+    def __init__(self, bound: Bound, made: FrameArguments) -> None:
+        memory = made.memory
+        self.bound, self.platform, self.most_iterations = bound, made.platform, made.most_iterations
+        self._memory, self._names = memory, made.names
         self._limit, self._taken, self._in_arena = memory.limit(), 0, bound.arena_bytes
         self._refuse_arena()
-        self.arrays: list[Any] = [None] * slots
-        self.numbers = [0] * numbers
-        self._parameters = tuple(parameters)
-        self._given = [place.slot for place in parameters]
+        self.arrays: list[Any] = [None] * made.slots
+        self.numbers = [0] * made.numbers
+        self._parameters = tuple(made.parameters)
+        self._given = [place.slot for place in made.parameters]
         for slot, array in bound.known.items():
             self.arrays[slot] = array
-        for place, array in constants:
+        for place, array in made.constants:
             self.arrays[place.slot] = memory.resident(place, array)
         try:
             self._arena = memory.arena(bound.arena_bytes)

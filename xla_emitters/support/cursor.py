@@ -7,13 +7,18 @@
 
 A language derives its cursor from `TokenCursor` and says how one token is read. Tokens are read one at a time, so that a syntax error
 at the top of a large file is found at once.
+
+`ExpressionCursor` is for arithmetic expressions, the texts of indexing maps and of sizes: names, integers and marks such as `+` or `->`.
+
+th_x * 4 + v in [0, 499]        NAME MARK INT MARK NAME NAME MARK INT MARK INT MARK END
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import Enum
 from typing import ClassVar, Generic, TypeVar
@@ -23,6 +28,7 @@ from xla_emitters.support.source import Source
 
 K = TypeVar("K", bound=Enum, covariant=True)
 T = TypeVar("T", bound="Token[Enum]")
+ItemT = TypeVar("ItemT")
 
 LONGEST_SHOWN = 60
 """Longer tokens are cut in messages; in characters."""
@@ -106,6 +112,16 @@ class TokenCursor(ABC, Generic[T]):
             raise self.unexpected(f"'{text}' {where}")
         return self.advance()
 
+    def items(self, close: str, item: Callable[[], ItemT], what: str) -> list[ItemT]:
+        """Consumes items with commas between them, each by `item`, and then `close`; `what` is the noun of one, with its article."""
+        found = list[ItemT]()
+        while not self.at(close):
+            if found:
+                self.expect(",", f"or '{close}' after {what}")
+            found.append(item())
+        self.advance()
+        return found
+
     def expect_kind(self, kind: Enum, what: str) -> T:
         """Consumes a token of that kind; `what` is its meaning, for the message."""
         if self.token.kind is not kind:
@@ -141,3 +157,68 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """`; did you mean '...'?` with the most similar name, or "" if none is similar."""
     found = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{found[0]}'?" if found else ""
+
+
+class ExpressionKind(Enum):
+    """The kinds of tokens; the values are the words for messages."""
+
+    NAME = "a name"
+    INT = "an integer"
+    MARK = "a mark"
+    END = "the end of the text"
+
+
+ExpressionToken = Token[ExpressionKind]
+
+
+class ExpressionCursor(TokenCursor[ExpressionToken]):
+    """Reads the tokens of one expression or map; a language derives from it and says which marks it has.
+
+    Raises ParseError with the place for a character that starts no token.
+    """
+
+    marks: ClassVar[re.Pattern[str]]
+    """One token with the space before it, as a group named after its kind: made by `token_pattern`."""
+    hints: ClassVar[dict[str, str]] = {}
+    """What to write instead of a character that starts no token."""
+
+    def __init__(self, text: str, file: str):
+        super().__init__(Source(text, file))
+
+    def read(self, offset: int) -> ExpressionToken:
+        match = self.marks.match(self.source.text, offset)
+        if match is None:
+            raise self._unknown_character(offset)
+        kind = match.lastgroup or "END"
+        return Token(ExpressionKind[kind], match[kind], match.start(kind), match.end(kind))
+
+    def empty(self, offset: int) -> ExpressionToken:
+        return Token(ExpressionKind.MARK, "", offset, offset)
+
+    def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
+        """One line without details: an error inside an attribute is quoted in the error of the IR around it."""
+        return self.error(f"expected {wanted}, got {self.token}", self.token, help=help)
+
+    def end(self, wanted: str = "the end of the text") -> None:
+        """Raises ParseError unless all tokens are consumed."""
+        if self.token.kind is not ExpressionKind.END:
+            raise self.unexpected(wanted)
+
+    def _unknown_character(self, offset: int) -> ParseError:
+        text = self.source.text
+        start = len(text) - len(text[offset:].lstrip())
+        token = Token(ExpressionKind.MARK, text[start], start, start + 1)
+        return self.error(f"unexpected character {token.text!r}", token, help=self.hints.get(token.text, ""))
+
+
+def token_pattern(marks: str, first_of_name: str) -> re.Pattern[str]:
+    """The pattern of one token.
+
+    marks           a regular expression of the language's marks
+    first_of_name   the characters that a name may start with, as in a set of a regular expression
+
+    >>> match = token_pattern("->|[-+]", "A-Za-z").match("  d0 -> ")
+    >>> match["NAME"], match.lastgroup
+    ('d0', 'NAME')
+    """
+    return re.compile(rf"\s*(?:(?P<NAME>[{first_of_name}][A-Za-z0-9_]*)|(?P<INT>[0-9]+)|(?P<MARK>{marks})|(?P<END>$))")

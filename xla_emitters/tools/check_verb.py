@@ -37,14 +37,16 @@ from xla_emitters.tools.options import (
     add_engine,
     add_input,
     add_keep_going,
+    add_launch,
     add_max_iterations,
     add_max_memory,
     add_mixed_precision,
     add_sizes,
     compile_options,
+    is_ptx,
     max_iterations,
 )
-from xla_emitters.tools.ptx_files import add_launch, check_ptx, is_ptx
+from xla_emitters.tools.ptx_files import check_ptx
 
 if TYPE_CHECKING:
     from xla_emitters.explore.check.verdict import Verdict

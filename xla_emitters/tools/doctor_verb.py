@@ -134,8 +134,7 @@ def plugins() -> Iterator[Finding]:
 
 
 def tools(toolchain: Toolchain) -> Iterator[Finding]:
-    from xla_emitters.lowering.toolchain.tools import find_tools
-    from xla_emitters.lowering.toolchain.ways import candidates, choose_way, tools_of
+    from xla_emitters.lowering.toolchain.tools import candidates, choose_way, find_tools, tools_of
 
     purpose = "PTX"
     try:

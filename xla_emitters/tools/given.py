@@ -133,8 +133,8 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     raises  what `read_source` raises, ParseError for a file that is not text; UsageError for an option that its kind does not have
     """
     # Imported here: --help of a verb loads none of it.
+    from xla_emitters.explore.compile import is_torch_archive
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.support.torch_archive import is_torch_archive
     from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
 
     file = file or str(options.file)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from xla_emitters.errors import ToolError, XlaEmittersError
@@ -23,6 +23,9 @@ from xla_emitters.explore.hover import Completion, Described, completions
 from xla_emitters.explore.text_index import Symbol, TextIndex
 from xla_emitters.support.extras import install_command
 from xla_emitters.tools.served import Answerer, Asked
+
+if TYPE_CHECKING:
+    from xla_emitters.explore.page.data import Costs
 
 WAIT_SECONDS = 0.3
 """Without a change, before a text is compiled."""
@@ -109,12 +112,12 @@ class Diagnoser:
                 continue
             self._publish(document, found.get("errors", []))
             if priced and "errors" not in found and not document.index.is_mlir:
-                judged = self._answer(Asked(document.name, document.text, judged=True))
-                document.prices = _prices(judged.get("index", {}).get("units", ()))
+                judged = self._answer(Asked(document.name, document.text, part="first"))
+                document.prices = _prices(judged.get("costs") or {})
 
 
-def _prices(units: Any) -> dict[str, str]:
-    costs = {unit["name"]: dict(unit["cost"]) for unit in units if unit.get("cost")}
+def _prices(rows: Costs) -> dict[str, str]:
+    costs = {name: dict[str, str](each) for name, each in rows.items()}
     return {
         name: f"{cost['expected time']} on {cost.get('target', 'the target')}"
         for name, cost in costs.items()

@@ -331,3 +331,28 @@ def check_engine(options: argparse.Namespace) -> None:
         raise UsageError("--executor has workers of its own: no -j, no --timeout", stage="executor")
     if options.jobs == 0 or min(options.jobs or 1, options.timeout or 1) < 0 or options.timeout == 0:
         raise UsageError("-j and --timeout take numbers above 0", stage="executor")
+
+
+def add_launch(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that PTX needs."""
+    parser.add_argument(
+        "--launch",
+        metavar="GRIDxBLOCK",
+        help="of PTX or LLVM IR: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128; /2: clusters",
+    )
+    parser.add_argument(
+        "--tensor-map",
+        metavar="MAP",
+        action="append",
+        default=[],
+        help="of a file of PTX: parameter M is a tensor map, pM[=pN][:TYPE[DIMS]],box=AxB[,swizzle=128]...; docs/ptx.md",
+    )
+
+
+def is_ptx(name: str) -> bool:
+    """Whether a file argument is PTX or LLVM IR, by its ending."""
+    return Path(name).suffix in (".ptx", ".ll")
+
+
+COMMS = ("local", "mpi", "nccl")
+"""How the devices of a run exchange arrays: in one process, one in each process over MPI, one GPU in each over NCCL."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xla_emitters.errors import ToolError
 from xla_emitters.settings import Toolchain
@@ -23,13 +23,22 @@ if TYPE_CHECKING:
 
     from xla_emitters.explore.check.verdict import Verdict
     from xla_emitters.explore.cost.program_cost import LaunchAt
-    from xla_emitters.explore.page.data import Chunks
+    from xla_emitters.explore.page.data import Chunks, Costs
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
 
+JUDGED = "llvm-dialect"
+"""The stage whose numbers are compared first."""
 CHECKED_BLOCKS = 4
 DEAREST = 4
 """Kernels of a program with the IR after each pass, if no other number was asked for."""
+
+
+class Judgement(NamedTuple):
+    """What is said of a text first: what it costs, and whether the numbers of one stage are right. None: it cannot be said."""
+
+    costs: Costs | None
+    verdict: Verdict | None
 
 
 def module_index(
@@ -88,9 +97,10 @@ def program_index(
     from xla_emitters.explore.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
-    program = compiled(replace(how, record="passes" if most == sys.maxsize else "stages"))
+    every = _every_pass(how)
+    program = compiled(every if most == sys.maxsize else replace(how, record="stages"))
     if len(program.outline.fusions) <= most < sys.maxsize:
-        program = compiled(replace(how, record="passes"))  # again: it is a small one
+        program = compiled(every)  # again: it is a small one
     stage = last_stage(how.toolchain)
     verdict = costs = None
     launches: list[LaunchAt] = []
@@ -113,6 +123,37 @@ def program_index(
         return dynamic_data(program, chunks, stage, most=most, verdict=verdict, costs=costs, launches=launches)
 
 
+def module_judgement(module: ModuleOp, how: CompileOptions) -> Judgement:
+    """The prices of a module's kernels, where there are tools for them, and whether the IR before LLVM is right, in some blocks."""
+    from xla_emitters.explore.check.check import check
+    from xla_emitters.explore.cost.cost import cost
+    from xla_emitters.explore.page.data import costs_of
+
+    keywords = replace(how, verify=False, record="none", line_info=False).as_keywords()
+    costs = None
+    if last_stage(how.toolchain) == "sass":
+        costs = costs_of(cost(module, targets=[how.target], **keywords))
+    return Judgement(costs, check(module, stages=JUDGED, blocks=CHECKED_BLOCKS, **keywords))
+
+
+def program_judgement(
+    compiled: Callable[[CompileOptions], Program], how: CompileOptions, sizes: Mapping[str, int]
+) -> Judgement:
+    """`module_judgement` of a program at these sizes: all elements of its results. Nothing, if a size is missing."""
+    from xla_emitters.explore.check.program_stages import results_at
+    from xla_emitters.explore.cost.cost import cost
+    from xla_emitters.explore.page.data import costs_of
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+
+    program = compiled(replace(how, record="none", stage="ptx"))
+    if program.symbols and not sizes:
+        return Judgement(None, None)
+    costs = None
+    if last_stage(how.toolchain) == "sass":
+        costs = costs_of(cost(program, sizes=sizes, targets=[program.target]))
+    return Judgement(costs, results_at(program, drawn_inputs(program, sizes, 0), JUDGED))
+
+
 def kernel_index(text: str, name: str, how: CompileOptions, chunks: Chunks, *, checked: bool = False) -> dict[str, Any]:
     """The index of the page of a kernel that is given as IR; if `checked`, with whether its stages agree."""
     from xla_emitters.explore.check.kernel_stages import stages_agree
@@ -125,13 +166,17 @@ def kernel_index(text: str, name: str, how: CompileOptions, chunks: Chunks, *, c
 
 def to_the_last_stage(how: CompileOptions) -> CompileOptions:
     """The options with the last stage that can be made, every pass recorded, and the lines that each line comes from."""
-    return replace(how, stage=last_stage(how.toolchain), record="passes", line_info=True)
+    return replace(_every_pass(how), stage=last_stage(how.toolchain), line_info=True)
+
+
+def _every_pass(how: CompileOptions) -> CompileOptions:
+    """The options with the IR after every pass; after every rewrite, if that was asked for."""
+    return how if how.record == "rewrites" else replace(how, record="passes")
 
 
 def last_stage(toolchain: Toolchain) -> str:
     """The last stage that the installed tools can make. raises UsageError where the toolchain names a wrong tool."""
-    from xla_emitters.lowering.toolchain.tools import find_tool
-    from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+    from xla_emitters.lowering.toolchain.tools import find_tool, ptx_reason_missing
 
     if ptx_reason_missing(toolchain) is not None:
         return "llvm-dialect"

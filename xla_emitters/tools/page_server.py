@@ -4,7 +4,7 @@
     GET  /files         {"files": ["gelu.hlo", ...]}: what may be opened
     GET  /file?name=    {"text": ...}
     GET  /changes       server-sent events: the name of a file when it was saved
-    POST /compile       {"name", "text", "sizes", "replaced", "judged"} -> the data of a page, or errors with places (`served`)
+    POST /compile       {"name", "text", "sizes", "replaced", "part", "rewrites"} -> the data of a page, or errors with places (`served`)
 
 Requests from pages of other sites are refused: the name that the browser asked for must be the server's own, and a page that sends a text
 must be this one. Served beyond this machine, every request needs the token that is printed at the start. No file is written.
@@ -208,7 +208,8 @@ class _Handler(BaseHTTPRequestHandler):
 def _asked(data: Any) -> Asked:
     """The request that a page sent. raises ValueError, TypeError, KeyError, AttributeError for other data"""
     replaced = [(each["stage"], each["text"]) for each in data.get("replaced", ())]
-    texts = [data["name"], data["text"], data.get("sizes", ""), *(part for each in replaced for part in each)]
+    part = data.get("part", "page")
+    texts = [data["name"], data["text"], data.get("sizes", ""), part, *(part for each in replaced for part in each)]
     if not all(isinstance(each, str) for each in texts):
         raise TypeError("texts are strings")
-    return Asked(texts[0], texts[1], texts[2], replaced, bool(data.get("judged")))
+    return Asked(texts[0], texts[1], texts[2], replaced, part, bool(data.get("rewrites")))

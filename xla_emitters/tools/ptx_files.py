@@ -28,27 +28,6 @@ if TYPE_CHECKING:
     from xla_emitters.program import Launch
 
 
-def add_launch(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that PTX needs."""
-    parser.add_argument(
-        "--launch",
-        metavar="GRIDxBLOCK",
-        help="of PTX or LLVM IR: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128; /2: clusters",
-    )
-    parser.add_argument(
-        "--tensor-map",
-        metavar="MAP",
-        action="append",
-        default=[],
-        help="of a file of PTX: parameter M is a tensor map, pM[=pN][:TYPE[DIMS]],box=AxB[,swizzle=128]...; docs/ptx.md",
-    )
-
-
-def is_ptx(name: str) -> bool:
-    """Whether a file argument is PTX or LLVM IR, by its ending."""
-    return Path(name).suffix in (".ptx", ".ll")
-
-
 def _kernel(text: str, shown: str, entry: str) -> GivenKernel:
     if Path(shown).suffix == ".ll":
         from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
-from xla_emitters.support.own_time import within
+from xla_emitters.support.processes import within
 from xla_emitters.tools.failures import INTERRUPTED
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import counted, write_file

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from xla_emitters.program import Program
     from xla_emitters.runtime.comm.jobs import Job
 
-COMMS = ("local", "mpi", "nccl")
-
 
 class Runner(Protocol):
     """What `run` knows of a module: see `run_verb`."""

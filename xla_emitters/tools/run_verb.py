@@ -25,20 +25,21 @@ from xla_emitters.tools.given import (
 )
 from xla_emitters.tools.input_output import arrays_source, print_dumps, print_warnings, refuse_second_reader
 from xla_emitters.tools.options import (
+    COMMS,
     add_arrays,
     add_compilation,
     add_dumps,
     add_input,
+    add_launch,
     add_max_iterations,
     add_max_memory,
     add_mixed_precision,
     add_sizes,
     compile_options,
+    is_ptx,
     max_iterations,
     record_wanted,
 )
-from xla_emitters.tools.ptx_files import add_launch, is_ptx, run_ptx
-from xla_emitters.tools.run_ranks import COMMS, run_as_rank
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -130,7 +131,11 @@ def add_flags_of_run_hlo_module(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with limited_memory(options.max_memory):
-        return run_ptx(options) if is_ptx(options.file) else _run(options)
+        if is_ptx(options.file):
+            from xla_emitters.tools.ptx_files import run_ptx  # imported here: most files are modules
+
+            return run_ptx(options)
+        return _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -164,6 +169,8 @@ def _run(options: argparse.Namespace) -> int:
             raise UsageError(f"--comm {options.comm} runs a module once, with files, and prints no JSON", stage="run")
         if options.ranks:
             raise UsageError(f"--ranks is for --comm local; by {options.comm} each process is a rank", stage="run")
+        from xla_emitters.tools.run_ranks import run_as_rank  # imported here: most programs are for one device
+
         return run_as_rank(options, runner, *(names[0] if names else None for names in (inputs, outputs)))
     results, standard = BytesIO(), sys.stdout
     with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
@@ -298,7 +305,7 @@ class _Runner:
 
     def _last_stage(self) -> str:
         """For a GPU, a table or a folder of all stages: PTX where it can be made."""
-        from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+        from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
         from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 
         if self.on_gpu or not (missing := ptx_reason_missing(self.options.settings.toolchain)):

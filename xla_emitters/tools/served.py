@@ -1,5 +1,6 @@
 """What `serve` answers: a text, compiled, priced and checked, as the data of its page; a text that is wrong, as messages with places.
 
+    answer(Asked("gelu.hlo", text, part="first"), how)    {"costs": {...}, "verdict": {"ok": True, ...}, "seconds": 0.3}
     answer(Asked("gelu.hlo", text), how)                  {"index": {...}, "chunks": ["...", ...], "seconds": 0.2}
     answer(Asked("gelu.hlo", "HloModul"), how)            {"errors": [{"message": ..., "line": 1, "column": 1, ...}]}
 
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions, Replacement
@@ -24,6 +25,11 @@ from xla_emitters.support.memory_limit import limited_memory
 from xla_emitters.tools.given import sizes_given
 from xla_emitters.tools.workers import Job, run_jobs
 
+if TYPE_CHECKING:
+    from xla_emitters.tools.page_index import Judgement
+
+SERVED_KERNELS = 1
+"""Kernels of a program with the IR after each pass: the one that is expected to take longest."""
 WARM = """HloModule warm
 ENTRY main {
   x = f32[64] parameter(0)
@@ -39,14 +45,17 @@ class Asked:
     name      of the text in messages
     sizes     of a program, as `--sizes` takes them
     replaced  (stage, IR) of kernels of a module that were edited
-    judged    whether it is to be priced and checked, too
+    part      "first": its price, and whether its numbers are right before LLVM; "page": the data of its page; "judged": the page, with the
+              price and whether the numbers of each stage are right
+    rewrites  whether each rewrite of each pass is to be recorded
     """
 
     name: str
     text: str
     sizes: str = ""
     replaced: Sequence[tuple[str, str]] = ()
-    judged: bool = False
+    part: str = "page"
+    rewrites: bool = False
 
 
 def answer(asked: Asked, how: CompileOptions, max_memory: str | None = None) -> dict[str, Any]:
@@ -72,21 +81,37 @@ def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
     from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo
     from xla_emitters.tools import page_index
 
-    chunks, text = Chunks(), asked.text if asked.text.endswith("\n") else f"{asked.text}\n"
+    how = replace(how, record="rewrites" if asked.rewrites else "passes")
+    is_judged, chunks = asked.part == "judged", Chunks()
+    text = asked.text if asked.text.endswith("\n") else f"{asked.text}\n"
     if is_kernel_ir(text):
-        index = page_index.kernel_index(text, asked.name, how, chunks, checked=asked.judged)
+        if asked.part == "first":
+            return {}  # it has no price, and is compared with itself
+        index = page_index.kernel_index(text, asked.name, how, chunks, checked=is_judged)
     elif is_stablehlo(text):
         compiled, sizes = partial(compile_text, text, asked.name), sizes_given(asked.sizes or None)
-        judged = asked.judged and (bool(sizes) or not compiled(replace(how, stage="stablehlo")).symbols)
-        index = page_index.program_index(compiled, asked.name, how, sizes if judged else {}, chunks, checked=judged)
+        if asked.part == "first":
+            return _first(page_index.program_judgement(compiled, how, sizes))
+        judged = is_judged and (bool(sizes) or not compiled(replace(how, stage="stablehlo")).symbols)
+        index = page_index.program_index(
+            compiled, asked.name, how, sizes if judged else {}, chunks, most=SERVED_KERNELS, checked=judged
+        )
     else:
         module = parse_module(text, asked.name)
         how = replace(how, replaced=tuple(Replacement(stage, ir, f"<{stage}>") for stage, ir in asked.replaced))
-        verdict = page_index.module_verdict(module, how, asked.name) if asked.judged else None
-        index = page_index.module_index(module, how, asked.name, chunks, verdict, priced=asked.judged)
+        if asked.part == "first":
+            return _first(page_index.module_judgement(module, how))
+        verdict = page_index.module_verdict(module, how, asked.name) if is_judged else None
+        index = page_index.module_index(module, how, asked.name, chunks, verdict, priced=is_judged)
         if verdict is not None and not verdict.ok:
             index["culprit"] = _culprit(module, how)
     return {"index": index, "chunks": chunks.texts}
+
+
+def _first(found: Judgement) -> dict[str, Any]:
+    verdict = found.verdict
+    said = verdict and {"ok": verdict.ok, "summary": verdict.summary, "details": list(verdict.details)}
+    return {"costs": found.costs, "verdict": said}
 
 
 def _culprit(module: Any, how: CompileOptions) -> dict[str, Any] | None:
@@ -152,7 +177,7 @@ class Answerer:
 def _answer_all(connection: Any, how: CompileOptions, seconds: float, max_memory: str | None) -> None:
     """Answers until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which closes the connection
-    answer(Asked("warm.hlo", WARM, judged=True), how, max_memory)  # loads what the forked processes share
+    answer(Asked("warm.hlo", WARM, part="judged"), how, max_memory)  # loads what the forked processes share
     while True:
         try:
             asked = connection.recv()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import print_left_out, write_file
@@ -32,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"run every stage on the CPU, {CHECKED_BLOCKS} blocks of each kernel, and show whether its numbers are right",
     )
+    parser.add_argument(
+        "--rewrites",
+        action="store_true",
+        help="with each single rewrite that a pass made, to step through; of a program, of the kernels with each pass",
+    )
 
 
 def _number_of_kernels(text: str) -> int:
@@ -54,6 +60,8 @@ def _write(options: argparse.Namespace) -> int:
     from xla_emitters.explore.page.write import page_html
 
     given, chunks, how = read_given(options), Chunks(), compile_options(options)
+    if options.rewrites:
+        how = replace(how, record="rewrites")
     if given.is_program:
         most, sizes = DEAREST if options.kernels is None else int(options.kernels), sizes_given(options.sizes)
         index = program_index(given.compiled, given.name, how, sizes, chunks, most=most, checked=options.check)

@@ -19,7 +19,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from xla_emitters.support.own_time import POLL_SECONDS, OwnTime
+from xla_emitters.support.processes import POLL_SECONDS, OwnTime
 from xla_emitters.tools.terminal import progress
 
 MOST_JOBS = 50

@@ -1,6 +1,6 @@
 """What one compilation did, and every view of it. Plain Python: a trace can be read back without xDSL and LLVM.
 
-records   Trace, Step, Remark, Decision: the one recorded structure, and its JSON
+records   Trace, Step, Rewrite, Remark, Decision: the one recorded structure, and its JSON
 text      dumps, numbered files, tables of times, diffs
 explain   why this code: emitter, launch, partition, accesses, and what passes declined
 html      IR side by side with the HLO, each op linked to the instruction that it comes from
@@ -8,6 +8,6 @@ outline one screen for a trace
 lexers    colours for HLO and MLIR text, for Pygments
 """
 
-from xla_emitters.trace.records import SCHEMA, Decision, Remark, Step, Trace
+from xla_emitters.trace.records import SCHEMA, Decision, Remark, Rewrite, Step, Trace
 
-__all__ = ["SCHEMA", "Decision", "Remark", "Step", "Trace"]
+__all__ = ["SCHEMA", "Decision", "Remark", "Rewrite", "Step", "Trace"]

@@ -57,6 +57,28 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Rewrite:
+    """One change that a pass made.
+
+    pattern  the pattern that matched, "fold", "dead code" ...; of a pass that walks by itself its function that made the change
+    op       the name of the op that was matched or erased; "": it is not known
+    line     its line in the text before, from 1; 0: not known
+    added    names of the ops that are new, in the order of the text
+    erased   of those that are gone
+    changed  of those with other operands, types or attributes
+    ir       the text after it
+    """
+
+    pattern: str
+    op: str
+    line: int
+    added: tuple[str, ...]
+    erased: tuple[str, ...]
+    changed: tuple[str, ...]
+    ir: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Step:
     """The module after one pass (or after emission, or a tool).
 
@@ -70,6 +92,8 @@ class Step:
     sources    for each line of `ir`, the HLO instructions that it comes from; () when not recorded
     origins    for each line of PTX, the line of the stage `llvm-dialect` that it comes from; for each line of SASS, the line of PTX.
                Lines count from 1; 0 for a line without an origin; () when not recorded
+    rewrites   the single changes that the pass made, in order, if they were asked for: the last one's text is `ir`
+    left_out   how many more there were; what they changed is in the last of `rewrites`
     """
 
     name: str
@@ -81,6 +105,8 @@ class Step:
     decisions: tuple[Decision, ...] = field(default=(), repr=False)
     sources: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
     origins: tuple[int, ...] = field(default=(), repr=False)
+    rewrites: tuple[Rewrite, ...] = field(default=(), repr=False)
+    left_out: int = 0
 
     @property
     def ops(self) -> int:
@@ -105,7 +131,13 @@ class Step:
             decisions=tuple(Decision(**decision) for decision in data["decisions"]),
             sources=tuple(tuple(names) for names in data["sources"]),
             origins=tuple(data.get("origins", ())),
+            rewrites=tuple(map(_rewrite_from_json, data.get("rewrites", ()))),
+            left_out=data.get("left_out", 0),
         )
+
+
+def _rewrite_from_json(data: Mapping[str, Any]) -> Rewrite:
+    return Rewrite(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
 
 
 @dataclass(frozen=True)

@@ -115,10 +115,6 @@ def _of_either(choose: Callable[[int, int], int]) -> Callable[[Operation], Inter
     return rule
 
 
-def _of_operand(op: Operation) -> Interval | None:
-    return range_of_value(op.operands[0])
-
-
 def _of_nonnegative_operand(op: Operation) -> Interval | None:
     """The operand's range if it is nonnegative, since an unsigned cast keeps such values. The caller checks that they fit the result."""
     known = range_of_value(op.operands[0])
@@ -150,7 +146,7 @@ RANGES: dict[type[Operation], Callable[[Operation], Interval | None]] = {
     arith.MuliOp: _of_both(lambda a, b: _product(a, b)),
     arith.MinSIOp: _of_either(min),
     arith.MaxSIOp: _of_either(max),
-    arith.IndexCastOp: _of_operand,
+    arith.IndexCastOp: lambda op: range_of_value(op.operands[0]),
     IndexCastUIOp: _of_nonnegative_operand,
     arith.SelectOp: _of_absolute_value,
 }

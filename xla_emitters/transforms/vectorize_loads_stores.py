@@ -72,6 +72,7 @@ from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.attributes import vector_type
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import fuse_locations, located_builder, place_of
@@ -403,10 +404,10 @@ class _Rewrite:
             self._write(writes)
 
     def _read(self, op: tensor.ExtractOp) -> None:
-        vector_type = VectorType(op.result.type, [self.width])
+        row = vector_type(op.result.type, (self.width,))
         base, pad = self._base(op.indices[0]), self._zero(op.result.type, op)
         before = located_builder(InsertPoint.before(self.loop), op)
-        read = before.insert(vector.TransferReadOp(op.tensor, [base], pad, vector_type, IN_BOUNDS, IDENTITY))
+        read = before.insert(vector.TransferReadOp(op.tensor, [base], pad, row, IN_BOUNDS, IDENTITY))
         here = located_builder(InsertPoint.before(op), op)
         element = here.insert(vector.ExtractOp(read.result, [self.loop.body.block.args[0]], op.result.type)).result
         element.name_hint = op.result.name_hint

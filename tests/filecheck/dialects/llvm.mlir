@@ -21,7 +21,7 @@ llvm.func @main(%arg0: !llvm.ptr, %arg1: !llvm.ptr) attributes {nvvm.kernel, nvv
   // GENERIC: "llvm.getelementptr"(%arg0, %{{.*}}) <{elem_type = bf16, noWrapFlags = 3 : i32, rawConstantIndices = array<i32: -2147483648>}>
   %16 = llvm.getelementptr inbounds %arg0[%15] : (!llvm.ptr, i32) -> !llvm.ptr, bf16
   // CHECK-NEXT: llvm.load %{{.*}} invariant : !llvm.ptr -> vector<4xbf16>
-  // GENERIC: "llvm.load"(%{{.*}}) <{ordering = 0 : i64, invariant}>
+  // GENERIC: "llvm.load"(%{{.*}}) <{invariant, ordering = 0 : i64}>
   %17 = llvm.load %16 invariant : !llvm.ptr -> vector<4xbf16>
   // CHECK-NEXT: llvm.extractelement %{{.*}}[%{{.*}} : i32] : vector<4xbf16>
   %18 = llvm.extractelement %17[%2 : i32] : vector<4xbf16>

@@ -7,8 +7,7 @@ import itertools
 import pytest
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, Signedness, bf16, f16, f32, f64, i1, i32, i64
 
-from xla_emitters.dialects.disc_ral import CONTEXT, STREAM, ral_name, type_code
-from xla_emitters.dialects.ral_name import RalName
+from xla_emitters.dialects.disc_ral import CONTEXT, STREAM, RalName, ral_name, type_code
 from xla_emitters.errors import UsageError
 
 UNSIGNED = IntegerType(8, Signedness.UNSIGNED)

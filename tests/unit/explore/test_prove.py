@@ -26,7 +26,7 @@ from xla_emitters.errors import ToolError, Unsupported, VerifyError
 from xla_emitters.explore import prove
 from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_fact, prove_injective
 from xla_emitters.graph.launch import launch_for, work_item_map
-from xla_emitters.graph.unroll import elements_per_thread
+from xla_emitters.graph.thread_work import elements_per_thread
 from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions

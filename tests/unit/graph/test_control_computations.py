@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.dialects.hlo.backend_configs import is_marker
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp
-from xla_emitters.dialects.hlo.custom_calls import is_marker
 from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.graph.control_computations import (
     called_by,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long_lists import but_long
 
 import xla_emitters as xe
 from xla_emitters.errors import EndlessLoop, ExecutionError
@@ -75,6 +76,11 @@ ROWS: dict[str, Callable[[int, int], int]] = {
     "add(two, i)": lambda i, _: 2 + i,
     "maximum(i, n)": max,
     "xor(i, n)": lambda i, n: i ^ n,
+    "divide(i, two)": lambda i, _: abs(i) // 2 * (1 if i >= 0 else -1),
+    "remainder(i, n)": lambda i, n: abs(i) % n * (1 if i >= 0 else -1) if n else i,
+    "divide(i, n)": lambda i, n: abs(i) // n * (1 if i >= 0 else -1) if n else -1,
+    "clamp(n, i, two)": lambda i, n: min(max(i, n), 2),
+    "not(i)": lambda i, _: ~i,
 }
 
 
@@ -115,7 +121,7 @@ FLOAT_ROWS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("step", FLOAT_ROWS)
 @pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
-@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("kind", but_long(["f32", "f64"], ["f64"]))
 def test_trips_are_those_of_a_loop_of_floats(step: str, direction: str, kind: str) -> None:
     """Against NumPy, one step at a time in the type: sums that stop to grow, infinities, NaN, powers that become zero."""
     ends = found(loop(f"compare(i, limit), direction={direction}", step).replace("s32", kind))
@@ -340,3 +346,176 @@ def test_a_state_that_decides_comes_back_beside_counters() -> None:
     ends = BESIDE.replace("0.75", "1.01")  # 1 + 2 ** -k: 1.0078125 after 7
     np.testing.assert_array_equal(xe.compile(ends).run_cpu(np.int32(0), start), 7)
     np.testing.assert_array_equal(evaluate(entry_of(parse_hlo(ends)), [np.int32(0), start])[0], 7)
+
+
+def array_loop(condition: str, step: str, sizes: str = "4") -> str:
+    """A `while` over (s32 i, f32[sizes] x and y) that counts in i: `condition` and `step` are instructions up to a ROOT, of x, y, i."""
+    return (
+        """
+HloModule m, is_scheduled=true
+largest { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b) }
+add { a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT m = s32[] add(a, b) }
+count { i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT j = s32[] add(i, one) }
+next { x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  i = s32[] parameter(2)
+  STEP }
+holds { x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  i = s32[] parameter(2)
+  CONDITION }
+body { t = (s32[], f32[4], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[4] get-tuple-element(t), index=1
+  y = f32[4] get-tuple-element(t), index=2
+  j = s32[] fusion(i), kind=kLoop, calls=count
+  z = f32[4] fusion(x, y, i), kind=kLoop, calls=next
+  ROOT r = (s32[], f32[4], f32[4]) tuple(j, z, x) }
+cond { t = (s32[], f32[4], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[4] get-tuple-element(t), index=1
+  y = f32[4] get-tuple-element(t), index=2
+  ROOT c = pred[] fusion(x, y, i), kind=kLoop, calls=holds }
+ENTRY main { i = s32[] parameter(0)
+  x = f32[4] parameter(1)
+  y = f32[4] parameter(2)
+  t = (s32[], f32[4], f32[4]) tuple(i, x, y)
+  w = (s32[], f32[4], f32[4]) while(t), condition=cond, body=body
+  ROOT o = s32[] get-tuple-element(w), index=0 }
+""".replace("STEP", step)
+        .replace("CONDITION", condition)
+        .replace("f32[4]", f"f32[{sizes}]")
+    )
+
+
+LOGISTIC = """
+  r = f32[] constant(3.9)
+  one = f32[] constant(1)
+  rs = f32[4] broadcast(r), dimensions={}
+  ones = f32[4] broadcast(one), dimensions={}
+  rest = f32[4] subtract(ones, x)
+  scaled = f32[4] multiply(x, rs)
+  ROOT z = f32[4] multiply(scaled, rest)"""
+"""Does not come back to a state in 100,000 iterations of four of these."""
+LARGEST = """
+  zero = f32[] constant(0)
+  m = f32[] reduce(x, zero), dimensions={0}, to_apply=largest
+  limit = f32[] constant(LIMIT)
+  ROOT c = pred[] compare(m, limit), direction=LT"""
+ONE_ELEMENT = """
+  part = f32[1] slice(x), slice={[2:3]}
+  m = f32[] reshape(part)
+  limit = f32[] constant(LIMIT)
+  ROOT c = pred[] compare(m, limit), direction=LT"""
+OF_TWO = """
+  d = f32[4] subtract(x, y)
+  zero = f32[] constant(0)
+  m = f32[] reduce(d, zero), dimensions={0}, to_apply=largest
+  limit = f32[] constant(LIMIT)
+  ROOT c = pred[] compare(m, limit), direction=LT"""
+HOW_MANY = """
+  limit = f32[] constant(LIMIT)
+  limits = f32[4] broadcast(limit), dimensions={}
+  far = pred[4] compare(x, limits), direction=GE
+  ones = s32[4] convert(far)
+  zero = s32[] constant(0)
+  n = s32[] reduce(ones, zero), dimensions={0}, to_apply=add
+  ROOT c = pred[] compare(n, zero), direction=EQ"""
+WRAPPED = """
+  big = s32[] constant(1073741824)
+  zero = s32[] constant(0)
+  k = s32[] multiply(i, big)
+  last = f32[1] slice(x), slice={[0:1]}
+  m = f32[] reshape(last)
+  limit = f32[] constant(LIMIT)
+  less = pred[] compare(m, limit), direction=LT
+  above = pred[] compare(k, big), direction=NE
+  first = pred[] compare(i, zero), direction=EQ
+  either = pred[] or(above, less)
+  ROOT c = pred[] or(either, first)"""
+"""Of the counter too: i * 2 ** 30 wraps around."""
+CONDITIONS: dict[str, Callable[[Any, Any, int, float], bool]] = {
+    LARGEST: lambda x, y, i, limit: max(x.max(), 0) < limit,
+    ONE_ELEMENT: lambda x, y, i, limit: x[2] < limit,
+    OF_TWO: lambda x, y, i, limit: max((x - y).max(), 0) < limit,
+    HOW_MANY: lambda x, y, i, limit: not (x >= limit).any(),
+    WRAPPED: lambda x, y, i, limit: (i * 1073741824 - 1073741824) % 2**32 != 0 or x[0] < limit,
+}
+STARTS = np.array([0.1, 0.2, 0.37, 0.45], np.float32), np.array([0.9, 0.9, 0.9, 0.9], np.float32)
+
+
+def trips_by_numpy(holds: Callable[[Any, Any, int, float], bool], limit: float, most: int) -> int:
+    """Up to `most`."""
+    (x, y), i, bound = STARTS, 0, np.float32(limit)
+    while i < most and holds(x, y, i, bound):
+        x, y, i = (x * np.float32(3.9)) * (np.float32(1) - x), x, i + 1
+    return i
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_arrays_that_never_come_back_are_followed(condition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reduction, an element, two arrays, a count of elements, a counter that wraps: refused early, or run to its value."""
+    monkeypatch.setattr("xla_emitters.runtime.walk.LONG_LOOP", 4)
+    holds = CONDITIONS[condition]
+    limit = 0.93 if condition == WRAPPED else 0.974  # of at most 0.975, 3.9 / 4
+    trips = trips_by_numpy(holds, limit, 2000)
+    assert 4 < trips < 2000
+    ends = found(array_loop(condition.replace("LIMIT", str(limit)), LOGISTIC))
+    assert ends is not None
+    state = [(0, *STARTS)[leaf] for leaf in ends.state]
+    assert [outlasts(ends, state, most) for most in (trips - 1, trips)] == [True, False]
+    program = xe.compile(array_loop(condition.replace("LIMIT", str(limit)), LOGISTIC))
+    np.testing.assert_array_equal(program.run_cpu(np.int32(0), *STARTS), trips)
+
+    endless = array_loop(condition.replace("LIMIT", "2"), LOGISTIC)
+    if condition == LARGEST:
+        with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
+            evaluate(entry_of(parse_hlo(endless)), [np.int32(0), *STARTS])
+    monkeypatch.setattr("xla_emitters.runtime.walk.Repetition.is_found", refuse)
+    with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
+        xe.compile(endless).run_cpu(np.int32(0), *STARTS)
+
+
+def test_elements_that_move() -> None:
+    """Reversed, transposed, broadcast and spread elements, constants and iotas, against NumPy."""
+    step = """
+  table = f32[2,2] constant({{0.5, 0.25}, {1, 2}})
+  other = f32[2,2] transpose(table), dimensions={1,0}
+  line = f32[4] reshape(other)
+  back = f32[4] reverse(x), dimensions={0}
+  index = f32[4] iota(), iota_dimension=0
+  pair = f32[2] slice(x), slice={[0:4:3]}
+  grid = f32[2,2] broadcast(pair), dimensions={1}
+  flat = f32[4] bitcast(grid)
+  a = f32[4] multiply(line, back)
+  b = f32[4] add(a, index)
+  ROOT z = f32[4] maximum(b, flat)"""
+    ends = found(array_loop(LARGEST.replace("LIMIT", "1000"), step))
+    assert ends is not None
+    x, trips = STARTS[0], 0
+    while x.max() < 1000:
+        moved = np.array([0.5, 1, 0.25, 2], np.float32) * x[::-1] + np.arange(4, dtype=np.float32)
+        x, trips = np.maximum(moved, x[[0, 3, 0, 3]]), trips + 1
+    assert trips > 5
+    state = [(0, *STARTS)[leaf] for leaf in ends.state]
+    assert [outlasts(ends, state, most) for most in (trips - 1, trips)] == [True, False]
+
+
+def test_what_takes_longer_to_foresee_than_to_run_is_run() -> None:
+    """Arrays of more than 1,024 elements, sums of floats, layouts of another order; and code that is too long for the limit."""
+    largest = LARGEST.replace("LIMIT", "2")
+    assert found(array_loop(largest, LOGISTIC, "1024")) is not None
+    assert found(array_loop(largest, LOGISTIC, "1025")) is None
+    assert found(array_loop(largest, LOGISTIC).replace("maximum(a, b)", "add(a, b)")) is None
+    columns = largest.replace("dimensions={0}", "dimensions={0,1}")
+    assert found(array_loop(columns, LOGISTIC, "2,2")) is not None
+    assert found(array_loop(columns, LOGISTIC, "2,2").replace("f32[2,2]", "f32[2,2]{0,1}")) is None
+    ends = found(array_loop(largest, LOGISTIC, "1024"))
+    assert ends is not None
+    assert not outlasts(ends, [np.full(1024, 0.1, np.float32) for _ in ends.state], 10**9)

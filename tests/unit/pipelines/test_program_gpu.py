@@ -44,8 +44,8 @@ def cupy() -> Iterator[ModuleType]:
         yield module
 
 
-# Attention's products are compiled with sixteen kernels; a loop has them too.
-@pytest.mark.parametrize("name", but_long(FILES, ("products",)))
+# `test_nothing_on_the_host.py` has programs of every kind.
+@pytest.mark.parametrize("name", but_long(FILES, ("products", "loop", "scatter")))
 def test_one_compilation_has_the_reference_s_numbers_at_several_sizes(name: str, cupy: ModuleType) -> None:
     program = compiled(name)
     on_gpu = loaded(program)

@@ -40,7 +40,6 @@ def filled(chip: Device, threads: int, registers: int, shared_bytes: int) -> int
     return blocks
 
 
-@pytest.mark.tiny
 @pytest.mark.parametrize("chip", [device(name) for name in PUBLISHED], ids=list(PUBLISHED))
 def test_as_many_blocks_as_fit_one_after_the_other(chip: Device) -> None:
     cases = itertools.product(
@@ -52,6 +51,7 @@ def test_as_many_blocks_as_fit_one_after_the_other(chip: Device) -> None:
         assert found.warps == found.blocks * -(-threads // 32)
 
 
+@pytest.mark.tiny
 def test_the_examples_of_the_best_practices_guide() -> None:
     """Compute capability 7.0 (64 warps, 32 blocks): 37 registers allow 12 blocks of 128 threads, 75 %, and 4 of 320, 63 %."""
     volta = replace(device("a100"), architecture="sm_80")

@@ -65,15 +65,15 @@ def asked(server: PageServer, path: str, body: Any = None, **headers: str) -> tu
 
 
 def test_a_text_becomes_the_data_of_its_page() -> None:
-    found = answer(Asked("m.hlo", HLO, judged=True), CompileOptions())
+    found = answer(Asked("m.hlo", HLO, part="judged"), CompileOptions())
     index, (unit,) = found["index"], found["index"]["units"]
     assert index["verdict"]["ok"]
     assert unit["launch"]["block"] == (128, 1, 1)
     assert found["chunks"][unit["steps"][0]["text"]].startswith("HloModule m")
-    program = answer(Asked("m.mlir", PROGRAM, sizes="d0=64", judged=True), CompileOptions())
+    program = answer(Asked("m.mlir", PROGRAM, sizes="d0=64", part="judged"), CompileOptions())
     assert program["index"]["verdict"]["ok"]
     flat = next(step["text"] for step in unit["steps"] if step["stage"] == "flat")
-    kernel = answer(Asked("flat.mlir", found["chunks"][flat], judged=True), CompileOptions())
+    kernel = answer(Asked("flat.mlir", found["chunks"][flat], part="judged"), CompileOptions())
     assert kernel["index"]["verdict"]["summary"].endswith("512 of 512 elements as the IR that was given")
 
 
@@ -81,7 +81,7 @@ def test_a_replaced_kernel_is_judged_and_its_thread_named() -> None:
     found = answer(Asked("m.hlo", HLO), CompileOptions())
     (step,) = (step for step in found["index"]["units"][0]["steps"] if step["stage"] == "scf")
     wrong = found["chunks"][step["text"]].replace("3.000000e+00", "4.000000e+00")
-    judged = answer(Asked("m.hlo", HLO, replaced=[("scf", wrong)], judged=True), CompileOptions())
+    judged = answer(Asked("m.hlo", HLO, replaced=[("scf", wrong)], part="judged"), CompileOptions())
     assert not judged["index"]["verdict"]["ok"]
     culprit = judged["index"]["culprit"]
     assert culprit["thread"]["block"] == 0
@@ -92,7 +92,7 @@ def test_a_replaced_kernel_is_judged_and_its_thread_named() -> None:
     "text", ["", "HloModul", "module {", HLO.replace("multiply", "multiplies"), "\0" * 10, "func.func @f() {"]
 )
 def test_wrong_texts_are_messages(text: str) -> None:
-    (first, *_) = answer(Asked("m.hlo", text, judged=True), CompileOptions())["errors"]
+    (first, *_) = answer(Asked("m.hlo", text, part="judged"), CompileOptions())["errors"]
     assert first["message"]
     assert "a bug of ours" not in first["message"]
     if "multiplies" in text:
@@ -170,6 +170,11 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
         chromium.wait("document.querySelector('.l.come')")
         assert chromium.run("return document.querySelector('#old').checked")
         assert "5" in chromium.run("return document.querySelector('.l.come').textContent")
+        # Rewrites are recorded when they are looked at.
+        assert chromium.run("return document.querySelector('[data-view=rewrites].empty') !== null")
+        chromium.run("document.querySelector('[data-view=rewrites]').click()")
+        chromium.wait("document.querySelector('.place')?.textContent.startsWith('rewrite 1 of ')")
+        chromium.wait(f"({said} || '').includes('numbers ok')")
         # A kernel that is edited by hand, wrongly: the pass and the thread.
         chromium.run("const what = document.querySelector('#what'); what.value = 'scf'; what.onchange({target: what});")
         chromium.wait("document.querySelector('#text').value.includes('func.func')")

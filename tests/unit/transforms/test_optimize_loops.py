@@ -1,7 +1,10 @@
 """Unrolling changes no number, and its copies keep their locations."""
 
+import itertools
+
 import numpy as np
 import pytest
+from long_lists import every
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, IntegerAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.traits import IsTerminator
 
@@ -115,9 +118,12 @@ HOLDS = {
 }
 
 
-@pytest.mark.parametrize("predicate", [*HOLDS, "ult", "uge"])
-@pytest.mark.parametrize(("scale", "stride"), [(1, 4), (8, 1), (4, 1), (3, -2), (-1, 5)])
-@pytest.mark.parametrize("limit", [-3, 0, 17])
+CONDITIONS = itertools.product([*HOLDS, "ult", "uge"], [(1, 4), (8, 1), (4, 1), (3, -2), (-1, 5)], [-3, 0, 17])
+
+
+@pytest.mark.parametrize(
+    ("predicate", "scale", "stride", "limit"), every(2, [(name, *sum, limit) for name, sum, limit in CONDITIONS])
+)
 def test_comparisons_with_the_variable_on_the_other_side_select_the_same(
     predicate: str, scale: int, stride: int, limit: int
 ):

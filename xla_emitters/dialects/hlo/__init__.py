@@ -16,62 +16,71 @@
     shape_rule    the kinds of numbers of shape rules
     placement       host and device                          implicit_broadcast  of frontends that leave it to the compiler
 
-`HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.text.hlo`.
+`HLO_OPS` finds the class of an opcode; `HLO`, in `dialect`, is the dialect. HLO text is read and written by `xla_emitters.text.hlo`.
 """
 
 from __future__ import annotations
 
-from xdsl.ir import Dialect
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 
-from xla_emitters.dialects.hlo import (
-    called,
-    collectives,
-    computation,
-    constant,
-    contractions,
-    control_ops,
-    dynamic_routines,
-    dynamic_shape_ops,
-    dynamic_slices,
-    elementwise,
-    gather_scatter,
-    placement,
-    reductions,
-    routines,
-    shape_ops,
-)
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
-from xla_emitters.dialects.hlo.types import AliasAttr, BufferType, LayoutAttr, OpaqueType, TokenType
-from xla_emitters.dialects.hlo.windows import WindowAttr
 
-FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
-    computation.OPS,
-    called.OPS,
-    constant.OPS,
-    elementwise.OPS,
-    shape_ops.OPS,
-    dynamic_slices.OPS,
-    reductions.OPS,
-    contractions.OPS,
-    gather_scatter.OPS,
-    control_ops.OPS,
-    collectives.OPS,
-    routines.OPS,
-    dynamic_shape_ops.TEXT_OPS,
+
+class OpClasses(Mapping[str, type[HloOp]]):
+    """The op class of each opcode. A family's file is loaded when an opcode is in none of the families before it.
+
+    families  (file, name of the tuple of op classes in it), those that most modules use first
+    """
+
+    def __init__(self, *families: tuple[str, str]) -> None:
+        self._waiting = list(reversed(families))
+        self._loaded: dict[str, type[HloOp]] = {}
+
+    def __getitem__(self, opcode: str) -> type[HloOp]:
+        while opcode not in self._loaded:
+            if not self._waiting:
+                raise KeyError(opcode)
+            self._load()
+        return self._loaded[opcode]
+
+    def __iter__(self) -> Iterator[str]:
+        while self._waiting:
+            self._load()
+        return iter(self._loaded)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _load(self) -> None:
+        file, ops = self._waiting[-1]
+        family: Sequence[type[HloOp]] = getattr(import_module(f"xla_emitters.dialects.hlo.{file}"), ops)
+        # Another thread may have loaded it meanwhile: then this changes nothing.
+        self._loaded.update((opcode_of(op), op) for op in family)
+        if self._waiting and self._waiting[-1] == (file, ops):
+            self._waiting.pop()
+
+
+HLO_OPS: Mapping[str, type[HloOp]] = OpClasses(
+    ("computation", "OPS"),
+    ("constant", "OPS"),
+    ("elementwise", "OPS"),
+    ("shape_ops", "OPS"),
+    ("reductions", "OPS"),
+    ("dynamic_slices", "OPS"),
+    ("contractions", "OPS"),
+    ("gather_scatter", "OPS"),
+    ("called", "OPS"),
+    ("control_ops", "OPS"),
+    ("routines", "OPS"),
+    ("collectives", "OPS"),
+    ("dynamic_shape_ops", "TEXT_OPS"),
 )
-
-HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
 """The op class of each HLO opcode."""
 
-PROGRAM_OPS: dict[str, type[HloOp]] = {
-    opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *dynamic_routines.OPS, *placement.OPS)
-}
+PROGRAM_OPS: Mapping[str, type[HloOp]] = OpClasses(
+    ("dynamic_shape_ops", "PROGRAM_OPS"), ("dynamic_routines", "OPS"), ("placement", "OPS")
+)
 """The op classes without an opcode in HLO text, by the name that they would have."""
 
-HLO = Dialect(
-    "hlo",
-    [computation.ComputationOp, computation.ReturnOp, *HLO_OPS.values(), *PROGRAM_OPS.values()],
-    [AliasAttr, LayoutAttr, TokenType, OpaqueType, BufferType, WindowAttr],
-)
-
-__all__ = ["HLO", "HLO_OPS", "PROGRAM_OPS", "HloOp"]
+__all__ = ["HLO_OPS", "PROGRAM_OPS", "HloOp"]

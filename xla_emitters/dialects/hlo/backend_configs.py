@@ -17,6 +17,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr
 
 from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
+from xla_emitters.dialects.hlo.types import same_shape
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import VerifyError
 from xla_emitters.support.late_dataclass import dataclass
@@ -26,6 +27,32 @@ def target_of(op: HloOp) -> str:
     """The target of a custom call, without its quotes."""
     found = op.properties.get("custom_call_target")
     return found.data.strip('"') if isinstance(found, StringAttr) else ""
+
+
+MARKERS = frozenset(
+    (
+        "AssumeGatherIndicesInBound",
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "PinToDevice",
+        "PinToDeviceSram",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "annotate_device_placement",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.PropagationBarrier",
+    )
+)
+"""Targets that compute nothing: they tell XLA's passes the place, partition or layout of their operand."""
+
+
+def is_marker(op: HloOp) -> bool:
+    """Whether `op` returns its one operand unchanged. A call between two shapes (of a program and its part on one device) does not."""
+    if op.opcode != "custom-call" or len(op.operands) != 1:
+        return False
+    return target_of(op) in MARKERS and same_shape(op.operands[0].type, op.result.type)
 
 
 SHAPES = "indices_of_shape_operands"

@@ -67,8 +67,8 @@ class RuleBroken(VerifyException):
     """A shape or type rule of an instruction does not hold.
 
     message  what is wrong, e.g. "elementwise operands differ in shape"
-    operand  number of the operand at fault, or None when it is the instruction as a whole
     details  what was expected and what was found, one line each
+    operand  number of the operand at fault, or None when it is the instruction as a whole
     help     how to correct it
     at       the op at fault when it is not the one being verified
     also     another op to show, and the text about it
@@ -77,9 +77,8 @@ class RuleBroken(VerifyException):
     def __init__(
         self,
         message: str,
-        *,
+        *details: str,
         operand: int | None = None,
-        details: tuple[str, ...] = (),
         help: str = "",
         at: Operation | None = None,
         also: tuple[Operation, str] | None = None,
@@ -187,7 +186,7 @@ class HloOp(QuickOp):
             wanted = str(allowed[0]) if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
         raise RuleBroken(
             f"wrong number of operands for '{self.opcode}'",
-            details=(f"it has {len(self.operands)}; '{self.opcode}' takes {wanted}",),
+            f"it has {len(self.operands)}; '{self.opcode}' takes {wanted}",
         )
 
     def expect_dims(self, wanted: Sequence[int], why: str) -> None:
@@ -196,8 +195,7 @@ class HloOp(QuickOp):
         if not same_dims(got, wanted):
             dims = ",".join("?" if dim < 0 else str(dim) for dim in wanted)
             raise RuleBroken(
-                f"'{self.opcode}' cannot have this result shape",
-                details=(f"it is {type_text(self.result.type)}; {why} [{dims}]",),
+                f"'{self.opcode}' cannot have this result shape", f"it is {type_text(self.result.type)}; {why} [{dims}]"
             )
 
     def expect_type(self, wanted: Attribute, why: str) -> None:
@@ -205,7 +203,7 @@ class HloOp(QuickOp):
         if not same_shape(self.result.type, wanted):
             raise RuleBroken(
                 f"'{self.opcode}' cannot have this result shape",
-                details=(f"it is {type_text(self.result.type)}; {why} {type_text(wanted)}",),
+                f"it is {type_text(self.result.type)}; {why} {type_text(wanted)}",
             )
 
     def infer_type(self) -> Attribute | None:

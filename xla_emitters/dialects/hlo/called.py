@@ -176,8 +176,8 @@ class MapOp(CallingOp):
         first, other = (type_text(self.operands[i].type) for i in (0, operand))
         return RuleBroken(
             "the arrays of 'map' differ in shape",
+            f"operand {operand} is {other}; operand 0 is {first}",
             operand=operand,
-            details=(f"operand {operand} is {other}; operand 0 is {first}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:

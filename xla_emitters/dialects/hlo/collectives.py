@@ -17,8 +17,8 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo import control_meaning
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee
+from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.device_groups import groups_of, groups_said, pairs_of, pairs_said
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.permuted_slices import is_sliced, slices_of
 from xla_emitters.dialects.hlo.rule_ops import (
     RuleOp,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -65,6 +65,9 @@ from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp, ops_of
 from xla_emitters.support.late_dataclass import dataclass
 
+CAPTURES = "disc.captures"
+"""The attribute of a loop with operands after the first, which are the same in every iteration: its computations have a parameter for
+each. HLO and StableHLO text have no such loops."""
 _IS_FUSION = "is_fusion"
 
 
@@ -152,9 +155,7 @@ class ComputationOp(QuickOp):
                 f"parameter({number}) of computation '{self.sym_name.data}' is defined twice"
                 if twice
                 else f"computation '{self.sym_name.data}' has parameter({number}) but no parameter({expected})",
-                details=(
-                    f"it has {len(parameters)} parameters: they are numbered 0 to {len(parameters) - 1}, once each",
-                ),
+                f"it has {len(parameters)} parameters: they are numbered 0 to {len(parameters) - 1}, once each",
                 at=parameter,
                 also=(parameters[expected - 1], "the other one") if twice else None,
             )
@@ -255,13 +256,11 @@ class GetTupleElementOp(HloOp):
         ir_type, index = self.operands[0].type, self.index.value.data
         if not isinstance(ir_type, TupleType):
             raise RuleBroken(
-                "get-tuple-element of a value that is not a tuple", operand=0, details=(f"it is {type_text(ir_type)}",)
+                "get-tuple-element of a value that is not a tuple", f"it is {type_text(ir_type)}", operand=0
             )
         if not 0 <= index < len(ir_type.types):
             raise RuleBroken(
-                f"a tuple of {len(ir_type.types)} has no element {index}",
-                operand=0,
-                details=(f"it is {type_text(ir_type)}",),
+                f"a tuple of {len(ir_type.types)} has no element {index}", f"it is {type_text(ir_type)}", operand=0
             )
         return ir_type.types.data[index]
 
@@ -316,23 +315,21 @@ class CallingOp(HloOp):
         if len(parameters) != len(wanted):
             raise RuleBroken(
                 f"computation '{name}' does not fit '{self.opcode}'",
-                details=(f"it has {len(parameters)} parameters; '{self.opcode}' gives it {len(wanted)} values",),
+                f"it has {len(parameters)} parameters; '{self.opcode}' gives it {len(wanted)} values",
                 also=(callee, "it is here"),
             )
         for i, (parameter, ir_type) in enumerate(zip(parameters, wanted, strict=True)):
             if not same_shape(parameter.result.type, ir_type):
                 raise RuleBroken(
                     f"parameter {i} of computation '{name}' does not fit '{self.opcode}'",
+                    f"it is {type_text(parameter.result.type)}; '{self.opcode}' gives it {type_text(ir_type)}",
                     operand=i if len(wanted) == len(self.operands) else None,
-                    details=(
-                        f"it is {type_text(parameter.result.type)}; '{self.opcode}' gives it {type_text(ir_type)}",
-                    ),
                     also=(parameter, "the parameter is here"),
                 )
         if result is not None and not same_shape(callee.root.type, result):
             raise RuleBroken(
                 f"the root of computation '{name}' does not fit '{self.opcode}'",
-                details=(f"it is {type_text(callee.root.type)}; '{self.opcode}' needs {type_text(result)}",),
+                f"it is {type_text(callee.root.type)}; '{self.opcode}' needs {type_text(result)}",
                 also=(callee.root.owner, "the root is here") if isinstance(callee.root.owner, Operation) else None,
             )
 
@@ -387,8 +384,7 @@ def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
     text = "".join(aliasing.data.split()).removeprefix("{").removesuffix("}")
     if _ALIAS.sub("", text).strip(","):
         raise RuleBroken(
-            f"'{aliasing.data}' is not an aliasing",
-            details=("{{0}: (1, {})}: output {0} shares the memory of operand 1",),
+            f"'{aliasing.data}' is not an aliasing", "{{0}: (1, {})}: output {0} shares the memory of operand 1"
         )
     for output, operand, inside in _ALIAS.findall(text):
         types = [operand.type for operand in op.operands][int(operand) : int(operand) + 1] if int(operand) >= 0 else []
@@ -397,11 +393,9 @@ def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
         if ours is None or theirs is None or not same_shape(_contents(ours), _contents(theirs)):
             raise RuleBroken(
                 f"output {{{output}}} of '{op.opcode}' cannot share the memory of {{{inside}}} of operand {operand}",
-                details=(
-                    f"output_to_operand_aliasing={aliasing.data}",
-                    f"the operands are {', '.join(type_text(operand.type) for operand in op.operands)}",
-                    f"the result is {type_text(op.result.type)}",
-                ),
+                f"output_to_operand_aliasing={aliasing.data}",
+                f"the operands are {', '.join(type_text(operand.type) for operand in op.operands)}",
+                f"the result is {type_text(op.result.type)}",
             )
 
 
@@ -439,7 +433,7 @@ class FusionOp(CallingOp):
 
     def verify_shape(self) -> None:
         if self.kind.data not in self.KINDS:
-            raise RuleBroken(f"no fusion kind '{self.kind.data}'", details=(f"it is one of {', '.join(self.KINDS)}",))
+            raise RuleBroken(f"no fusion kind '{self.kind.data}'", f"it is one of {', '.join(self.KINDS)}")
         verify_aliasing(self, self.output_to_operand_aliasing)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
@@ -485,3 +479,23 @@ def scalar_of(ir_type: Attribute) -> Attribute:
 
 
 OPS: tuple[type[HloOp], ...] = (ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp)
+
+
+_FEW = 16
+"""Up to this limit, numbers for names are tried one by one."""
+
+
+def fresh_name(name: str, names: Container[str]) -> str:
+    """`name`, or with a number appended a name that is not in `names`: mostly the first free one, found in few steps."""
+    if name not in names:
+        return name
+    few = next((f"{name}.{n}" for n in range(1, _FEW) if f"{name}.{n}" not in names), None)
+    if few is not None:
+        return few
+    taken, free = _FEW - 1, _FEW
+    while f"{name}.{free}" in names:
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if f"{name}.{middle}" in names else (taken, middle)
+    return f"{name}.{free}"

@@ -191,12 +191,12 @@ def _verify_literal(value: Attribute, ir_type: Attribute) -> None:
             if (dense_type := value.get_type()) != array_type(array.element_type, array.get_shape()):
                 raise RuleBroken(
                     "a constant's value is not of its type",
-                    details=(f"the value is {type_text(dense_type)}, the constant {type_text(ir_type)}",),
+                    f"the value is {type_text(dense_type)}, the constant {type_text(ir_type)}",
                 )
         case ArrayAttr():
             parts = tuple_types(ir_type)
             if len(parts) != len(value):
-                raise RuleBroken("a constant's value is not of its type", details=(f"it is {type_text(ir_type)}",))
+                raise RuleBroken("a constant's value is not of its type", f"it is {type_text(ir_type)}")
             for part, part_type in zip(value, parts, strict=True):
                 _verify_literal(part, part_type)
         case _:
@@ -263,7 +263,7 @@ class IotaOp(HloOp):
         if not 0 <= self.dimension < rank:
             raise RuleBroken(
                 f"iota along dimension {self.dimension} of an array of rank {rank}",
-                details=(f"it is {type_text(self.result.type)}",),
+                f"it is {type_text(self.result.type)}",
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:

@@ -59,8 +59,8 @@ class DotDimensions:
             if any(not 0 <= dim < rank for dim in used) or len(set(used)) != len(used):
                 raise RuleBroken(
                     "batch and contracting dimensions are not different dimensions of the operand",
+                    f"it is {type_text(op.operands[operand].type)}",
                     operand=operand,
-                    details=(f"it is {type_text(op.operands[operand].type)}",),
                 )
         if any(len(a) != len(b) for a, b in self._pairs):
             raise self._differ(op)
@@ -72,9 +72,7 @@ class DotDimensions:
     def _differ(self, op: HloOp) -> RuleBroken:
         lhs, rhs = (type_text(op.operands[operand].type) for operand in (self.lhs, self.rhs))
         return RuleBroken(
-            "the operands differ in a batch or contracting dimension",
-            operand=self.rhs,
-            details=(f"lhs is {lhs}, rhs {rhs}",),
+            "the operands differ in a batch or contracting dimension", f"lhs is {lhs}, rhs {rhs}", operand=self.rhs
         )
 
     def shape(self, op: HloOp, s: Sizing, skip: Sequence[int] = ()) -> list[Number]:
@@ -153,9 +151,7 @@ class ContractingOp(HloOp):
     def verify_algorithm(self) -> None:
         """raises RuleBroken for an algorithm that HLO does not have."""
         if self.algorithm is not None and self.algorithm.data not in ALGORITHMS:
-            raise RuleBroken(
-                f"no algorithm '{self.algorithm.data}'", details=(f"it is one of {', '.join(ALGORITHMS)}",)
-            )
+            raise RuleBroken(f"no algorithm '{self.algorithm.data}'", f"it is one of {', '.join(ALGORITHMS)}")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         """One product after the other, in the order of the maps' range variables, the last one fastest."""
@@ -362,7 +358,7 @@ class ConvolutionOp(ContractingOp):
         ):
             raise RuleBroken(
                 f"dim_labels={self.dim_labels.data} do not name each dimension once",
-                details=tuple(type_text(value.type) for value in values),
+                *tuple(type_text(value.type) for value in values),
             )
         sizes = [dict(zip(label, dims_of(value), strict=True)) for label, value in zip(labels, values, strict=True)]
         spatial = [str(i) for i in range(len(labels[0]) - 2)]
@@ -379,9 +375,7 @@ class ConvolutionOp(ContractingOp):
         return [convolved(s, self.labels, window, self.batch_groups, misfit=self._window_misfit)]
 
     def _window_misfit(self) -> RuleBroken:
-        return RuleBroken(
-            "the window is not as large as the kernel", operand=1, details=(type_text(self.operands[1].type),)
-        )
+        return RuleBroken("the window is not as large as the kernel", type_text(self.operands[1].type), operand=1)
 
     @property
     def feature_groups(self) -> int:
@@ -402,10 +396,8 @@ class ConvolutionOp(ContractingOp):
         if known and (image["f"] != kernel["i"] * features or kernel["o"] % features):
             raise RuleBroken(
                 f"kernel and image do not fit in {features} groups of features",
+                f"the image has {image['f']} features, the kernel takes {kernel['i']} and gives {kernel['o']}",
                 operand=1,
-                details=(
-                    f"the image has {image['f']} features, the kernel takes {kernel['i']} and gives {kernel['o']}",
-                ),
             )
         if known and (image["b"] % batches or kernel["o"] % batches):
             raise RuleBroken(f"the image does not fall into {batches} groups of batches", operand=0)

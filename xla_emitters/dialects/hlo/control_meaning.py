@@ -10,16 +10,20 @@ Source: docs/reference/1 6.8 "while", "conditional"; HLO's operation semantics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.base import Call
+from xla_emitters.dialects.hlo.backend_configs import shape_operands
+from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
+from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, tuple_types
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
 
 
 def first_operand(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
@@ -81,3 +85,59 @@ def zeros_of(ir_type: Attribute) -> Any:
     if isinstance(ir_type, TupleType):
         return tuple(map(zeros_of, ir_type.types))
     return np.zeros(dims_of(ir_type), element_of(ir_type).numpy) if is_array(ir_type) else ()
+
+
+# ------------------------------------------------------------------------------------------------------------ by a library
+
+
+def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
+    """The op's value: what its library function returns, as a tuple where the op's type is one."""
+    return library_evaluator(op, call)(operands)
+
+
+def library_evaluator(op: HloOp, call: Call, result: Attribute | None = None) -> Callable[[Sequence[Any]], Any]:
+    """Operands -> the op's value, as `evaluated_by_library`: the configuration is made once. raises as `library_call_of`
+
+    result  type of what the library gives, if it is not the op's
+    """
+    # Imported here: few computations have such an op, and fewer are evaluated.
+    from xla_emitters.dialects.hlo.library_calls import library_call_of
+
+    name, config = library_call_of(op)
+    result = op.result.type if result is None else result
+    types = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(result)]
+    listed = shape_operands(op)
+
+    def compared(comparator: str, arrays: Sequence[Array]) -> Array:
+        assert isinstance(op, RuleOp)
+        return on_elements(op, op.symbols("to_apply")[0], call)(arrays)[0]
+
+    def evaluate(operands: Sequence[Any]) -> Any:
+        results = types
+        if listed:
+            sizes = (tuple(operands[number].tolist()) for number in listed)
+            results = [(element, dims) for (element, _), dims in zip(types, sizes, strict=True)]
+        from xla_emitters.library import call as call_library  # imported here: it loads all function_table
+
+        try:
+            found = call_library(name, config, _leaves(operands), results, on_elements=compared)
+        except (DataError, NumbersDiffer, Unsupported) as error:
+            error.place = error.place or written_at(op)
+            raise
+        return _packed(result, iter(found))
+
+    return evaluate
+
+
+def _leaves(operands: Sequence[Any]) -> list[Array]:
+    """The arrays in nested tuples."""
+    found = list[Array]()
+    for each in operands:
+        found += _leaves(cast("tuple[Any, ...]", each)) if isinstance(each, tuple) else [each]
+    return found
+
+
+def _packed(ir_type: Attribute, leaves: Iterator[Array]) -> Any:
+    if not isinstance(ir_type, TupleType):
+        return next(leaves)
+    return tuple(_packed(part, leaves) for part in tuple_types(ir_type))

@@ -19,8 +19,8 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo import control_meaning as meaning
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
-from xla_emitters.dialects.hlo.computation import Callee, verify_aliasing
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
+from xla_emitters.dialects.hlo.computation import CAPTURES, Callee, verify_aliasing
+from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.rule_ops import (
     TOKEN,
     RuleOp,
@@ -60,16 +60,7 @@ def _add_dependency(op: RuleOp) -> Attribute:
     return op.type_of(0)
 
 
-def _copy_start(op: RuleOp) -> Attribute:
-    return tuple_type([op.type_of(0), op.type_of(0), scalar("u32")])
-
-
 # ------------------------------------------------------------------------------------------------ branches, loops, calls
-
-
-CAPTURES = "disc.captures"
-"""The attribute of a loop with operands after the first, which are the same in every iteration: its computations have a parameter for
-each. HLO and StableHLO text have no such loops."""
 
 
 def _while(op: RuleOp) -> Attribute:
@@ -287,7 +278,13 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("add-dependency", TWO, _add_dependency, meaning=meaning.first_operand),
     RuleRow("opt-barrier", ONE, as_operand(0), meaning=meaning.first_operand),
     RuleRow("domain", ONE, as_operand(0), required=("domain",), meaning=meaning.first_operand),
-    RuleRow("copy-start", ONE, _copy_start, optional=("cross_program_prefetch_index",), meaning=meaning.copy_started),
+    RuleRow(
+        "copy-start",
+        ONE,
+        lambda op: tuple_type([op.type_of(0), op.type_of(0), scalar("u32")]),
+        optional=("cross_program_prefetch_index",),
+        meaning=meaning.copy_started,
+    ),
     RuleRow("copy-done", ONE, element_of_tuple(0), meaning=meaning.element_of_operand(0)),
     # branches, loops, calls
     RuleRow(

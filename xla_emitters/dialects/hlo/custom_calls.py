@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, cast
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.hlo.backend_configs import Fields, broken, target_of
+from xla_emitters.dialects.hlo.backend_configs import MARKERS, Fields, broken, is_marker, target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ParameterOp, find_computation
@@ -36,7 +36,6 @@ from xla_emitters.dialects.hlo.types import (
     is_array,
     leaf_types,
     same_dims,
-    same_shape,
     type_text,
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
@@ -48,34 +47,8 @@ from xla_emitters.support.late_dataclass import dataclass
 
 Config: TypeAlias = dict[str, Any]
 
-MARKERS = frozenset(
-    (
-        "AssumeGatherIndicesInBound",
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "PinToDevice",
-        "PinToDeviceSram",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "Sharding",
-        "annotate_device_placement",
-        "xla.sdy.FuncResultSharding",
-        "xla.sdy.PropagationBarrier",
-    )
-)
-"""Targets that compute nothing: they tell XLA's passes the place, partition or layout of their operand."""
-
-
 TAKE_THE_REST = "list shows what a module calls; compile, check and bundle take the rest of it with --keep-going"
 """The help text where an op has no library function."""
-
-
-def is_marker(op: HloOp) -> bool:
-    """Whether `op` returns its one operand unchanged. A call between two shapes (of a program and its part on one device) does not."""
-    if op.opcode != "custom-call" or len(op.operands) != 1:
-        return False
-    return target_of(op) in MARKERS and same_shape(op.operands[0].type, op.result.type)
 
 
 def custom_call(op: RuleOp) -> tuple[str, Config]:

@@ -116,8 +116,8 @@ class DynamicConvOp(SizeOp):
         if not element_of(padding).is_integer or not same_dims(padding.get_shape(), (spatial, 2)):
             raise RuleBroken(
                 f"the padding of 'dynamic-conv' is {spatial} rows of two integers",
+                f"it is {type_text(padding)}",
                 operand=2,
-                details=(f"it is {type_text(padding)}",),
             )
 
     @property
@@ -179,7 +179,7 @@ class DynamicReduceWindowOp(CallingOp):
         if len(self.operands) != 2 * self.count + len(self.WINDOW):
             raise RuleBroken(
                 f"'{self.opcode}' takes as many initial values as arrays",
-                details=(f"it has {len(self.operands)} operands, the last five of the window",),
+                f"it has {len(self.operands)} operands, the last five of the window",
             )
         rank = len(dims_of(self.operands[0]))
         for i, name in enumerate(self.WINDOW, 2 * self.count):
@@ -189,8 +189,8 @@ class DynamicReduceWindowOp(CallingOp):
             ):
                 raise RuleBroken(
                     f"the window of '{self.opcode}' has {rank} dimensions",
+                    f"operand {i} is {type_text(ir_type)}",
                     operand=i,
-                    details=(f"operand {i} is {type_text(ir_type)}",),
                 )
 
     def drawn_numbers(self, operand: int) -> tuple[int, int] | None:

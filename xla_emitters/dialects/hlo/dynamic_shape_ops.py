@@ -73,8 +73,8 @@ class SizeOp(HloOp):
         if source.element_type != result.element_type:
             raise RuleBroken(
                 f"'{self.opcode}' keeps the element type",
+                f"the operand is {type_text(source)}, the result {type_text(result)}",
                 operand=operand,
-                details=(f"the operand is {type_text(source)}, the result {type_text(result)}",),
             )
 
     def expect_numbers(self, operand: int, count: int, what: str) -> None:
@@ -83,8 +83,8 @@ class SizeOp(HloOp):
         if not element_of(ir_type).is_integer or not same_dims(ir_type.get_shape(), (count,)):
             raise RuleBroken(
                 f"{what} of '{self.opcode}' are {count} integers",
+                f"operand {operand} is {type_text(ir_type)}",
                 operand=operand,
-                details=(f"operand {operand} is {type_text(ir_type)}",),
             )
 
     def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
@@ -142,7 +142,7 @@ def _only_dimension(op: HloOp, dimensions: DenseArrayBase[Any]) -> int:
     found = integers(dimensions)
     rank = len(dims_of(op.operands[0]))
     if len(found) != 1:
-        raise RuleBroken(f"'{op.opcode}' has one number in dimensions=", details=(f"it has {len(found)}",))
+        raise RuleBroken(f"'{op.opcode}' has one number in dimensions=", f"it has {len(found)}")
     if not 0 <= found[0] < rank:
         raise RuleBroken(f"dimensions={found[0]} of '{op.opcode}' is not a dimension of an array of rank {rank}")
     return found[0]
@@ -185,9 +185,7 @@ class SetDimensionSizeOp(SizeOp):
         size = as_array(self.operands[1].type)
         if size != array_type(S32.ir_type, ()):
             raise RuleBroken(
-                f"operand 1 of '{self.opcode}' does not fit",
-                operand=1,
-                details=(f"it is {type_text(size)}", "it must be s32[]"),
+                f"operand 1 of '{self.opcode}' does not fit", f"it is {type_text(size)}", "it must be s32[]", operand=1
             )
         bounds = list(size_bounds(operand))
         sizes = [UNBOUNDED if dim == dimension else size for dim, size in enumerate(dims_of(operand))]
@@ -238,8 +236,9 @@ class DynamicReshapeOp(SizeOp):
             if not self.takes_list and as_array(self.operands[i].type) != array_type(S32.ir_type, ()):
                 raise RuleBroken(
                     f"operand {i} of '{self.opcode}' does not fit",
+                    f"it is {type_text(self.operands[i].type)}",
+                    "it must be s32[]",
                     operand=i,
-                    details=(f"it is {type_text(self.operands[i].type)}", "it must be s32[]"),
                 )
         sizes = [size_bounds(value.type) for value in (self.operands[0], self.result)]
         if not any(UNBOUNDED in dims for dims in sizes) and prod(sizes[0]) != prod(sizes[1]):
@@ -281,8 +280,8 @@ class DynamicBroadcastInDimOp(SizeOp):
         if len(dimensions) != len(operand):
             raise RuleBroken(
                 f"broadcast of {type_text(self.operands[0].type)} with {len(dimensions)} dimensions",
+                f"dimensions={{...}} has a number for each of the operand's {len(operand)}",
                 operand=0,
-                details=(f"dimensions={{...}} has a number for each of the operand's {len(operand)}",),
             )
         self.expect_dimensions(dimensions, len(result))
         self.inferred_dims()
@@ -290,8 +289,8 @@ class DynamicBroadcastInDimOp(SizeOp):
     def _changes_size(self) -> RuleBroken:
         return RuleBroken(
             "broadcast changes a size",
+            f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",
             operand=0,
-            details=(f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -361,8 +360,8 @@ class DynamicPadOp(SizeOp):
         if filler != array_type(operand.element_type, ()):
             raise RuleBroken(
                 "the padding value is not a scalar of the operand's type",
+                f"it is {type_text(filler)}; the operand is {type_text(operand)}",
                 operand=1,
-                details=(f"it is {type_text(filler)}; the operand is {type_text(operand)}",),
             )
         rank = operand.get_num_dims()
         for i in range(2, 5):

@@ -47,14 +47,12 @@ class DynamicOp(HloOp):
         if len(starts) != rank:
             raise RuleBroken(
                 f"'{self.opcode}' of {type_text(self.operands[0].type)} with {len(starts)} start indices",
-                details=(f"it takes {rank}, one scalar per dimension",),
+                f"it takes {rank}, one scalar per dimension",
             )
         for i, start in enumerate(starts, self.STARTS):
             if dims_of(start) or not element_of(start).is_integer:
                 raise RuleBroken(
-                    "a start index is an integer scalar",
-                    operand=i,
-                    details=(f"operand {i} is {type_text(start.type)}",),
+                    "a start index is an integer scalar", f"operand {i} is {type_text(start.type)}", operand=i
                 )
 
     def window(self, operands: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
@@ -124,8 +122,8 @@ class DynamicSliceOp(DynamicOp):
     def _outside(self) -> RuleBroken:
         return RuleBroken(
             f"no window of sizes {{{','.join(map(str, integers(self.dynamic_slice_sizes)))}}} fits inside the operand",
+            f"it is {type_text(self.operands[0].type)}",
             operand=0,
-            details=(f"it is {type_text(self.operands[0].type)}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -169,9 +167,7 @@ class DynamicUpdateSliceOp(DynamicOp):
     def _misfit(self) -> RuleBroken:
         operand, update = (type_text(value.type) for value in self.operands[:2])
         return RuleBroken(
-            "the update does not fit the operand",
-            operand=1,
-            details=(f"the update is {update}, the operand {operand}",),
+            "the update does not fit the operand", f"the update is {update}, the operand {operand}", operand=1
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:

@@ -293,16 +293,14 @@ class ElementwiseOp(HloOp):
         row, deciding = self.ROW, self.deciding
         if deciding.kind not in row.takes:
             raise RuleBroken(
-                f"'{row.opcode}' does not take {deciding.name}",
-                operand=row.deciding,
-                details=(f"it takes {_kinds(row.takes)}",),
+                f"'{row.opcode}' does not take {deciding.name}", f"it takes {_kinds(row.takes)}", operand=row.deciding
             )
         for i, (operand, wanted) in enumerate(zip(self.operands, self.types_wanted(deciding), strict=True)):
             if element_of(operand) != wanted:
                 raise RuleBroken(
                     "elementwise operands differ in type",
+                    f"operand {i} is {type_text(operand.type)}; '{row.opcode}' needs {wanted.name} here",
                     operand=i,
-                    details=(f"operand {i} is {type_text(operand.type)}; '{row.opcode}' needs {wanted.name} here",),
                     help=f"convert(%{_name(operand)})",
                 )
         self.expect_type(array_type(self.result_type(deciding).ir_type, dims_of(self.result)), "it must be")
@@ -340,8 +338,8 @@ class ElementwiseOp(HloOp):
         axes = _broadcast_dimensions(shapes[i], wanted)
         return RuleBroken(
             "elementwise operands differ in shape",
+            f"operand {i} is {type_text(self.operands[i].type)}; '{self.opcode}' needs {needed}",
             operand=i,
-            details=(f"operand {i} is {type_text(self.operands[i].type)}; '{self.opcode}' needs {needed}",),
             help="" if axes is None else f"{needed} broadcast(%{_name(self.operands[i])}), dimensions={{{axes}}}",
         )
 
@@ -539,12 +537,10 @@ class CompareOp(ElementwiseOp):
         if self.comparison is not None and self.comparison.data not in allowed:
             raise RuleBroken(
                 f"comparison type {self.comparison.data} does not fit {self.deciding.name}",
-                details=(f"for {self.deciding.name} it is {' or '.join(allowed)}",),
+                f"for {self.deciding.name} it is {' or '.join(allowed)}",
             )
         if self.direction.data not in self.FUNCTIONS:
-            raise RuleBroken(
-                f"no comparison '{self.direction.data}'", details=(f"there are {', '.join(self.FUNCTIONS)}",)
-            )
+            raise RuleBroken(f"no comparison '{self.direction.data}'", f"there are {', '.join(self.FUNCTIONS)}")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         x, y = (widen(np.asarray(operand)) for operand in operands)
@@ -612,8 +608,8 @@ class BitcastConvertOp(ElementwiseOp):
     def _no_parts(self) -> RuleBroken:
         return RuleBroken(
             "bitcast-convert to a wider type needs a minor dimension that holds its parts",
+            f"operand 0 is {type_text(self.operands[0].type)}; its last dimension must be {self.parts}",
             operand=0,
-            details=(f"operand 0 is {type_text(self.operands[0].type)}; its last dimension must be {self.parts}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -719,8 +715,8 @@ class ComplexOp(ElementwiseOp):
         if self.deciding.name not in ("f32", "f64"):
             raise RuleBroken(
                 f"no complex type with parts of {self.deciding.name}",
+                "complex numbers have parts of f32 or f64",
                 operand=0,
-                details=("complex numbers have parts of f32 or f64",),
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
@@ -757,7 +753,7 @@ class ReducePrecisionOp(ElementwiseOp):
         if exponent < 1 or mantissa < 0:
             raise RuleBroken(
                 f"no float has {exponent} exponent and {mantissa} mantissa bits",
-                details=("exponent_bits is at least 1, mantissa_bits at least 0",),
+                "exponent_bits is at least 1, mantissa_bits at least 0",
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:

@@ -69,7 +69,7 @@ def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int],
     """
     array = as_array(op.operands[indices].type)
     if not element_of(array).is_integer:
-        raise RuleBroken("indices are integers", operand=indices, details=(f"they are {type_text(array)}",))
+        raise RuleBroken("indices are integers", f"they are {type_text(array)}", operand=indices)
     dims = array.get_shape()
     if not 0 <= along <= len(dims):
         raise RuleBroken(
@@ -84,8 +84,8 @@ def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int],
     ):
         raise RuleBroken(
             f"{name}={{{','.join(map(str, mapped))}}} does not fit",
+            f"it names a dimension of {rank} for each number of a row of {row}",
             operand=indices,
-            details=(f"it names a dimension of {rank} for each number of a row of {row}",),
         )
 
 
@@ -115,8 +115,8 @@ def verify_batching(
     if any(not 0 <= dim < rank for dim in pairs[1]) or len(set(pairs[1])) != len(pairs[1]):
         raise RuleBroken(
             f"{names[1]}={{{','.join(map(str, pairs[1]))}}} are not different dimensions of the indices",
+            f"they are {type_text(op.operands[indices].type)}",
             operand=indices,
-            details=(f"they are {type_text(op.operands[indices].type)}",),
         )
     if along in pairs[1] or len(pairs[0]) != len(pairs[1]):
         raise _unpaired(op, indices, pairs, names)
@@ -128,8 +128,8 @@ def _unpaired(
     texts = [f"{name}={{{','.join(map(str, numbers))}}}" for name, numbers in zip(names, pairs, strict=True)]
     return RuleBroken(
         f"{texts[0]} and {texts[1]} do not pair dimensions of one size",
+        f"the array is {type_text(op.operands[0].type)}, the indices {type_text(op.operands[indices].type)}",
         operand=indices,
-        details=(f"the array is {type_text(op.operands[0].type)}, the indices {type_text(op.operands[indices].type)}",),
     )
 
 
@@ -217,15 +217,15 @@ class GatherOp(HloOp):
         ):
             raise RuleBroken(
                 f"offset_dims={{{','.join(map(str, offsets))}}} do not name the {len(window)} dimensions of a slice",
-                details=(f"the result is {type_text(self.result.type)}",),
+                f"the result is {type_text(self.result.type)}",
             )
         self.expect_type(array_type(operand.element_type, self.inferred_dims()), "slice_sizes and indices give")
 
     def _outside(self) -> RuleBroken:
         return RuleBroken(
             f"no slice of sizes {{{','.join(map(str, integers(self.slice_sizes)))}}} fits inside the operand",
+            f"it is {type_text(self.operands[0].type)}",
             operand=0,
-            details=(f"it is {type_text(self.operands[0].type)}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -350,8 +350,7 @@ class ScatterOp(CallingOp):
         count = len(self.operands) // 2
         if len(self.operands) != 2 * count + 1:
             raise RuleBroken(
-                "'scatter' takes n arrays, the indices and n updates",
-                details=(f"it has {len(self.operands)} operands",),
+                "'scatter' takes n arrays, the indices and n updates", f"it has {len(self.operands)} operands"
             )
         arrays = [operand.type for operand in self.operands[:count]]
         self.expect_type(arrays[0] if count == 1 else tuple_type(arrays), "its operands are")
@@ -384,8 +383,8 @@ class ScatterOp(CallingOp):
             if as_array(update.type).element_type != as_array(arrays[i - count - 1]).element_type:
                 raise RuleBroken(
                     "the updates are of another type than the array",
+                    f"updates are {type_text(update.type)}, the array {type_text(arrays[i - count - 1])}",
                     operand=i,
-                    details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[i - count - 1])}",),
                 )
             if len(dims_of(update)) - len(window) != batch:
                 raise self._updates_misfit(i)
@@ -395,24 +394,22 @@ class ScatterOp(CallingOp):
         types = (type_text(self.operands[i].type) for i in (update, 0))
         return RuleBroken(
             "the windows of the updates do not fit inside the array",
+            "updates are {}, the array {}".format(*types),
             operand=update,
-            details=("updates are {}, the array {}".format(*types),),
         )
 
     def _updates_misfit(self, update: int) -> RuleBroken:
         types = (type_text(value.type) for value in (self.operands[update], self.indices))
         return RuleBroken(
-            "the updates do not fit the indices",
-            operand=update,
-            details=("updates are {}, indices {}".format(*types),),
+            "the updates do not fit the indices", "updates are {}, indices {}".format(*types), operand=update
         )
 
     def _arrays_differ(self, array: int) -> RuleBroken:
         first, other = (type_text(self.operands[i].type) for i in (0, array))
         return RuleBroken(
             "the arrays of 'scatter' differ in shape",
+            f"operand {array} is {other}; operand 0 is {first}",
             operand=array,
-            details=(f"operand {array} is {other}; operand 0 is {first}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:

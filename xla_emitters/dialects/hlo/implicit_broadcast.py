@@ -43,8 +43,8 @@ def verify_broadcast(op: HloOp) -> None:
         if len(axes) != len(dims) or list(axes) != sorted(set(axes)) or not set(axes) <= set(range(len(result))):
             raise RuleBroken(
                 f"{BROADCAST} of '{op.opcode}' are not {len(dims)} rising dimensions of the result",
+                f"it is {type_text(operand.type)}, the result {type_text(op.result.type)}",
                 operand=number,
-                details=(f"it is {type_text(operand.type)}, the result {type_text(op.result.type)}",),
             )
         if any(
             size not in (1, UNBOUNDED, result[dim]) and result[dim] != UNBOUNDED
@@ -52,11 +52,9 @@ def verify_broadcast(op: HloOp) -> None:
         ):
             raise RuleBroken(
                 "the operands' shapes cannot be broadcast to one",
+                " and ".join(type_text(one.type) for one in op.operands),
+                "sizes are equal, or one of them is 1",
                 operand=number,
-                details=(
-                    " and ".join(type_text(one.type) for one in op.operands),
-                    "sizes are equal, or one of them is 1",
-                ),
             )
 
 

@@ -12,15 +12,13 @@ Source: what XLA:GPU prints (jaxlib 0.10.2, `docs/reference/1` 6.8); NVIDIA's cu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, TupleType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import IntegerAttr
 
-from xla_emitters.dialects.hlo.backend_configs import shape_operands
-from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
-from xla_emitters.dialects.hlo.called import on_elements
+from xla_emitters.dialects.hlo.backend_configs import is_marker
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, enclosing_module, find_computation
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
@@ -29,16 +27,13 @@ from xla_emitters.dialects.hlo.custom_calls import (
     Config,
     custom_call,
     dot_config,
-    is_marker,
     precision_asked,
     window_config,
 )
 from xla_emitters.dialects.hlo.device_groups import device_counts, groups_of, pairs_of
 from xla_emitters.dialects.hlo.permuted_slices import is_sliced, sliced_bytes, slices_of
-from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
-from xla_emitters.dtypes import Array
-from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
+from xla_emitters.dialects.hlo.rule_ops import RuleOp, is_wait
+from xla_emitters.dialects.hlo.types import element_of, is_array, leaf_types, tuple_types
 from xla_emitters.library.arguments import top_key
 from xla_emitters.library.devices import channel_named
 
@@ -73,16 +68,6 @@ def is_library_call(op: HloOp) -> bool:
     return isinstance(op, DotOp | ConvolutionOp) or op.opcode in _BY_OPCODE or is_collective(op)
 
 
-WAITS_FOR = "xla_emitters_waits_for"
-"""In the front end's attributes of an opt-barrier: the program waits there for a collective that has started before."""
-
-
-def is_wait(op: HloOp) -> bool:
-    """Whether an instruction is the place where the program waits for a collective; its operands are what is in use until then."""
-    said = op.attributes.get("frontend_attributes")
-    return op.opcode == "opt-barrier" and isinstance(said, StringAttr) and WAITS_FOR in said.data
-
-
 def is_collective(op: HloOp) -> bool:
     """Whether `op` needs the other devices of a run, or its own number among them."""
     return op.opcode.removesuffix("-start") in (*_COLLECTIVES, *_TRANSFERS, "partition-id", "replica-id")
@@ -105,59 +90,9 @@ def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
     return name, {"types": [element_of(operand).name for operand in operands], **config}
 
 
-def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
-    """The op's value: what its library function returns, as a tuple where the op's type is one."""
-    return library_evaluator(op, call)(operands)
-
-
-def library_evaluator(op: HloOp, call: Call, result: Attribute | None = None) -> Callable[[Sequence[Any]], Any]:
-    """Operands -> the op's value, as `evaluated_by_library`: the configuration is made once. raises as `library_call_of`
-
-    result  type of what the library gives, if it is not the op's
-    """
-    name, config = library_call_of(op)
-    result = op.result.type if result is None else result
-    types = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(result)]
-    listed = shape_operands(op)
-
-    def compared(comparator: str, arrays: Sequence[Array]) -> Array:
-        assert isinstance(op, RuleOp)
-        return on_elements(op, op.symbols("to_apply")[0], call)(arrays)[0]
-
-    def evaluate(operands: Sequence[Any]) -> Any:
-        results = types
-        if listed:
-            sizes = (tuple(operands[number].tolist()) for number in listed)
-            results = [(element, dims) for (element, _), dims in zip(types, sizes, strict=True)]
-        from xla_emitters.library import call as call_library  # imported here: it loads all function_table
-
-        try:
-            found = call_library(name, config, _leaves(operands), results, on_elements=compared)
-        except (DataError, NumbersDiffer, Unsupported) as error:
-            error.place = error.place or written_at(op)
-            raise
-        return _packed(result, iter(found))
-
-    return evaluate
-
-
 def is_evaluated_by_library(op: HloOp) -> bool:
     """Whether `evaluate` of the op is a call of its library function, with a configuration that does not depend on the operands."""
-    return isinstance(op, RuleOp) and op.ROW.meaning is evaluated_by_library and op.opcode in _BY_OPCODE
-
-
-def _leaves(operands: Sequence[Any]) -> list[Array]:
-    """The arrays in nested tuples."""
-    found = list[Array]()
-    for each in operands:
-        found += _leaves(cast("tuple[Any, ...]", each)) if isinstance(each, tuple) else [each]
-    return found
-
-
-def _packed(ir_type: Attribute, leaves: Iterator[Array]) -> Any:
-    if not isinstance(ir_type, TupleType):
-        return next(leaves)
-    return tuple(_packed(part, leaves) for part in tuple_types(ir_type))
+    return op.opcode in _BY_OPCODE
 
 
 def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
@@ -227,14 +162,6 @@ def _sort(op: RuleOp, text_of: TextOf) -> Config:
         "keys": keys,
         "comparator": text_of(comparator) if keys is None else None,
     }
-
-
-def _fft(op: RuleOp) -> Config:
-    return {"kind": op.word("fft_type"), "length": list(op.numbers("fft_length"))}
-
-
-def _cholesky(op: RuleOp) -> Config:
-    return {"outputs": ["factor"], "lower": bool(op.number("lower"))}
 
 
 def _triangular_solve(op: RuleOp) -> Config:
@@ -314,17 +241,9 @@ def _device_id(op: RuleOp) -> Config:
     return {"instruction": op.instruction_name.data, "of": of, "replicas": replicas, "partitions": partitions}
 
 
-def _random_bits(op: RuleOp) -> Config:
-    return {"algorithm": "threefry" if op.word("algorithm") == "rng_three_fry" else "philox"}
-
-
 def _random_numbers(op: RuleOp) -> Config:
     seed = said.value.data if isinstance(said := op.attributes.get(RANDOM_SEED), IntegerAttr) else 0
     return {"distribution": op.word("distribution").removeprefix("rng_"), "start": numbers_before(op), "seed": seed}
-
-
-def _random_state(op: RuleOp) -> Config:
-    return {"start": numbers_before(op)}
 
 
 RANDOM_SEED = "disc.random_seed"
@@ -351,12 +270,15 @@ def numbers_before(op: HloOp) -> int:
 _BY_OPCODE: Mapping[str, tuple[str, Callable[[RuleOp], Config]]] = {
     "sort": ("sort", lambda op: _sort(op, name_of)),
     "topk": ("top_k", lambda op: {"keys": [top_key(largest=bool(op.number("largest", 1)))]}),
-    "fft": ("fft", _fft),
-    "cholesky": ("cholesky", _cholesky),
+    "fft": ("fft", lambda op: {"kind": op.word("fft_type"), "length": list(op.numbers("fft_length"))}),
+    "cholesky": ("cholesky", lambda op: {"outputs": ["factor"], "lower": bool(op.number("lower"))}),
     "triangular-solve": ("triangular_solve", _triangular_solve),
-    "rng-bit-generator": ("random_bits", _random_bits),
+    "rng-bit-generator": (
+        "random_bits",
+        lambda op: {"algorithm": "threefry" if op.word("algorithm") == "rng_three_fry" else "philox"},
+    ),
     "rng": ("random_numbers", _random_numbers),
-    "rng-get-and-update-state": ("random_state", _random_state),
+    "rng-get-and-update-state": ("random_state", lambda op: {"start": numbers_before(op)}),
     "partition-id": ("device_id", _device_id),
     "replica-id": ("device_id", _device_id),
 }

@@ -56,8 +56,7 @@ class ReducingOp(CallingOp):
     def verify_shape(self) -> None:
         if len(self.operands) % 2:
             raise RuleBroken(
-                f"'{self.opcode}' takes as many initial values as arrays",
-                details=(f"it has {len(self.operands)} operands",),
+                f"'{self.opcode}' takes as many initial values as arrays", f"it has {len(self.operands)} operands"
             )
         half = len(self.operands) // 2
         rank = len(dims_of(self.operands[0]))
@@ -67,9 +66,7 @@ class ReducingOp(CallingOp):
             if array.get_num_dims() != rank:
                 raise self._differs(i)
             if init.get_shape():
-                raise RuleBroken(
-                    "an initial value is a scalar", operand=half + i, details=(f"it is {type_text(init)}",)
-                )
+                raise RuleBroken("an initial value is a scalar", f"it is {type_text(init)}", operand=half + i)
         wanted = self.inferred_dims()
         elements = [as_array(init.type).element_type for init in self.operands[half:]]
         parts = [array_type(element, wanted) for element in elements]
@@ -83,8 +80,8 @@ class ReducingOp(CallingOp):
         first, other = (type_text(self.operands[i].type) for i in (0, operand))
         return RuleBroken(
             f"the arrays of '{self.opcode}' differ in shape",
+            f"operand {operand} is {other}; operand 0 is {first}",
             operand=operand,
-            details=(f"operand {operand} is {other}; operand 0 is {first}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -150,8 +147,8 @@ class ReduceOp(ReducingOp):
         if any(not 0 <= dim < rank for dim in reduced) or len(set(reduced)) != len(reduced):
             raise RuleBroken(
                 f"dimensions={{{','.join(map(str, reduced))}}} of 'reduce' are not different dimensions of its operand",
+                f"it is {type_text(self.operands[0].type)}",
                 operand=0,
-                details=(f"it is {type_text(self.operands[0].type)}",),
             )
 
     def reduced(self, s: Sizing, sizes: Shape) -> Shape:

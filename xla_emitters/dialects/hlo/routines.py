@@ -18,7 +18,7 @@ from xla_emitters.dialects.hlo import routines_meaning as meaning
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.contractions import DotDimensions
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
+from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library
 from xla_emitters.dialects.hlo.rule_ops import (
     RuleOp,
     RuleRow,
@@ -62,10 +62,6 @@ def _sort_differs(op: RuleOp, operand: int) -> RuleBroken:
     return op.broken("the arrays that are sorted together have one shape", operand)
 
 
-def _sort_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
-    return [same_axes(s, range(len(op.operands)), partial(_sort_differs, op))] * len(op.operands)
-
-
 def _comparator(op: RuleOp) -> tuple[Callee, ...]:
     """The comparator: from two scalars per operand (a0, b0, a1, b1 ...) to a pred."""
     (name,) = op.symbols("to_apply")
@@ -83,10 +79,6 @@ def _top_k(op: RuleOp) -> Attribute:
 
 def _too_few(op: RuleOp) -> RuleBroken:
     return op.broken(f"no {op.number('k')} largest of the last dimension", 0)
-
-
-def _top_k_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
-    return top_k_shapes(s, op.number("k"), lambda: _too_few(op))
 
 
 def top_k_shapes(s: Sizing, k: Number, broken: Broken) -> list[Shape]:
@@ -142,10 +134,6 @@ def _square(op: RuleOp, operand: int) -> ArrayType:
 
 def _not_square(op: RuleOp, operand: int) -> RuleBroken:
     return op.broken(f"operand {operand} of '{op.opcode}' is a batch of square matrices", operand)
-
-
-def _cholesky(op: RuleOp) -> Attribute:
-    return array_type(_square(op, 0).element_type, op.inferred_dims())
 
 
 def _cholesky_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
@@ -310,10 +298,6 @@ def _scaled_dot(op: RuleOp) -> Attribute:
     return array_type(as_array(op.result.type).element_type, op.inferred_dims())
 
 
-def _scaled_dot_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
-    return [_dot_dimensions(op).shape(op, s)]
-
-
 def _ragged_dot(op: RuleOp) -> Attribute:
     """A dot in which one dimension of lhs is divided into groups, whose sizes operand 2 holds."""
     op.expect_kind(2, *INTEGERS)
@@ -358,10 +342,6 @@ def _bits_misfit(op: RuleOp) -> RuleBroken:
     return op.broken("the random bits are as many, and as wide, as the operand's elements", 1)
 
 
-def _stochastic_convert_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
-    return [same_axes(s, range(2), lambda i: _bits_misfit(op))]
-
-
 _DOT = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
 _NORM = ("epsilon", "feature_index")
 
@@ -374,7 +354,7 @@ ROWS: tuple[RuleRow, ...] = (
         ("is_stable",),
         _comparator,
         meaning=evaluated_by_library,
-        shapes=_sort_shapes,
+        shapes=lambda op, s: [same_axes(s, range(len(op.operands)), partial(_sort_differs, op))] * len(op.operands),
         static=True,
     ),
     RuleRow(
@@ -384,7 +364,7 @@ ROWS: tuple[RuleRow, ...] = (
         ("k",),
         ("largest",),
         meaning=evaluated_by_library,
-        shapes=_top_k_shapes,
+        shapes=lambda op, s: top_k_shapes(s, op.number("k"), lambda: _too_few(op)),
         static=True,
     ),
     RuleRow(
@@ -399,7 +379,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow(
         "cholesky",
         range(1, 2),
-        _cholesky,
+        lambda op: array_type(_square(op, 0).element_type, op.inferred_dims()),
         (),
         ("lower",),
         meaning=evaluated_by_library,
@@ -458,9 +438,14 @@ ROWS: tuple[RuleRow, ...] = (
         _scaled_dot,
         (),
         (*_DOT, "operand_precision", "algorithm"),
-        shapes=_scaled_dot_shapes,
+        shapes=lambda op, s: [_dot_dimensions(op).shape(op, s)],
     ),
-    RuleRow("stochastic-convert", range(2, 3), _stochastic_convert, shapes=_stochastic_convert_shapes),
+    RuleRow(
+        "stochastic-convert",
+        range(2, 3),
+        _stochastic_convert,
+        shapes=lambda op, s: [same_axes(s, range(2), lambda i: _bits_misfit(op))],
+    ),
 )
 
 OPS: tuple[type[HloOp], ...] = tuple(class_of(row, __name__) for row in ROWS)

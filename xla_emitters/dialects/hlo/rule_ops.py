@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
-from xla_emitters.dialects.hlo.base import Call, RuleBroken, integer, integers
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, integer, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.hlo.types import (
@@ -141,7 +141,7 @@ class RuleOp(CallingOp):
     def broken(self, message: str, operand: int | None = None, *details: str) -> RuleBroken:
         """The RuleBroken error for the violated rule `message`; if `operand` is given, its type is shown."""
         shown = () if operand is None else (f"it is {type_text(self.type_of(operand))}",)
-        return RuleBroken(message, operand=operand, details=(*shown, *details))
+        return RuleBroken(message, *shown, *details, operand=operand)
 
     def expect_operand(self, operand: int, wanted: Attribute) -> None:
         """The operand must be of that type, layout aside."""
@@ -179,6 +179,14 @@ class RuleOp(CallingOp):
 # ---------------------------------------------------------------------------------------------------- rules of many ops
 
 TOKEN = TokenType()
+WAITS_FOR = "xla_emitters_waits_for"
+"""In the front end's attributes of an opt-barrier: the program waits there for a collective that has started before."""
+
+
+def is_wait(op: HloOp) -> bool:
+    """Whether an instruction is the place where the program waits for a collective; its operands are what is in use until then."""
+    said = op.attributes.get("frontend_attributes")
+    return op.opcode == "opt-barrier" and isinstance(said, StringAttr) and WAITS_FOR in said.data
 
 
 def scalar(name: str) -> ArrayType:

@@ -61,8 +61,8 @@ class MoveOp(HloOp):
         if operand.element_type != result.element_type:
             raise RuleBroken(
                 f"'{self.opcode}' keeps the element type",
+                f"the operand is {type_text(operand)}, the result {type_text(result)}",
                 operand=0,
-                details=(f"the operand is {type_text(operand)}, the result {type_text(result)}",),
             )
         self.verify_shape()
 
@@ -75,9 +75,7 @@ class MoveOp(HloOp):
             shown = ",".join(map(str, dimensions))
             raise RuleBroken(
                 f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of an array of rank {rank}",
-                details=(
-                    f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",
-                ),
+                f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",
             )
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
@@ -98,18 +96,16 @@ class BroadcastOp(MoveOp):
         if len(dimensions) != len(operand):
             raise RuleBroken(
                 f"broadcast of {type_text(self.operands[0].type)} with {len(dimensions)} dimensions",
+                f"dimensions={{...}} has a number for each of the operand's {len(operand)}",
                 operand=0,
-                details=(f"dimensions={{...}} has a number for each of the operand's {len(operand)}",),
             )
         self.verify_dimensions(dimensions, len(result))
         if not same_dims(result, self.inferred_dims()):
             raise RuleBroken(
                 "broadcast changes a size",
+                f"the operand is {type_text(self.operands[0].type)}; result dimensions "
+                f"{','.join(map(str, dimensions))} are [{','.join(str(result[dim]) for dim in dimensions)}]",
                 operand=0,
-                details=(
-                    f"the operand is {type_text(self.operands[0].type)}; result dimensions "
-                    f"{','.join(map(str, dimensions))} are [{','.join(str(result[dim]) for dim in dimensions)}]",
-                ),
             )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -165,10 +161,8 @@ def _changes_size(op: HloOp, operand: int, result: int, what: str) -> RuleBroken
     """The message for different numbers of `what` in the operand and in the result."""
     return RuleBroken(
         f"'{op.opcode}' changes the number of {what}",
+        f"the operand {type_text(op.operands[0].type)} has {operand}, the result {type_text(op.result.type)} has {result}",
         operand=0,
-        details=(
-            f"the operand {type_text(op.operands[0].type)} has {operand}, the result {type_text(op.result.type)} has {result}",
-        ),
     )
 
 
@@ -257,8 +251,8 @@ class TransposeOp(MoveOp):
         if len(permutation) != len(operand):
             raise RuleBroken(
                 f"transpose of {type_text(self.operands[0].type)} with {len(permutation)} dimensions",
+                f"dimensions={{...}} is a permutation of 0 to {len(operand) - 1}",
                 operand=0,
-                details=(f"dimensions={{...}} is a permutation of 0 to {len(operand) - 1}",),
             )
         self.expect_dims(self.inferred_dims(), "its operand, transposed, has")
 
@@ -285,8 +279,8 @@ class SliceOp(MoveOp):
         if len(ranges) != len(operand):
             raise RuleBroken(
                 f"slice of {type_text(self.operands[0].type)} with {len(ranges)} ranges",
+                f"slice={{[start:limit:stride], ...}} has a range for each of the operand's {len(operand)}",
                 operand=0,
-                details=(f"slice={{[start:limit:stride], ...}} has a range for each of the operand's {len(operand)}",),
             )
         for dim, (start, limit, stride) in enumerate(ranges):
             if not (0 <= start <= limit and stride > 0):
@@ -297,8 +291,8 @@ class SliceOp(MoveOp):
         start, limit, stride = rows(self.ranges)[dim]
         return RuleBroken(
             f"slice range [{start}:{limit}:{stride}] is not within dimension {dim}",
+            f"the operand is {type_text(self.operands[0].type)}",
             operand=0,
-            details=(f"the operand is {type_text(self.operands[0].type)}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -369,7 +363,7 @@ class ConcatenateOp(HloOp):
         if len(dimensions) != 1 or not 0 <= dimensions[0] < len(sizes):
             raise RuleBroken(
                 f"'concatenate' is along one dimension of an array of rank {len(sizes)}",
-                details=(f"it has dimensions={{{','.join(map(str, dimensions))}}}",),
+                f"it has dimensions={{{','.join(map(str, dimensions))}}}",
             )
         for i, operand in enumerate(self.operands[1:], 1):
             other = as_array(operand.type)
@@ -381,8 +375,8 @@ class ConcatenateOp(HloOp):
         first, other = (type_text(self.operands[i].type) for i in (0, operand))
         return RuleBroken(
             "concatenated operands differ in more than the size along one dimension",
+            f"operand {operand} is {other}; operand 0 is {first}",
             operand=operand,
-            details=(f"operand {operand} is {other}; operand 0 is {first}",),
         )
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -461,16 +455,14 @@ class PadOp(HloOp):
         if filler != array_type(operand.element_type, ()):
             raise RuleBroken(
                 "the padding value is not a scalar of the operand's type",
+                f"it is {type_text(filler)}; the operand is {type_text(operand)}",
                 operand=1,
-                details=(f"it is {type_text(filler)}; the operand is {type_text(operand)}",),
             )
         if len(edges) != operand.get_num_dims() or any(interior < 0 for _, _, interior in edges):
             raise RuleBroken(
                 f"padding of {len(edges)} dimensions does not fit {type_text(operand)}",
+                "padding= has low_high_interior for each dimension, with x between; interior is not negative",
                 operand=0,
-                details=(
-                    "padding= has low_high_interior for each dimension, with x between; interior is not negative",
-                ),
             )
         self.expect_type(array_type(operand.element_type, self.inferred_dims()), "its padding gives")
 

@@ -33,7 +33,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.completion import dialect_of
-from xla_emitters.dialects.mlir.index_lists import (
+from xla_emitters.dialects.mlir.scf import (
     DYNAMIC,
     IndexList,
     constants_of,

@@ -28,9 +28,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ShapedType,
-    TensorType,
     UnitAttr,
-    VectorType,
     container_of,
     i1,
     i32,
@@ -38,6 +36,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    VarConstraint,
     eq,
     operand_def,
     opt_prop_def,
@@ -61,6 +60,7 @@ from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.directives import Derived, numbered_word, truth_type
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -88,15 +88,6 @@ DivUIOp = completed_by(upstream.DivUIOp, **_EXACT)
 # ---- comparisons and select -------------------------------------------------------------------------------------------------------------
 
 
-def condition_type(compared: Attribute) -> Attribute:
-    """i1, or a vector or tensor of i1 as large as what is compared."""
-    if isinstance(compared, VectorType):
-        return VectorType(i1, compared.shape, compared.scalable_dims)
-    if isinstance(compared, TensorType):
-        return TensorType(i1, compared.shape, compared.encoding)
-    return i1
-
-
 def _init_comparison(
     op: CmpiOp | CmpfOp,
     one: Operation | SSAValue,
@@ -112,39 +103,17 @@ def _init_comparison(
     QuickOp.__init__(
         op,
         operands=[lhs, rhs],
-        result_types=[condition_type(lhs.type)],
+        result_types=[truth_type(lhs.type)],
         properties={"predicate": integer(number, 64), **more},
     )
 
 
-def _parse_predicate(parser: Parser, words: Sequence[str]) -> tuple[str, list[Any]]:
-    """`slt, %a, %b`: the word and the operands, not yet resolved."""
-    start = parser.pos
-    if (word := parser.parse_identifier()) not in words:
-        parser.raise_error(f"expected one of {', '.join(words)}", start, parser.pos)
-    parser.parse_punctuation(",")
-    lhs = parser.parse_unresolved_operand()
-    parser.parse_punctuation(",")
-    return word, [lhs, parser.parse_unresolved_operand()]
+def _predicate(words: Sequence[str]) -> type[CustomDirective]:
+    return numbered_word("Predicate", dict(enumerate(words)), "expected one of {words}")
 
 
-def _parse_compared(parser: Parser, operands: list[Any]) -> tuple[dict[str, Attribute], Sequence[SSAValue]]:
-    """`{attributes} : i32`: the attributes, and the operands of that type."""
-    start = parser.pos
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    return attributes, parser.resolve_operands(operands, [parser.parse_type()] * 2, start)
-
-
-def _print_comparison(op: CmpiOp | CmpfOp, printer: Printer, words: Sequence[str]) -> None:
-    printer.print_string(f" {words[op.predicate.value.data]}, ")
-    printer.print_list(op.operands, printer.print_ssa_value)
-    if isinstance(op, CmpfOp) and op.fastmath != NO_FLAGS:
-        printer.print_string(" fastmath")
-        op.fastmath.print_parameter(printer)
-    printer.print_op_attributes(op.attributes)
-    printer.print_string(" : ")
-    printer.print_attribute(op.lhs.type)
+def _itself(compared: Attribute) -> Attribute:
+    return compared
 
 
 def _verify_comparison(op: CmpiOp | CmpfOp, words: Sequence[str]) -> None:
@@ -163,21 +132,14 @@ def verify_number(what: str, attribute: IntegerAttr, words: Sequence[str]) -> No
 class CmpiOp(upstream.CmpiOp, QuickOp):
     """`arith.cmpi slt, %a, %b {note} : vector<4xi32>`: the result is vector<4xi1>."""
 
-    result = result_def(BOOL_LIKE)
+    lhs = operand_def(VarConstraint("T", INTEGER_OR_INDEX_LIKE))
+    rhs = operand_def(Derived("T", _itself, INTEGER_OR_INDEX_LIKE))
+    result = result_def(Derived("T", truth_type, BOOL_LIKE))
+    assembly_format = "custom<Predicate>($predicate) `,` $lhs `,` $rhs attr-dict `:` type($lhs)"
+    custom_directives = (_predicate(upstream.CMPI_COMPARISON_OPERATIONS),)
 
     def __init__(self, operand1: Operation | SSAValue, operand2: Operation | SSAValue, arg: int | str):
         _init_comparison(self, operand1, operand2, arg, upstream.CMPI_COMPARISON_OPERATIONS)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        word, operands = _parse_predicate(parser, upstream.CMPI_COMPARISON_OPERATIONS)
-        attributes, (one, other) = _parse_compared(parser, operands)
-        op = cls(one, other, word)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        _print_comparison(self, printer, upstream.CMPI_COMPARISON_OPERATIONS)
 
     def verify_(self) -> None:
         _verify_comparison(self, upstream.CMPI_COMPARISON_OPERATIONS)
@@ -187,7 +149,13 @@ class CmpiOp(upstream.CmpiOp, QuickOp):
 class CmpfOp(upstream.CmpfOp, QuickOp):
     """`arith.cmpf olt, %a, %b fastmath<nnan> {note} : vector<4xf32>`: the result is vector<4xi1>."""
 
-    result = result_def(BOOL_LIKE)
+    lhs = operand_def(VarConstraint("T", FLOAT_LIKE))
+    rhs = operand_def(Derived("T", _itself, FLOAT_LIKE))
+    result = result_def(Derived("T", truth_type, BOOL_LIKE))
+    assembly_format = (
+        "custom<Predicate>($predicate) `,` $lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($lhs)"
+    )
+    custom_directives = (_predicate(upstream.CMPF_COMPARISON_OPERATIONS),)
 
     def __init__(
         self,
@@ -197,20 +165,6 @@ class CmpfOp(upstream.CmpfOp, QuickOp):
         fastmath: FastMathFlagsAttr | None = None,
     ):
         _init_comparison(self, operand1, operand2, arg, upstream.CMPF_COMPARISON_OPERATIONS, fastmath=fastmath)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        word, operands = _parse_predicate(parser, upstream.CMPF_COMPARISON_OPERATIONS)
-        flags = NO_FLAGS
-        if parser.parse_optional_keyword("fastmath"):
-            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
-        attributes, (one, other) = _parse_compared(parser, operands)
-        op = cls(one, other, word, flags)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        _print_comparison(self, printer, upstream.CMPF_COMPARISON_OPERATIONS)
 
     def verify_(self) -> None:
         _verify_comparison(self, upstream.CMPF_COMPARISON_OPERATIONS)

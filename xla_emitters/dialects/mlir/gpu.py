@@ -4,18 +4,20 @@
     %s = gpu.subgroup_reduce add %value cluster(size = 4) : (f32) -> f32
     gpu.printf "%d\n", %i : i32
 
-Ids and barriers are in `gpu_ids.py`; modules, functions and launches in `gpu_functions.py`.
+Modules, functions and launches in `gpu_functions.py`.
 Source: MLIR 22, gpu dialect.
 """
 
 from __future__ import annotations
 
 from enum import auto
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import (
     AnyFloat,
+    IndexType,
+    IndexTypeConstr,
     IntegerAttr,
     MemRefType,
     StringAttr,
@@ -24,6 +26,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.gpu import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
+from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
@@ -38,6 +41,7 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
+    traits_def,
     var_operand_def,
 )
 from xdsl.irdl.declarative_assembly_format import (
@@ -54,28 +58,126 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 from xdsl.utils.type import get_element_type_or_self
 
-from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import gpu_ids
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
-from xla_emitters.dialects.mlir.gpu_ids import BarrierOp as BarrierOp
-from xla_emitters.dialects.mlir.gpu_ids import BlockDimOp as BlockDimOp
-from xla_emitters.dialects.mlir.gpu_ids import BlockIdOp as BlockIdOp
-from xla_emitters.dialects.mlir.gpu_ids import ClusterBlockIdOp as ClusterBlockIdOp
-from xla_emitters.dialects.mlir.gpu_ids import ClusterDimBlocksOp as ClusterDimBlocksOp
-from xla_emitters.dialects.mlir.gpu_ids import ClusterDimOp as ClusterDimOp
-from xla_emitters.dialects.mlir.gpu_ids import ClusterIdOp as ClusterIdOp
-from xla_emitters.dialects.mlir.gpu_ids import GlobalIdOp as GlobalIdOp
-from xla_emitters.dialects.mlir.gpu_ids import GridDimOp as GridDimOp
-from xla_emitters.dialects.mlir.gpu_ids import LaneIdOp as LaneIdOp
-from xla_emitters.dialects.mlir.gpu_ids import NumSubgroupsOp as NumSubgroupsOp
-from xla_emitters.dialects.mlir.gpu_ids import SubgroupIdOp as SubgroupIdOp
-from xla_emitters.dialects.mlir.gpu_ids import SubgroupSizeOp as SubgroupSizeOp
-from xla_emitters.dialects.mlir.gpu_ids import ThreadIdOp as ThreadIdOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
-from xla_emitters.dialects.mlir.op_rows import op_of_row
+from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
+
+INDEX = IndexType()
+
+
+def _parse_upper_bound(parser: Parser) -> dict[str, Attribute]:
+    """`upper_bound 64`, if it is there: the least number that the value is always below."""
+    if parser.parse_optional_keyword("upper_bound") is None:
+        return {}
+    return {"upper_bound": IntegerAttr.from_index_int_value(parser.parse_integer(allow_boolean=False))}
+
+
+def _print_upper_bound(op: Operation, printer: Printer) -> None:
+    if isinstance(bound := op.properties.get("upper_bound"), IntegerAttr):
+        printer.print_string(f" upper_bound {bound.value.data}")
+    printer.print_op_attributes(op.attributes)
+
+
+class _InDimension(QuickOp):
+    """` x upper_bound 64`, what follows `gpu.thread_id`."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        dimension = DimensionAttr(parser.parse_str_enum(DimensionEnum))
+        properties = {"dimension": dimension, **_parse_upper_bound(parser)}
+        attributes = parser.parse_optional_attr_dict()
+        return cls.create(properties=properties, attributes=attributes, result_types=[INDEX])
+
+    def print(self, printer: Printer) -> None:
+        dimension = self.properties["dimension"]
+        assert isinstance(dimension, DimensionAttr)
+        printer.print_string(f" {dimension.data}")
+        _print_upper_bound(self, printer)
+
+
+class _OfSubgroup(QuickOp):
+    """` upper_bound 64 : index`, what follows `gpu.subgroup_id`."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties = _parse_upper_bound(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        return cls.create(properties=properties, attributes=attributes, result_types=[parser.parse_type()])
+
+    def print(self, printer: Printer) -> None:
+        _print_upper_bound(self, printer)
+        printer.print_string(" : ")
+        printer.print_attribute(self.results[0].type)
+
+
+class _OfThread(QuickOp):
+    """` upper_bound 32`, what follows `gpu.lane_id`."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties = _parse_upper_bound(parser)
+        attributes = parser.parse_optional_attr_dict()
+        return cls.create(properties=properties, attributes=attributes, result_types=[INDEX])
+
+    def print(self, printer: Printer) -> None:
+        _print_upper_bound(self, printer)
+
+
+@completed
+class ThreadIdOp(upstream.ThreadIdOp, _InDimension):
+    """The number of a thread in its block."""
+
+    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
+
+
+@completed
+class BlockIdOp(upstream.BlockIdOp, _InDimension):
+    """The number of a block in the grid."""
+
+    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
+
+
+# What no pass builds.
+_BOUND = {"upper_bound": opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))}
+
+BlockDimOp = completed_by(upstream.BlockDimOp, _InDimension, **_BOUND)
+GridDimOp = completed_by(upstream.GridDimOp, _InDimension, **_BOUND)
+GlobalIdOp = completed_by(upstream.GlobalIdOp, _InDimension, **_BOUND)
+NumSubgroupsOp = completed_by(upstream.NumSubgroupsOp, _OfSubgroup, **_BOUND)
+SubgroupIdOp = completed_by(upstream.SubgroupIdOp, _OfSubgroup, **_BOUND)
+SubgroupSizeOp = completed_by(upstream.SubgroupSizeOp, _OfSubgroup, **_BOUND)
+LaneIdOp = completed_by(upstream.LaneIdOp, _OfThread, **_BOUND)
+
+
+@completed
+class BarrierOp(upstream.BarrierOp, QuickOp):
+    """All threads of a block wait for each other here."""
+
+    assembly_format = "attr-dict"
+
+
+class ClusterDimensionOp(_InDimension):
+    """`gpu.cluster_id x upper_bound 4`: an id or size of a cluster of blocks."""
+
+    dimension = prop_def(DimensionAttr)
+    upper_bound = opt_prop_def(IntegerAttr)
+    result = result_def(IndexType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, dimension: DimensionAttr):
+        super().__init__(properties={"dimension": dimension}, result_types=[INDEX])
+
+
+ClusterIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_id")
+ClusterDimOp = op_of_family(ClusterDimensionOp, "gpu.cluster_dim")
+ClusterBlockIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_block_id")
+ClusterDimBlocksOp = op_of_family(ClusterDimensionOp, "gpu.cluster_dim_blocks")
 
 # ---- attributes -------------------------------------------------------------------------------------------------------------------------
 
@@ -360,7 +462,9 @@ DynamicSharedMemoryOp = op_of_row(
 
 
 OURS: tuple[type[IRDLOperation], ...] = (
-    *(*gpu_ids.OPERATIONS, ModuleOp, FuncOp, ReturnOp, LaunchOp, TerminatorOp),
+    *(ThreadIdOp, BlockIdOp, BlockDimOp, GridDimOp, GlobalIdOp, NumSubgroupsOp, SubgroupIdOp, SubgroupSizeOp),
+    *(LaneIdOp, BarrierOp, ClusterIdOp, ClusterDimOp, ClusterBlockIdOp, ClusterDimBlocksOp),
+    *(ModuleOp, FuncOp, ReturnOp, LaunchOp, TerminatorOp),
     *(ShuffleOp, RotateOp, SubgroupBroadcastOp, SubgroupReduceOp, AllReduceOp, YieldOp),
     *(PrintfOp, DynamicSharedMemoryOp),
 )

@@ -10,8 +10,6 @@ Source: MLIR 22, math dialect.
 
 from __future__ import annotations
 
-from typing import Self
-
 from xdsl.dialects import math as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.math import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
@@ -23,13 +21,12 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure, SameOperandsAndResultType
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.completion import dialect_of
-from xla_emitters.dialects.mlir.arith import BOOL_LIKE, FLOAT_LIKE, condition_type
+from xla_emitters.dialects.mlir.arith import BOOL_LIKE, FLOAT_LIKE
+from xla_emitters.dialects.mlir.directives import Derived, truth_type
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.functions import BY_OP
@@ -76,40 +73,20 @@ ClampFOp = op_of_row(
 class ClassificationOp(QuickOp):
     """Whether a float is of some kind."""
 
-    operand = operand_def(FLOAT_LIKE)
-    result = result_def(BOOL_LIKE)
+    operand = operand_def(VarConstraint("T", FLOAT_LIKE))
+    result = result_def(Derived("T", truth_type, BOOL_LIKE))
     fastmath = prop_def(FastMathFlagsAttr, default_value=FastMathFlagsAttr("none"))
+
+    assembly_format = "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($operand)"
 
     traits = traits_def(Pure())
 
     def __init__(self, operand: SSAValue | Operation, fastmath: FastMathFlagsAttr | None = None):
         value = SSAValue.get(operand)
-        super().__init__(operands=[value], result_types=[condition_type(value.type)], properties={"fastmath": fastmath})
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operand = parser.parse_unresolved_operand()
-        flags = None
-        if parser.parse_optional_keyword("fastmath"):
-            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        op = cls(parser.resolve_operand(operand, parser.parse_type()), flags)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.operand)
-        if self.fastmath != FastMathFlagsAttr("none"):
-            printer.print_string(" fastmath")
-            self.fastmath.print_parameter(printer)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.operand.type)
+        super().__init__(operands=[value], result_types=[truth_type(value.type)], properties={"fastmath": fastmath})
 
     def verify_(self) -> None:
-        if self.result.type != (wanted := condition_type(self.operand.type)):
+        if self.result.type != (wanted := truth_type(self.operand.type)):
             raise VerifyException(f"the result for {self.operand.type} is {self.result.type}; it must be {wanted}")
 
 

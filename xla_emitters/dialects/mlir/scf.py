@@ -15,19 +15,30 @@ Completed, with the reason:
   execute_region    no `no_inline`
   if                the type of one result in parentheses
   if, execute_region, while    regions that yield other values than the op needs
+
+Lists of numbers and operands, the bounds of a `forall` and the basis of a linear index:
+
+    (4, %n, 8)      operands  %n        constants  array<i64: 4, -9223372036854775808, 8>
+
+The op has the operands, and an attribute with the numbers and `DYNAMIC` in place of each operand.
 Source: MLIR 22, scf dialect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 from xdsl.dialects import scf as upstream
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, IntegerType, UnitAttr, i1, i64
 from xdsl.dialects.scf import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.scf import ConditionOp, YieldOp
-from xdsl.dialects.utils import parse_assignment, print_assignment
+from xdsl.dialects.utils import (
+    parse_assignment,
+    parse_dynamic_index_list_without_types,
+    print_assignment,
+    print_dynamic_index_list,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -52,16 +63,40 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.completion import completed, dialect_of
-from xla_emitters.dialects.mlir.index_lists import (
-    IndexList,
-    constants_of,
-    operands_of,
-    parse_index_list,
-    print_index_list,
-)
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
+
+DYNAMIC = -(2**63)
+"""MLIR's ShapedType::kDynamic."""
+
+IndexList: TypeAlias = Sequence[int | SSAValue]
+
+
+def operands_of(entries: IndexList) -> list[SSAValue]:
+    return [entry for entry in entries if isinstance(entry, SSAValue)]
+
+
+def constants_of(entries: IndexList) -> DenseArrayBase[IntegerType]:
+    return integer_array([entry if isinstance(entry, int) else DYNAMIC for entry in entries])
+
+
+def entries_of(operands: Sequence[SSAValue], constants: Sequence[int]) -> list[int | SSAValue]:
+    """The list that `operands_of` and `constants_of` were taken from."""
+    rest = iter(operands)
+    return [next(rest) if number == DYNAMIC else number for number in constants]
+
+
+def parse_index_list(parser: Parser) -> list[int | SSAValue]:
+    """In parentheses; the operands are indices."""
+    names, constants = parse_dynamic_index_list_without_types(parser, DYNAMIC, delimiter=parser.Delimiter.PAREN)
+    return entries_of([parser.resolve_operand(name, IndexType()) for name in names], constants)
+
+
+def print_index_list(printer: Printer, operands: Sequence[SSAValue], constants: DenseArrayBase[IntegerType]) -> None:
+    print_dynamic_index_list(printer, DYNAMIC, operands, constants.iter_values(), delimiter=Parser.Delimiter.PAREN)
+
 
 INDEX = IndexType()
 OpT = TypeVar("OpT", bound=Operation)

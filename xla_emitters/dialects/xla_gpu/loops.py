@@ -30,6 +30,8 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInter
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    VarConstraint,
+    base,
     lazy_traits_def,
     operand_def,
     prop_def,
@@ -61,6 +63,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.attributes import unchecked
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
+from xla_emitters.dialects.mlir.directives import Derived
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp, operands_of
 from xla_emitters.dialects.ranges import KnowsRanges
@@ -403,10 +406,12 @@ class AtomicRMWOp(QuickOp, HasFolderInterface):
 
     name = "xla_gpu.atomic_rmw"
 
-    input = operand_def(TensorType)
+    input = operand_def(VarConstraint("T", base(TensorType)))
     indices = var_operand_def(IndexType)
-    result = result_def(TensorType)
+    result = result_def(Derived("T", lambda tensor: tensor, base(TensorType)))
     body = region_def("single_block")
+
+    assembly_format = "$input `[` $indices `]` attr-dict `:` type($input) $body"
 
     traits = traits_def(NoMemoryEffect())
 
@@ -428,30 +433,6 @@ class AtomicRMWOp(QuickOp, HasFolderInterface):
     def current(self) -> BlockArgument:
         """The body's argument: the old value."""
         return self.body.block.args[0]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicRMWOp:
-        tensor = parser.parse_unresolved_operand()
-        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        tensor_type = parser.parse_type()
-        if not isa(tensor_type, TensorType):
-            parser.raise_error("expected a tensor type", start, parser.pos)
-        body = parser.parse_region()
-        values = [parser.resolve_operand(index, INDEX) for index in indices]
-        return AtomicRMWOp(parser.resolve_operand(tensor, tensor_type), values, body, attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.input)
-        print_values(printer, self.indices, "[]")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.input.type)
-        printer.print_string(" ")
-        printer.print_region(self.body)
 
     def verify_(self) -> None:
         tensor_type = self.input.type

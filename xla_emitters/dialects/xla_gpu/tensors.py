@@ -19,9 +19,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, TensorType, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
+    VarConstraint,
+    base,
     eq,
     operand_def,
     prop_def,
@@ -34,26 +37,24 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.directives import Derived
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.dialects.xla_gpu.loops import INDEX, comma_separated, print_values, verify_indices
-
-
-def _parse_tensor_type(parser: Parser) -> TensorType:
-    start = parser.pos
-    tensor_type = parser.parse_type()
-    if not isa(tensor_type, TensorType):
-        parser.raise_error("expected a tensor type", start, parser.pos)
-    return tensor_type
+from xla_emitters.dialects.xla_gpu.loops import comma_separated, verify_indices
 
 
 def _tensor_type(value: SSAValue | Operation) -> TensorType:
     tensor_type = SSAValue.get(value).type
     assert isa(tensor_type, TensorType), f"{tensor_type} is not a tensor"
     return tensor_type
+
+
+_TENSOR = VarConstraint("T", base(TensorType))
+_ELEMENT = Derived("T", get_element_type_or_self, AnyAttr())
 
 
 def _verify_static(tensor_type: Attribute) -> TensorType:
@@ -75,11 +76,13 @@ class PredicatedInsertOp(QuickOp):
 
     name = "xla_gpu.predicated_insert"
 
-    value = operand_def()
-    dest = operand_def(TensorType)
+    value = operand_def(_ELEMENT)
+    dest = operand_def(_TENSOR)
     indices = var_operand_def(IndexType)
     condition = operand_def(I1)
-    result = result_def(TensorType)
+    result = result_def(Derived("T", lambda tensor: tensor, base(TensorType)))
+
+    assembly_format = "$value `into` $dest `[` $indices `]` `if` $condition attr-dict `:` type($dest)"
 
     traits = traits_def(NoMemoryEffect())
 
@@ -97,32 +100,6 @@ class PredicatedInsertOp(QuickOp):
             attributes=attributes,
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> PredicatedInsertOp:
-        value = parser.parse_unresolved_operand()
-        parser.parse_keyword("into")
-        dest = parser.parse_unresolved_operand()
-        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand(INDEX))
-        parser.parse_keyword("if")
-        condition = parser.parse_operand(i1)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        tensor_type = _parse_tensor_type(parser)
-        element = parser.resolve_operand(value, tensor_type.element_type)
-        return PredicatedInsertOp(element, parser.resolve_operand(dest, tensor_type), indices, condition, attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(" into ")
-        printer.print_ssa_value(self.dest)
-        print_values(printer, self.indices, "[]")
-        printer.print_string(" if ")
-        printer.print_ssa_value(self.condition)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.dest.type)
-
     def verify_(self) -> None:
         tensor_type = _verify_static(self.dest.type)
         verify_indices(self.indices, tensor_type)
@@ -138,11 +115,13 @@ class PredicatedExtractOp(QuickOp):
 
     name = "xla_gpu.predicated_extract"
 
-    src = operand_def(TensorType)
+    src = operand_def(_TENSOR)
     indices = var_operand_def(IndexType)
     condition = operand_def(I1)
-    fallback = operand_def()
-    result = result_def()
+    fallback = operand_def(_ELEMENT)
+    result = result_def(_ELEMENT)
+
+    assembly_format = "$src `[` $indices `]` `if` $condition `else` $fallback attr-dict `:` type($src)"
 
     traits = traits_def(NoMemoryEffect())
 
@@ -159,32 +138,6 @@ class PredicatedExtractOp(QuickOp):
             result_types=[_tensor_type(src).element_type],
             attributes=attributes,
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> PredicatedExtractOp:
-        src = parser.parse_unresolved_operand()
-        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand(INDEX))
-        parser.parse_keyword("if")
-        condition = parser.parse_operand(i1)
-        parser.parse_keyword("else")
-        fallback = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        tensor_type = _parse_tensor_type(parser)
-        other = parser.resolve_operand(fallback, tensor_type.element_type)
-        return PredicatedExtractOp(parser.resolve_operand(src, tensor_type), indices, condition, other, attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.src)
-        print_values(printer, self.indices, "[]")
-        printer.print_string(" if ")
-        printer.print_ssa_value(self.condition)
-        printer.print_string(" else ")
-        printer.print_ssa_value(self.fallback)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.src.type)
 
     def verify_(self) -> None:
         tensor_type = _verify_static(self.src.type)

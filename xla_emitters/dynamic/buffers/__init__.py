@@ -6,6 +6,6 @@ disc_fuse_on_buffer         chooses the ops of each kernel; disc_specialize_... 
 
 index_code, result_sizes    sizes as code: the size of a result along each dimension
 buffer_sizes, buffer_uses   which buffers have one shape; which op reads or writes one
-fusion_rules, stitch_rules  which ops can be one kernel; fusion_graph: without making a cycle
+fusion_rules  which ops can be one kernel; fusion_graph: without making a cycle
 fusion_alone, fusion_as_hlo a fusion as a program of its own, to compile it for fixed sizes
 """

@@ -41,9 +41,8 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, is_after, reads, uses_of, writes
-from xla_emitters.dynamic.buffers.fusion_rules import LOOP
+from xla_emitters.dynamic.buffers.fusion_rules import LOOP, MIDDLE, middle_of
 from xla_emitters.dynamic.buffers.later_reads import free_behind, placed, why_not_later
-from xla_emitters.dynamic.buffers.middle_reductions import MIDDLE, middle_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -54,6 +54,22 @@ from xla_emitters.dynamic.buffers.tiled_transposes import moves_last, tiled_tran
 from xla_emitters.functions import BY_OPCODE
 from xla_emitters.functions import Size as CodeSize
 
+MIDDLE = "kMiddleReduction"
+"""The kind of a fusion of one transpose and the reductions of rows that read it, for a CPU."""
+
+
+def middle_of(order: Sequence[int]) -> tuple[int, int] | None:
+    """The dimensions [first, end) that a transpose moves from the middle of an array to its end; None for another order.
+
+    >>> middle_of((0, 3, 1, 2))
+    (1, 3)
+    """
+    first = next((place for place, dim in enumerate(order) if place != dim), 0)
+    end = order[first] if order else 0
+    moved = [*range(first), *range(end, len(order)), *range(first, end)]
+    return (first, end) if 0 < first < end and list(order) == moved else None
+
+
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
 SINGLE = "kSingleOp"
 """The kind of a fusion of one op that has loops of its own (`disc-fuse-single-ops`)."""

@@ -6,5 +6,5 @@ disc_lower_to_library_calls       dots, convolutions, copies ... become calls of
 disc_convert_const_to_ral         constants are moved from the program to a file beside it
 
 steps_of_buffers                  the program before these passes, as steps for `runtime/walk`
-disc_lower_host_memrefs, disc_rewrite_ral_api, disc_direct_calls: the same program as machine code
+disc_lower_host_integers, disc_rewrite_ral_api, disc_lower_host_memrefs: the same program as machine code
 """

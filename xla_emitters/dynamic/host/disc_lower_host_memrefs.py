@@ -145,7 +145,7 @@ def _address(builder: Builder, buffer: SSAValue, indices: Sequence[SSAValue]) ->
         number = index if number is None else builder.insert(arith.AddiOp(number, index)).result
     if number is None:
         return base, memory
-    return builder.insert(llvm.GEPOp.from_mixed_indices(base, [number], memory)).result, memory
+    return builder.insert(llvm.GEPOp(base, [number], memory)).result, memory
 
 
 def _load(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:

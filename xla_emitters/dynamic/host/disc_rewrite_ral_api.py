@@ -15,9 +15,10 @@ list of numbers is a text too, "[0, 1, 2]". A result has slots of its own, read 
 `recv_input` and `send_output` are calls too, `ral_recv_input` and `ral_send_output`; remaining `lmhlo` ops become calls
 named after their instructions, by `name_buffer_ops`: a runtime finds the op by that name.
 
-A function that fails sets the status in the context (`call_context`); no function is called after that: each function of the module
-returns, and so does one that called it. So a call inside a region is refused, and one in a function with results.
-`ral_api_call(ctx, name, args)` calls the function pointer in the context.
+A context is three words in memory: what the runtime wants, its function of (context, name, args), and the status. A function that fails
+sets the status; no function is called after that: each function of the module returns, and so does one that called it. So a call inside
+a region is refused, and one in a function with results. An allocation gets the buffer's name as its text, for messages.
+`ral_api_call(ctx, name, args)` calls the function in the context.
 Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.2, 4.3; BladeDISC's runtime (https://github.com/alibaba/BladeDISC).
 """
 
@@ -55,7 +56,6 @@ from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, space_of
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, cf, func, llvm
-from xla_emitters.dynamic.host.call_context import context_field
 from xla_emitters.dynamic.host.contexts import context_of
 from xla_emitters.dynamic.host.memref_descriptors import POINTER, as_i64, buffer_of, cast, part_types, parts_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -66,6 +66,8 @@ API = "ral_api_call"
 NAME = "ral_name"
 """Name prefix of the globals that hold functions' names."""
 RECEIVE, SEND = "ral_recv_input", "ral_send_output"
+FUNCTION, STATUS = 1, 2
+"""Words of a context; `ral.h` has them too."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,11 @@ def _dispatches(function: func.FuncOp, remaining: Mapping[str, BufferOp]) -> lis
                 made = DispatchOp(SEND, device, [op.context, number.result, op.buffer])
             made.location = number.location = op.location
             Rewriter.replace_op(op, [number, made], made.res)
-    return [op for op in function.walk() if isinstance(op, DispatchOp)]
+    found = [op for op in function.walk() if isinstance(op, DispatchOp)]
+    for op in found:
+        if op.call.data == "alloc" and op.config is None:
+            op.properties["config"] = StringAttr(op.res[0].name_hint or "buffer")
+    return found
 
 
 class _Calls:
@@ -252,7 +258,8 @@ class _Calls:
 
     def failed(self, builder: Builder, context: SSAValue) -> SSAValue:
         """Whether the call before failed."""
-        status = builder.insert(llvm.LoadOp(context_field(builder, context, "status"), i64)).dereferenced_value
+        place = builder.insert(llvm.GEPOp(context, [STATUS], i64)).result
+        status = builder.insert(llvm.LoadOp(place, i64)).dereferenced_value
         zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i64))).result
         return builder.insert(arith.CmpiOp(status, zero, "ne")).result
 

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects import lmhlo
-from xla_emitters.dialects.hlo.base import HloOp, opcode_of
+from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
@@ -103,8 +103,9 @@ def results_of(op: BufferOp, inputs: Sequence[Sequence[Extent]], compute: Comput
     if opcode == "constant":
         value = op.properties.get("value")
         return [int(element) for element in undense(value).reshape(-1)] if is_dense(value) else None
-    if opcode in MOVING:
-        return _moved(made, inputs, op)
+    if (moved := elements_moved(op)) is not None:
+        every = [extent for part in inputs for extent in part]
+        return [every[number] for number in moved]
     types = [dtype_of(tensor_of(value.type).element_type).name for value in op.inputs]
     count = prod(tensor_of(op.outputs[0].type).get_shape())
     if any(len(part) not in (1, count) for part in inputs):
@@ -117,16 +118,16 @@ def results_of(op: BufferOp, inputs: Sequence[Sequence[Extent]], compute: Comput
     return [value for value in found if value is not None] if None not in found else None
 
 
-def _moved(made: HloOp, inputs: Sequence[Sequence[Extent]], op: BufferOp) -> list[Extent] | None:
-    """The result of an op that only moves elements: it is computed on their numbers in the order of the inputs."""
-    every = [extent for part in inputs for extent in part]
+def elements_moved(op: BufferOp) -> list[int] | None:
+    """The elements of the result, row major, by their numbers among those of all operands; None for an op that computes."""
+    if opcode_of(op.HLO) not in MOVING:
+        return None
     arrays, first = list[Any](), 0
-    for part, value in zip(inputs, op.inputs, strict=True):
+    for value in op.inputs:
         shape = tensor_of(value.type).get_shape()
-        arrays.append(np.arange(first, first + len(part), dtype=np.int64).reshape(shape))
-        first += len(part)
-    found = np.asarray(made.evaluate(arrays, _no_call))
-    return [every[int(number)] for number in found.reshape(-1)]
+        arrays.append(np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape))
+        first += prod(shape)
+    return [int(number) for number in np.asarray(op.as_hlo().evaluate(arrays, _no_call)).reshape(-1)]
 
 
 def _no_call(*_: Any) -> Any:

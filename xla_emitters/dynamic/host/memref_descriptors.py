@@ -27,7 +27,6 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, llvm
-from xla_emitters.dtypes import dtype_of
 
 POINTER = llvm.LLVMPointerType()
 HEAD = 3
@@ -134,11 +133,6 @@ def memory_type(element: Attribute) -> Attribute:
     if isinstance(element, IntegerType):
         return i8 if element.bitwidth < 8 else IntegerType(element.bitwidth)
     return element
-
-
-def element_bytes(element: Attribute) -> int:
-    """Bytes that an element takes."""
-    return 8 if isinstance(element, IndexType) else dtype_of(element).numpy.itemsize
 
 
 def _dense(position: Sequence[int]) -> DenseArrayBase[IntegerType]:

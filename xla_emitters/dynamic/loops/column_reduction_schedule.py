@@ -56,7 +56,7 @@ from xla_emitters.dynamic.loops.combine import (
     with_elements,
 )
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
-from xla_emitters.dynamic.loops.matrix_roots import write_root
+from xla_emitters.dynamic.loops.roots import write_root
 from xla_emitters.dynamic.loops.row_rounds import THREADS, WARP, shared_array
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.rewrite.kernel_pass import refusal

@@ -37,24 +37,20 @@ from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_uses import reads
-from xla_emitters.dynamic.buffers.fusion_rules import SINGLE
-from xla_emitters.dynamic.buffers.middle_reductions import MIDDLE
+from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, SINGLE
 from xla_emitters.dynamic.buffers.tiled_transposes import TILES
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.dynamic.loops.element_code import has_element_code
 from xla_emitters.dynamic.loops.loop_schedule import emit_loop_schedule
-from xla_emitters.dynamic.loops.middle_reduction_schedule import emit_middle_reduction_schedule
 from xla_emitters.dynamic.loops.roots import is_column_reduction, is_row_reduction, roots_of
-from xla_emitters.dynamic.loops.row_reduction_schedules import (
+from xla_emitters.dynamic.loops.row_loop import (
     emit_row_reduction_alone,
     emit_row_reduction_schedule1,
     emit_row_reduction_schedule2,
     emit_row_reduction_schedule3,
 )
 from xla_emitters.dynamic.loops.schedule import THREADS_HINT, FusionLoops, Schedule
-from xla_emitters.dynamic.loops.single_op_schedules import SINGLE_OP_SCHEDULES
-from xla_emitters.dynamic.loops.stitch_schedule import emit_stitch_schedule
-from xla_emitters.dynamic.loops.tile_schedule import emit_tile_schedule
+from xla_emitters.dynamic.loops.single_op_schedules import SINGLE_OP_SCHEDULES, schedule_in
 from xla_emitters.errors import UsageError
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -66,13 +62,13 @@ HINTED = ("loop", "row1", "row2", "row3")
 SCHEDULES: Mapping[str, Schedule] = {
     "column": emit_column_reduction_schedule,
     "loop": emit_loop_schedule,
-    "middle": emit_middle_reduction_schedule,
+    "middle": schedule_in("middle_reduction", "emit_middle_reduction_schedule"),
     "row": emit_row_reduction_alone,
     "row1": emit_row_reduction_schedule1,
     "row2": emit_row_reduction_schedule2,
     "row3": emit_row_reduction_schedule3,
-    "stitch": emit_stitch_schedule,
-    "tiles": emit_tile_schedule,
+    "stitch": schedule_in("stitch", "emit_stitch_schedule"),
+    "tiles": schedule_in("tile", "emit_tile_schedule"),
 }
 
 

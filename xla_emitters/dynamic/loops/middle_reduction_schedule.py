@@ -18,8 +18,8 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dynamic.buffers.fusion_rules import middle_of
 from xla_emitters.dynamic.buffers.index_code import Number
-from xla_emitters.dynamic.buffers.middle_reductions import middle_of
 from xla_emitters.dynamic.loops.column_reduction_schedule import STRIP, Tiles
 from xla_emitters.dynamic.loops.combine import Reducer, parts_of, store_results
 from xla_emitters.dynamic.loops.kernel_code import KernelCode

@@ -1,6 +1,12 @@
 """The roots of a fusion: the ops with results that are used outside; and the kinds of reductions among them.
 
 lmhlo.fusion { lmhlo.abs %x -> %t;  lmhlo.add %t, %y -> %z }; return %z             the root is `add`
+
+A loop over a matrix may write roots in addition to its reductions: arrays with equally many elements, perhaps in another shape.
+
+at (%row, %column) of a matrix of %b * %s rows and 32 columns, an array of shape
+  (%b, %s, 32)    %i, %j = affine.delinearize_index %row into (%b, %s); element (%i, %j, %column): no division by the columns
+  any other       the coordinates of element %row * %cols + %column
 """
 
 from __future__ import annotations
@@ -13,6 +19,9 @@ from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, writes
+from xla_emitters.dynamic.buffers.index_code import Number
+from xla_emitters.dynamic.loops.kernel_code import KernelCode
+from xla_emitters.dynamic.loops.schedule import FusionLoops
 
 
 def is_used_outside(buffer: SSAValue, fusion: FusionOp) -> bool:
@@ -50,3 +59,27 @@ def is_column_reduction(op: BufferOp) -> bool:
 
 def _reduced(op: BufferOp) -> Sequence[int]:
     return integers(op.properties.get("dimensions"))
+
+
+def write_root(
+    fusion: FusionLoops, code: KernelCode, root: BufferOp, place: tuple[SSAValue, SSAValue], shape: Sequence[Number]
+) -> None:
+    """Writes the element of a root at a position of the matrix; later reads of it there reuse the value."""
+    (buffer,) = root.outputs
+    indices = indices_at(code, place, shape, fusion.numbers.sizes(buffer))
+    value = fusion.element(code, root, indices)
+    with code.located(root.location):
+        code.store(value, buffer, indices)
+    code.keep(buffer, indices, value)
+
+
+def indices_at(
+    code: KernelCode, place: tuple[SSAValue, SSAValue], shape: Sequence[Number], sizes: Sequence[Number]
+) -> list[SSAValue]:
+    """The indices, in an array of `sizes`, of the element at a position of a matrix of `shape` with equally many elements."""
+    row, column = place
+    if len(sizes) > 1 and sizes[-1] == shape[-1]:
+        return [*code.index.delinearize(row, sizes[:-1]), column]
+    if 1 in shape:
+        return code.index.delinearize(column if shape[0] == 1 else row, sizes)
+    return code.index.delinearize(code.index.linearize([row, column], shape), sizes)

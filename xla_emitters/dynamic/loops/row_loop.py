@@ -1,4 +1,4 @@
-"""The loop of a fusion whose roots reduce rows: the `row_reduction_schedules` differ only in the number of threads per row.
+"""The loop of a fusion whose roots reduce rows: the schedules differ only in the number of threads per row.
 
     lmhlo.reduce %x, %zero -> %y {dimensions = 1}         scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
                                                             %p = scf.for %j = %thread to %cols step 256 iter_args(%a = -0.0) {
@@ -13,7 +13,49 @@ Reductions of matrices of one shape share the loop. Other roots have equally man
 CPU, those with other rows get a loop of their own, which has their coordinates without divisions.
 No rows: no block. No columns: the loop runs zero times, and the result is the initial value. Roots that reduce columns get loops of their
 own, after this one, or atomic updates from it (`column_reduction_schedule`).
-Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
+
+How many threads share a row:
+
+    row1   RowReductionSchedule1: a block per row, two rounds with shared memory between them. For long rows.
+           scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) { ... } {disc.schedule = "row1"}
+    row2   RowReductionSchedule2: a warp per row, one round. For short rows, and for many of them.
+           %blocks = (%rows + 7) / 8                                       on the host
+           scf.parallel (%block, %thread) = (0, 0) to (%blocks, 256) step (1, 1) {
+             %row = %block * 8 + %thread / 32
+             if %row < %rows { ... }
+           } {disc.schedule = "row2"}
+    row3   RowReductionSchedule3: eight lanes per row, the last three steps of a round. For rows of few columns.
+           %row = %block * 32 + %thread / 8                                lanes beyond the last row exchange, but write nothing
+    row    on a CPU: one thread per row, without exchange.
+           scf.parallel (%row, %thread) = (0, 0) to (%rows, 1) step (1, 1) {
+             %total = scf.for %j = %thread to %cols step 1 iter_args(%a = -0.0) { ... }
+             memref.store %zero + %total, %y[%row]
+           } {disc.schedule = "row"}         LLVM splits the sum into adjacent partial sums (`disc-reassociate-reductions`)
+
+A thread's loop over every n-th element, or every n-th group of adjacent ones, unrolled by several steps.
+
+    for %j = %first to %end step n { body(%j) }
+->
+    for %j = %first to max(%end - 3n, 0) step 4n { for %k = 0 to 4 { body(%j + %k * n) } }       the inner loop is unrolled later
+    for %j = (where that ended) to %end step n { body(%j) }
+
+With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`, with accesses of four elements. Loads of eight
+elements (four if a thread takes single ones) are independent of each other. The order in which a thread combines its elements stays
+the same. If sizes are known and every thread has equally many elements, there is one loop with a known number of steps.
+
+For a CPU: the loop over a row whose reduction LLVM cannot vectorize, such as the place of the largest element, with 64 partial results.
+
+    %v[0 .. 64], %i[0 .. 64] = the partial result of no elements
+    scf.for %first = 0 to %cols step 64 {
+      scf.for %lane = 0 to min(64, %cols - %first) {           each lane has its own partial result, and LLVM vectorizes
+        %v[%lane], %i[%lane] = body(%v[%lane], %i[%lane], %x[%row, %first + %lane], ...)
+      }
+    }
+    the lanes are combined from the first to the last
+
+A sum, a maximum or another single op is a loop with a carried value: LLVM splits that itself.
+Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6; row3: "DhloSpecializeFusionWithSpeculation", one of three plans by
+the size of the dimension to reduce; row: the GPU's schedules, reduced to one thread.
 """
 
 from __future__ import annotations
@@ -46,12 +88,112 @@ from xla_emitters.dynamic.loops.combine import (
 )
 from xla_emitters.dynamic.loops.kernel_code import KernelCode, LoopBody
 from xla_emitters.dynamic.loops.loop_schedule import emit_loop
-from xla_emitters.dynamic.loops.matrix_roots import write_root
-from xla_emitters.dynamic.loops.row_lanes import loop_over_lanes, needs_lanes
-from xla_emitters.dynamic.loops.row_rounds import WARP, RowPlace, RowThreads, combine_row
+from xla_emitters.dynamic.loops.roots import write_root
+from xla_emitters.dynamic.loops.row_rounds import ALONE, THREADS, WARP, RowPlace, RowThreads, combine_row, shared_array
 from xla_emitters.dynamic.loops.schedule import THREADS_HINT, FusionLoops
-from xla_emitters.dynamic.loops.strided_loop import strided_loop
 from xla_emitters.rewrite.kernel_pass import refusal
+
+LANES = 64
+
+
+def needs_lanes(reducers: Sequence[Reducer]) -> bool:
+    """Whether one of the reductions is not a single op on a single array."""
+    return any(len(reducer.elements) > 1 or None in reducer.opcodes for reducer in reducers)
+
+
+def loop_over_lanes(code: KernelCode, cols: Number, reducers: Sequence[Reducer], step: LoopBody) -> Sequence[SSAValue]:
+    """The carried values after all elements of a row."""
+    starts = starts_of(code, reducers)
+    arrays = [shared_array(code, LANES, value.type) for value in starts]
+    index = code.index
+    used = index.minimum(cols, LANES)
+
+    def put(inner: KernelCode, values: Sequence[SSAValue], lane: SSAValue) -> None:
+        for value, array in zip(values, arrays, strict=True):
+            inner.store(value, array, [lane])
+
+    def get(inner: KernelCode, lane: SSAValue) -> list[SSAValue]:
+        return [inner.load(array, [lane]) for array in arrays]
+
+    def begin(inner: KernelCode, lane: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        put(inner, starts, lane)
+        return ()
+
+    def group(outer: KernelCode, first: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def one(inner: KernelCode, lane: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            column = inner.index.value(inner.index.add(first, lane))
+            put(inner, step(inner, column, get(inner, lane)), lane)
+            return ()
+
+        outer.loop(0, outer.index.minimum(outer.index.subtract(cols, first), LANES), 1, (), one)
+        return ()
+
+    def combine(inner: KernelCode, lane: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        both = zip(reducers, parts_of(reducers, carried), parts_of(reducers, get(inner, lane)), strict=True)
+        return [value for reducer, one, other in both for value in reducer.combined(inner, one, other)]
+
+    code.loop(0, used, 1, (), begin)
+    code.loop(0, cols, LANES, (), group)
+    return code.loop(0, used, 1, starts, combine)
+
+
+TOGETHER = 4
+"""Steps in an unrolled iteration."""
+MOST_TOGETHER = 8
+"""Elements in an unrolled iteration."""
+
+
+def strided_loop(
+    code: KernelCode,
+    first: SSAValue,
+    end: Number,
+    step: int,
+    inits: Sequence[SSAValue],
+    body: LoopBody,
+    width: int = 1,
+    *,
+    waits: bool = True,
+) -> Sequence[SSAValue]:
+    """The final carried values; `first` and `end` are not negative. If a block is one thread, elements are taken in order.
+
+    first  less than `step`, unless `end` is unknown
+    width  adjacent elements of a step; divides `first`, `end` and `step`
+    waits  whether a step waits for memory: several steps are then taken at a time
+    """
+    index, together = code.index, min(TOGETHER, MOST_TOGETHER // width) if waits else 1
+    stride, reach = together * step, (together - 1) * step
+
+    def one(inner: KernelCode, start: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        if width == 1:
+            return body(inner, start, carried)
+
+        def element(innermost: KernelCode, number: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return body(innermost, innermost.index.value(innermost.index.add(start, number)), values)
+
+        return inner.neighbours(width, carried, element)
+
+    def numbered(
+        inner: KernelCode, start: SSAValue, number: SSAValue, values: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        at = inner.index.add(start, inner.index.multiply(number, step))
+        return one(inner, inner.index.value(at), values)
+
+    if step > 1 and isinstance(end, int) and end and end % step == 0:
+        if end == step:
+            return one(code, first, inits)
+        return code.loop(0, end // step, 1, inits, lambda inner, number, values: numbered(inner, first, number, values))
+    if step == 1 or together == 1 or (isinstance(end, int) and end <= reach):
+        return code.loop(first, end, step, inits, one)
+
+    def group(inner: KernelCode, start: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return inner.loop(0, together, 1, carried, lambda c, number, values: numbered(c, start, number, values))
+
+    last = index.maximum(index.subtract(end, reach), 0)
+    found = code.loop(first, last, stride, inits, group)
+    left = index.maximum(index.subtract(last, first), 0)
+    groups = index.quotient(index.add(left, stride - 1), stride)
+    return code.loop(index.add(first, index.multiply(groups, stride)), end, step, found, one)
+
 
 ROWS_OF_BEGIN = 32
 """Rows per block, if there are enough, in a loop with work before its first row."""
@@ -266,3 +408,26 @@ def for_each_row(
         return None
 
     fusion.parallel(name, [blocks, threads.per_block], [1, 1], body)
+
+
+BLOCK_A_ROW, WARP_A_ROW, LANES_A_ROW = RowThreads(THREADS), RowThreads(WARP), RowThreads(8)
+
+
+def emit_row_reduction_alone(fusion: FusionLoops) -> None:
+    """The loops of a fusion whose roots reduce rows, a thread a row."""
+    emit_row_loop(fusion, "row", ALONE)
+
+
+def emit_row_reduction_schedule1(fusion: FusionLoops) -> None:
+    """The loops of a fusion whose roots reduce rows, one block per row."""
+    emit_row_loop(fusion, "row1", BLOCK_A_ROW)
+
+
+def emit_row_reduction_schedule2(fusion: FusionLoops) -> None:
+    """The loops of a fusion whose roots reduce rows, one warp per row."""
+    emit_row_loop(fusion, "row2", WARP_A_ROW)
+
+
+def emit_row_reduction_schedule3(fusion: FusionLoops) -> None:
+    """The loops of a fusion whose roots reduce rows, eight lanes per row."""
+    emit_row_loop(fusion, "row3", LANES_A_ROW)

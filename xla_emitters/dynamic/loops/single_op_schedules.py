@@ -18,8 +18,8 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dynamic.loops.schedule import Schedule
 
 
-def _of(stem: str, name: str) -> Callable[..., Any]:
-    """A function of a schedule's file, which is loaded when it is called first: few programs have such an op."""
+def schedule_in(stem: str, name: str) -> Callable[..., Any]:
+    """A function of a schedule's file, which is loaded when it is called first: few programs need it."""
 
     def function(*arguments: Any, **named: Any) -> Any:
         return getattr(import_module(f"xla_emitters.dynamic.loops.{stem}_schedule"), name)(*arguments, **named)
@@ -35,28 +35,28 @@ def has_single_op_schedule(op: BufferOp, *, is_cpu: bool) -> bool:
 
             return has_sort_schedule(op) and (is_cpu or not has_library_sort(op))
         case "hlo.dynamic_top_k" | "hlo.topk":
-            return is_cpu and _of("top_k", "has_top_k_schedule")(op)
+            return is_cpu and schedule_in("top_k", "has_top_k_schedule")(op)
         case "hlo.dynamic_reduce_window" | "hlo.reduce_window":
-            return _of("window", "has_window_code")(op)
+            return schedule_in("window", "has_window_code")(op)
         case "hlo.rng_bit_generator" | "hlo.dynamic_rng_bit_generator":
-            return _of("random_bits", "has_random_schedule")(op)
+            return schedule_in("random_bits", "has_random_schedule")(op)
         case "hlo.scatter":
-            return _of("scatter", "has_scatter_schedule")(op)
+            return schedule_in("scatter", "has_scatter_schedule")(op)
         case "hlo.select_and_scatter":
-            return len(op.outputs) == 1 and _of("select_and_scatter", "has_select_and_scatter_schedule")(op)
+            return len(op.outputs) == 1 and schedule_in("select_and_scatter", "has_select_and_scatter_schedule")(op)
         case _:
             return False
 
 
 SINGLE_OP_SCHEDULES: Mapping[str, Schedule] = {
-    "hlo.dynamic_reduce_window": _of("window", "emit_windows"),
-    "hlo.dynamic_rng_bit_generator": _of("random_bits", "emit_random_bits"),
-    "hlo.dynamic_top_k": _of("top_k", "emit_top_k"),
-    "hlo.reduce_window": _of("window", "emit_windows"),
-    "hlo.rng_bit_generator": _of("random_bits", "emit_random_bits"),
-    "hlo.scatter": _of("scatter", "emit_scatter"),
-    "hlo.select_and_scatter": _of("select_and_scatter", "emit_select_and_scatter"),
-    "hlo.sort": _of("sort", "emit_sort"),
-    "hlo.topk": _of("top_k", "emit_top_k"),
+    "hlo.dynamic_reduce_window": schedule_in("window", "emit_windows"),
+    "hlo.dynamic_rng_bit_generator": schedule_in("random_bits", "emit_random_bits"),
+    "hlo.dynamic_top_k": schedule_in("top_k", "emit_top_k"),
+    "hlo.reduce_window": schedule_in("window", "emit_windows"),
+    "hlo.rng_bit_generator": schedule_in("random_bits", "emit_random_bits"),
+    "hlo.scatter": schedule_in("scatter", "emit_scatter"),
+    "hlo.select_and_scatter": schedule_in("select_and_scatter", "emit_select_and_scatter"),
+    "hlo.sort": schedule_in("sort", "emit_sort"),
+    "hlo.topk": schedule_in("top_k", "emit_top_k"),
 }
 """Op alone in a fusion -> function that writes its loops."""

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dynamic.loops.row_reduction_schedules import BLOCK_A_ROW, WARP_A_ROW
+from xla_emitters.dynamic.loops.row_loop import BLOCK_A_ROW, WARP_A_ROW
 from xla_emitters.dynamic.loops.row_rounds import ALONE, THREADS, WARP, RowThreads
 
 REGISTERS, NOWHERE = KEPT_IN = ("registers", "nowhere")

@@ -51,7 +51,7 @@ from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import Reducer, parts_of, starts_of, with_elements
 from xla_emitters.dynamic.loops.element_code import Computed, Known
 from xla_emitters.dynamic.loops.kernel_code import KernelCode, Producer
-from xla_emitters.dynamic.loops.matrix_roots import indices_at
+from xla_emitters.dynamic.loops.roots import indices_at
 from xla_emitters.dynamic.loops.row_loop import for_each_row, held_steps, loop_over_held_row, loop_over_row
 from xla_emitters.dynamic.loops.row_rounds import RowPlace, RowThreads, combine_row, private_array, shared_array
 from xla_emitters.dynamic.loops.schedule import FusionLoops

@@ -27,6 +27,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
+    CAPTURES,
     CallingOp,
     ComputationOp,
     GetTupleElementOp,
@@ -35,7 +36,6 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.control_ops import CAPTURES
 from xla_emitters.dialects.hlo.dynamic_slices import DynamicOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.placement import TransferOp

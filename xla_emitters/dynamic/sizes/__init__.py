@@ -9,12 +9,10 @@ print(sizes.report())                         symbols, their sources, the guards
 
 arrays    arrays during the walk                  numbers   integer arithmetic on sizes: the shape operands
 sizing    shape rules over the sizes of a program    walk      walks a module from its entry: calls, loops, branches
-symbols   names of symbols, from JAX's text       program   sizes, guards and report of a program
-names     sizes as text, for IR                   specialize  a program at fixed sizes
+program   sizes, guards, names and report         specialize  a program at fixed sizes
 """
 
-from xla_emitters.dynamic.sizes.axis_names import SizeNames
-from xla_emitters.dynamic.sizes.program import Argument, ProgramGuards, Sizes, sizes_of
+from xla_emitters.dynamic.sizes.program import Argument, ProgramGuards, SizeNames, Sizes, sizes_of
 from xla_emitters.dynamic.sizes.specialize import specialize
 
 __all__ = ["Argument", "ProgramGuards", "SizeNames", "Sizes", "sizes_of", "specialize"]

@@ -14,18 +14,30 @@ and once with the named symbols. Guards, in order: number, rank and type of the 
 axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap
 around there, and a wrapped size may look valid.)
 Source: docs/reference/4 2.1, 3.1, 7.
+
+Names of symbols are from JAX's text if possible, else d0, d1 ...
+
+    p0: f32[?,?]    'b' = {0} from specification '2*b' for dimension args[0].shape[0] (= {1})       axis 0 is 2*b
+                    the argument "s" of a function is get_dimension_size(p0, 1) - 1                  axis 1 is s + 1
+
+The text gives names for some sizes: `size == name`. If this equation can be solved for one axis's symbol, the axis is expressed by the name
+from then on. `SizeNames` names the size of every axis, including sizes that depend on data: `b*s`, `u0`.
+Source: behaviour of jax.export 0.10.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
 from xla_emitters.algebra.axes import Axes
+from xla_emitters.algebra.expression import FLOORDIV
 from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Facts, Relation
 from xla_emitters.algebra.guards import Guard, needed
 from xla_emitters.algebra.size import Size
@@ -33,11 +45,66 @@ from xla_emitters.algebra.solve import Parameter, Plan, plan
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, type_text
-from xla_emitters.dynamic.sizes.arrays import Leaf, Number, Value, leaves
+from xla_emitters.dynamic.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.dynamic.sizes.numbers import is_data
-from xla_emitters.dynamic.sizes.symbols import names_in, renaming
 from xla_emitters.dynamic.sizes.walk import Assertion, Walk
-from xla_emitters.errors import DataError
+from xla_emitters.errors import DataError, VerifyError
+
+_OBTAINED = re.compile(r"'([A-Za-z_]\w*)' = \{(\d+)\} from specification")
+
+
+def names_in(assertions: Iterable[Assertion]) -> list[tuple[str, Size]]:
+    """(name, size) of the dimension variables in the messages of assertions."""
+    found: dict[str, Size] = {}
+    for assertion in assertions:
+        for name, number in _OBTAINED.findall(assertion.op.message.data):
+            shown = assertion.shown
+            if int(number) < len(shown) and (size := shown[int(number)]) is not None:
+                found.setdefault(name, size)
+    return list(found.items())
+
+
+def renaming(axes: Sequence[Size], named: Iterable[tuple[str, Size]], facts: Facts) -> dict[str, Size]:
+    """The symbols of axes in terms of the final names.
+
+    axes    the symbols of the open axes, in argument order
+    named   (name, size) pairs from the text
+    facts   known facts about the axes
+    """
+    found: dict[str, Size] = {}
+    names = set[str]()
+    for name, size in named:
+        solved = _solved(facts.simplify(size).substitute(found), name, {str(axis) for axis in axes} - set(found))
+        if solved is not None and name not in names:
+            names.add(name)
+            found[solved[0]] = solved[1]
+    number = 0
+    for axis in axes:
+        simple = facts.simplify(axis)
+        for symbol in sorted(simple.symbols - set(found)):
+            while f"d{number}" in names:
+                number += 1
+            found[symbol] = Size.symbol(f"d{number}")
+            number += 1
+    return found
+
+
+def _solved(size: Size, name: str, unknown: set[str]) -> tuple[str, Size] | None:
+    """(symbol, its value) if `size == name` can be solved for one of the unknown symbols as k*name + rest; else None."""
+    try:
+        value = Size.symbol(name)
+    except VerifyError:
+        return None
+    if size.kind is FLOORDIV:
+        size, divisor = size.operands  # exact: the text asserts that the remainder is 0
+        value = value * divisor
+    symbols = size.symbols & unknown
+    if len(symbols) != 1:
+        return None
+    (symbol,) = symbols
+    rest = size - Size.symbol(symbol)
+    return None if symbol in rest.symbols else (symbol, value - rest)
+
 
 LARGEST = 2**31 - 1
 
@@ -331,3 +398,40 @@ def _label(number: int, name: str) -> str:
 
 
 __all__ = ["Argument", "ProgramGuards", "Sizes", "Value", "sizes_of"]
+
+
+class SizeNames:
+    """Names of the sizes of a program's values."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        taken = {solved.symbol for solved in sizes.guards.plan.solved}
+        self._fresh = (name for name in (f"u{number}" for number in count()) if name not in taken)
+        self._named = list[tuple[AxisKey, str]]()
+
+    def of(self, value: SSAValue) -> list[tuple[str | None, ...]]:
+        """The sizes of each array of a value; an empty list for a value that was not walked."""
+        contexts = [list(leaves(found)) for found in self.sizes.walk.values.get(value, ())]
+        if not contexts:
+            return []
+        arrays = list[tuple[str | None, ...]]()
+        for same in zip(*contexts, strict=True):
+            texts = [self._texts(leaf, is_alone=len(contexts) == 1) for leaf in same]
+            arrays.append(tuple(row[0] if len(set(row)) == 1 else None for row in zip(*texts, strict=True)))
+        return arrays
+
+    def _texts(self, leaf: Leaf, *, is_alone: bool) -> list[str | None]:
+        return [self._text(key, is_alone=is_alone) for key in leaf.axes]
+
+    def _text(self, key: AxisKey, *, is_alone: bool) -> str | None:
+        known = self.sizes.walk.size(key)
+        if known is not None:
+            return str(known)
+        axes = self.sizes.walk.axes
+        if not is_alone or any(axes.same(key, other) for other in self.sizes.walk.changing):
+            return None
+        for other, name in self._named:
+            if axes.same(key, other):
+                return name
+        self._named.append((key, next(self._fresh)))
+        return self._named[-1][1]

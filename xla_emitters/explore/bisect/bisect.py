@@ -45,7 +45,6 @@ from xla_emitters.explore.bisect.blame import (
 )
 from xla_emitters.explore.bisect.program_bisect import search_program
 from xla_emitters.explore.check.module_stages import (
-    BY_LLVM,
     Comparison,
     KernelComparison,
     StageComparison,
@@ -60,13 +59,12 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import lower_for_tools, with_splits
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL, PassRow
+from xla_emitters.pipelines.passes import BY_LLVM, EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL, PassRow
 from xla_emitters.pipelines.program_inputs import given_inputs
 from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.program import Program, Slot
 from xla_emitters.rewrite.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.runtime.arrays import StandardInput, differing
-from xla_emitters.runtime.cpu.cpu_launcher import Slots
 from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
@@ -261,7 +259,7 @@ class _KernelBisection(KernelComparison):
         self.bisection = whole
         self.count = 0
         self._right: _Boundary | None = None
-        self._right_results: Slots | None = None
+        self._right_results: list[Array] | None = None
         self._since: list[_Boundary] = []
         self._free_in_llvm = True
 
@@ -304,7 +302,7 @@ class _KernelBisection(KernelComparison):
         if not isinstance(wrong, Verdict):
             self._right, self._right_results, self._since = self._since[-1], wrong, []
             return
-        results = dict[int, Slots]()
+        results = dict[int, list[Array]]()
         while high - low > 1:
             middle = (low + high) // 2
             outcome = self._judge(middle)
@@ -315,7 +313,7 @@ class _KernelBisection(KernelComparison):
         before = self._since[low] if low >= 0 else self._right
         raise Found(self._culprit(before, results.get(low, self._right_results), self._since[high], wrong))
 
-    def _judge(self, position: int) -> Slots | Verdict:
+    def _judge(self, position: int) -> list[Array] | Verdict:
         """The results after the pass at `position` since the last probe, or what is wrong with them."""
         boundary = self._since[position]
         self.bisection.executed += 1
@@ -325,7 +323,9 @@ class _KernelBisection(KernelComparison):
         is_free = any(other.changes_bits for other in self._since[: position + 1])
         return self.judged(boundary.name, made, None if is_free else self._right_results) or made
 
-    def _culprit(self, before: _Boundary | None, right: Slots | None, after: _Boundary, wrong: Verdict) -> Culprit:
+    def _culprit(
+        self, before: _Boundary | None, right: list[Array] | None, after: _Boundary, wrong: Verdict
+    ) -> Culprit:
         culprit = Culprit(
             "execution",
             self.planned.name,
@@ -367,20 +367,19 @@ class _KernelBisection(KernelComparison):
         # LLVM changes every line.
         return replace(found, diff=()) if after.stage in BY_LLVM else found
 
-    def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:
+    def _first_wrong(self, made: list[Array], right: list[Array] | None) -> tuple[Element, int, Slot]:
         """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""
         candidates = list[tuple[int, tuple[Element, int, Slot]]]()
         for number, (slot, spec) in enumerate(zip(self.planned.results, self.result_arrays, strict=True)):
-            key = slot.kind, slot.index
-            now, wanted = from_buffer(made[key], spec), self.reference.values[number]
-            different = differing(now, wanted) & self.compared(slot, spec)
+            now, wanted = from_buffer(made[number], spec), self.reference.values[number]
+            different = differing(now, wanted) & self.compared(number)
             admissible = self.reference.bounds[number].admits(now)
-            earlier = None if right is None else from_buffer(right[key], spec)
+            earlier = None if right is None else from_buffer(right[number], spec)
             changed = different if earlier is None else differing(now, earlier)
             for strength, wrong in enumerate((changed & different & ~admissible, changed & different, changed)):
                 if wrong.any():
                     index = tuple(map(int, np.argwhere(wrong)[0]))
-                    places = from_buffer(np.arange(made[key].size), spec)
+                    places = from_buffer(np.arange(made[number].size), spec)
                     was = "" if earlier is None else str(earlier[index])
                     element = Element(str(slot), index, was, str(now[index]), str(wanted[index]))
                     candidates.append((strength, (element, int(places[index]), slot)))

@@ -32,12 +32,14 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
 from xla_emitters.explore.bisect.blame import Blame, Culprit, Element, Found, Search, Thread, blamed, blamed_hlo
 from xla_emitters.explore.bisect.wrong_thread import Difference, first_difference
+from xla_emitters.explore.check.module_stages import rounds_otherwise
 from xla_emitters.explore.check.verdict import TOLERANT, Reference, Verdict, changed_results, reference_of
 from xla_emitters.explore.check.watched_kernels import check_kernels
+from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.lowerings import Lowerings, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows, rows_of
-from xla_emitters.pipelines.passes import PassRow
+from xla_emitters.pipelines.passes import BY_LLVM, PassRow
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
 from xla_emitters.pipelines.program_runs import load_any, run_module
@@ -89,6 +91,7 @@ class _State:
     modules  the program, or each kernel by name
     run      the results
     host     what launches the kernels, where `modules` are kernels
+    by_llvm  the stage that LLVM made: "llvm" or "ptx"; "" for a pass
     """
 
     name: str
@@ -97,10 +100,11 @@ class _State:
     modules: Mapping[str, ModuleOp]
     run: Callable[[], list[Array]]
     host: ModuleOp | None = None
+    by_llvm: str = ""
 
     @property
     def stage(self) -> str:
-        return next((row.stage for row in self.rows[self.number - 1 :] if row.stage), CPU_STAGE)
+        return self.by_llvm or next((row.stage for row in self.rows[self.number - 1 :] if row.stage), CPU_STAGE)
 
     @property
     def ends_a_stage(self) -> bool:
@@ -128,7 +132,11 @@ class _Search:
         self.program, self.arrays, self.reference, self.sanitize = program, arrays, reference, sanitize
         self.source, own = lowerings_of(program).source, lowerings_of(program).options
         self.options = CompileOptions(
-            target=program.target, record="none", pass_options=own.pass_options, pipeline=own.pipeline
+            target=program.target,
+            record="none",
+            pass_options=own.pass_options,
+            pipeline=own.pipeline,
+            settings=own.settings,
         )
         self.executed = self.kernels = 0
         self.last = "nothing was executed"
@@ -148,7 +156,9 @@ class _Search:
         assert compiled.fused is not None
         before = self._right, self._results, self._copy
         try:
-            self._kernels(GpuLowering(compiled.name, compiled.fused, self.options, observe))
+            lowering = GpuLowering(compiled.name, compiled.fused, self.options, observe)
+            self._kernels(lowering)
+            self._by_llvm(lowering)
         except Unsupported:
             # An op without a kernel is not a wrong number: calls run such a program by NumPy.
             self._skipped = []
@@ -194,6 +204,17 @@ class _Search:
             modules = {name: states[number - 1][1] for name, states in left.items()}
             pass_name = left[names[0]][number - 1][0]
             self._judge(_State(pass_name, rows, number, modules, partial(self._launch, host, modules), host))
+
+    def _by_llvm(self, lowering: GpuLowering) -> None:
+        """Judges what LLVM makes of the kernels, where it is there; not of those that the caller's passes made."""
+        if not self.kernels or ptx_reason_missing(self.options.toolchain):
+            return
+        rows, host = rows_of("program-kernel"), lowering.at("kernels")
+        names = [kernel.name for kernel in lowering.kernels]
+        self._is_free |= any(rounds_otherwise(lowering.lowered(name)) for name in names)
+        for stage in BY_LLVM:
+            modules = {name: lowering.read_back(stage, name) for name in names}
+            self._judge(_State("LLVM", rows, len(rows), modules, partial(self._launch, host, modules), host, stage))
 
     def _on_cpu(self, compiled: Lowerings) -> None:
         """Judges the CPU's program in which fusions are NumPy ops, then the program as a call runs it."""
@@ -308,7 +329,9 @@ class _Search:
         others = dict.fromkeys(other.name for other in (*self._skipped, state) if other is not first)
         passes, number = len(first.rows), first.number
         kernel, thread = ("", None) if difference is None else (difference.kernel, _thread(difference))
-        if difference is not None:
+        if state.by_llvm:
+            blame = Blame()  # a text of LLVM's has little in common with the one before
+        elif difference is not None:
             versions = difference.before, difference.after
             blame = blamed(*versions, difference.computed_before, difference.computed_after)
         else:

@@ -39,15 +39,15 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.row_chains import row_chains
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.library.devices import is_one_of_several
-from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
+from xla_emitters.pipelines.passes import BY_LLVM, EXECUTABLE_STAGES, RUNNABLE_STAGES
 from xla_emitters.pipelines.recorder import Observer
-from xla_emitters.program import ArraySpec, Program, Slot
+from xla_emitters.program import Program, Slot
 from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.runtime.arrays import StandardInput, differing, load_arrays
-from xla_emitters.runtime.cpu.cpu_launcher import Slots, run_kernel, run_program
+from xla_emitters.runtime.cpu.cpu_launcher import run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.reference.reference import evaluate
@@ -59,9 +59,6 @@ from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.settings import Toolchain
 from xla_emitters.text.hlo import parse_hlo, print_hlo
-
-BY_LLVM = ("llvm", "ptx")
-"""The stages that LLVM makes and the executor runs."""
 
 
 @dataclass(frozen=True)
@@ -368,10 +365,10 @@ class KernelComparison:
             any_order=wanted.any_order,
             row_chains=row_chains([planned.view]),
         )
-        self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self.arguments, buffers, strict=True)}
-        self._before: Slots | None = None
+        self._given: list[Array] = buffers
+        self._before: list[Array] | None = None
         # Determined at the first stage: after lowering to pointers, elements that share a byte or a word are written together.
-        self._sampled: Slots | None = None
+        self._sampled: list[Array] | None = None
         self._tolerant = False
         self.calls_libdevice = True
         self._is_lowered = False
@@ -425,51 +422,47 @@ class KernelComparison:
 
     def run(
         self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = (), blocks: Sequence[int] | None = None
-    ) -> Slots | Verdict:
-        """The buffers that the kernel writes according to `module`; a verdict if its execution fails.
+    ) -> list[Array] | Verdict:
+        """The buffers of the kernel's results according to `module`; a verdict if its execution fails.
 
         label     name of this point of the compilation in messages
         watchers  observe the run, in addition to the sanitizer
         blocks    to run; None: those that are compared
         """
-        slots = dict(self._given)
         chosen = blocks_to_run(launch_of(module).blocks, self._blocks) if blocks is None else blocks
         sanitizers = [Sanitizer()] if self.whole.how.sanitize else []
         try:
-            written = run_kernel(module, self.arguments, slots, chosen, [*sanitizers, *watchers])
+            made, written = run_kernel(module, self.arguments, self._given, chosen, [*sanitizers, *watchers])
         except ExecutionError as error:
             return Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
         self._sampled = self._sampled or written
-        return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
+        return made
 
     def run_all(self) -> None:
         """From here on all blocks are run and compared."""
         self._blocks, self._sampled = 0, None
 
-    def judged(self, label: str, made: Slots, before: Slots | None) -> Verdict | None:
+    def judged(self, label: str, made: list[Array], before: list[Array] | None) -> Verdict | None:
         """What is wrong with the arrays that the kernel wrote; None if nothing is.
 
         before  the arrays at an earlier point, if they must be the same bits
         """
-        for key, buffer in made.items() if before is not None else ():
-            earlier = before[key] if before is not None else buffer
+        for slot, buffer, earlier in zip(self.planned.results, made, before or (), strict=False):
             different = differing(buffer, earlier)
             if different.any():
                 at = int(np.argmax(different))
-                line = f"{key[0]} {key[1]}, element {at} in memory: {earlier[at]} before, {buffer[at]} after"
+                line = f"{slot.kind} {slot.index}, element {at} in memory: {earlier[at]} before, {buffer[at]} after"
                 return Verdict(False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,))
-        pairs = list(zip(self.planned.results, self.result_arrays, strict=True))
-        arrays = [from_buffer(made[slot.kind, slot.index], spec) for slot, spec in pairs]
-        parts = None if self._sampled is None else [self.compared(slot, spec) for slot, spec in pairs]
-        verdict = self.reference.compare(arrays, parts, [str(slot) for slot, _ in pairs])
+        arrays = [*map(from_buffer, made, self.result_arrays)]
+        parts = None if self._sampled is None else [*map(self.compared, range(len(made)))]
+        verdict = self.reference.compare(arrays, parts, [*map(str, self.planned.results)])
         self.last = verdict
         return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
 
-    def compared(self, slot: Slot, spec: ArraySpec) -> Array:
+    def compared(self, number: int) -> Array:
         """Which elements of a result are compared: those written by the blocks that are run."""
-        if self._sampled is None:
-            return np.ones(spec.shape, np.bool_)
-        return from_buffer(self._sampled[slot.kind, slot.index], spec)
+        spec = self.result_arrays[number]
+        return np.ones(spec.shape, np.bool_) if self._sampled is None else from_buffer(self._sampled[number], spec)
 
 
 def rounds_otherwise(module: ModuleOp) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
-from xla_emitters.explore.check.verdict import Verdict, reference_of
+from xla_emitters.explore.check.verdict import Reference, Verdict, reference_of
 from xla_emitters.explore.check.watched_kernels import check_kernels
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.pass_lists import program_rows
@@ -41,13 +41,7 @@ def check_program(
     arrays = made.checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
     stages = stages or [stage for stage in made.stages if stage != EXECUTABLE_PROGRAM_STAGES[0]]
-    verdicts: list[Verdict] = []
-    for stage in stages:
-        try:
-            verdict = reference.compare(program.run(arrays, stage))
-        except ExecutionError as error:
-            verdict = Verdict(False, f"fails: {error.message}", (error.message,))
-        verdicts.append(Verdict(verdict.ok, verdict.summary, verdict.details, stage))
+    verdicts = [_compared(program, arrays, reference, stage) for stage in stages]
     kernels = _kernels_at(program, arrays, verdicts)
     if wrong := [verdict for verdict in verdicts if not verdict.ok]:
         details = tuple(f"stage {verdict.name}: {line}" for verdict in wrong for line in verdict.details)
@@ -58,6 +52,22 @@ def check_program(
         return Verdict(False, details[0], details, "", tuple(kernels))
     last = verdicts[-1].summary if verdicts else "nothing was compared"
     return Verdict(True, f"{', '.join(stages)}: {last}", kernels=tuple(kernels))
+
+
+def results_at(program: Program, inputs: Sequence[Array], stage: str) -> Verdict:
+    """Compares the program's results at one stage with the NumPy reference. raises like `check_program`"""
+    arrays = lowerings_of(program).checked(inputs)
+    reference = reference_of(program, arrays, None, None, MOST_ITERATIONS)
+    found = _compared(program, arrays, reference, stage)
+    return Verdict(found.ok, f"{'ok  ' if found.ok else ''}{stage}: {found.summary}", found.details)
+
+
+def _compared(program: Program, arrays: Sequence[Array], reference: Reference, stage: str) -> Verdict:
+    try:
+        verdict = reference.compare(program.run(arrays, stage))
+    except ExecutionError as error:
+        verdict = Verdict(False, f"fails: {error.message}", (error.message,))
+    return Verdict(verdict.ok, verdict.summary, verdict.details, stage)
 
 
 def _kernels_at(program: Program, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:

@@ -34,7 +34,7 @@ from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
 from xla_emitters.pricing.timeline import Timeline, timeline_of
 from xla_emitters.program import Compiled, LibraryCall, Program
-from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step
+from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, weighted
 from xla_emitters.rewrite.kernel_entry import sanitize
 from xla_emitters.support.units import microseconds
 
@@ -210,7 +210,8 @@ def _cost_at(program: Program, target: str, sizes: Mapping[str, int]) -> Program
 
     made = lowerings_of(program)
     options = replace(made.options, target=target, record="none", stage=CODE_STAGES[0])
-    kernels, calls, timeline = price_work(compile_program(made.source, options), sizes)
+    own = program if options == made.options else compile_program(made.source, options)
+    kernels, calls, timeline = price_work(own, sizes)
     return ProgramCost(device(target).name, kernels, calls, timeline=timeline)
 
 
@@ -251,7 +252,19 @@ def _cost_of(
     program = compile_module(module, options, observers=keep)
     chip = device(options.target)
     launches, called, copied = Counter[str](), Counter[int](), Counter[Copy]()
-    is_estimate = _count_launches(program.steps, 1, launches, called, copied)
+    is_estimate = False
+    for step, times in weighted(program.steps):
+        match step:
+            case Launch():
+                launches[step.kernel] += times
+            case Call():
+                called[step.op] += times
+            case Copy():
+                copied[step] += times
+            case Loop() | Branch():
+                is_estimate |= isinstance(step, Branch) or step.trips is None
+            case _:
+                pass
     priced = [_price(call, chip) for call in program.calls]
     calls = [replace(each, launches=called[number]) for number, each in enumerate(priced) if each is not None]
     copies = {copy: _price_copy(program, copy, chip) for copy in copied}
@@ -319,29 +332,3 @@ def _price_copy(program: Program, copy: Copy, chip: Device) -> CallCost:
     source, target = (program.arrays.slot(place.slot) for place in (copy.source, copy.target))
     spec = program.arrays.spec(source)
     return price_copy(f"{source} -> {target}", (spec.dtype, spec.shape), chip)
-
-
-def _count_launches(
-    steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int], copied: Counter[Copy]
-) -> bool:
-    """Adds how often one run launches each kernel, makes each library call (by number) and each copy; returns whether that is a guess."""
-    is_estimate = False
-    for step in steps:
-        match step:
-            case Launch():
-                launches[step.kernel] += times
-            case Call():
-                called[step.op] += times
-            case Copy():
-                copied[step] += times
-            case Loop():
-                trips = times * (step.trips or 1)
-                is_estimate |= step.trips is None
-                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches, called, copied)
-            case Branch():
-                is_estimate = True
-                for branch in step.branches:
-                    _count_launches(branch, times, launches, called, copied)
-            case _:
-                pass
-    return is_estimate

@@ -179,7 +179,9 @@ def _price_launches(
     if not launches:
         return {}
     lowering = lowerings_of(program).lowering
-    code = machine_code_of(lowering.ptx, chip.architecture, lowering.options.toolchain)
+    code = machine_code_of(
+        lowering.ptx_of({launch.name for launch in launches}), chip.architecture, lowering.options.toolchain
+    )
     counts = dict[tuple[Any, ...], int]()
     first = dict[tuple[Any, ...], LaunchAt]()
     for launch in launches:

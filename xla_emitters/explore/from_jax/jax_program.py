@@ -48,7 +48,7 @@ from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Compiled, Program
-from xla_emitters.program.platforms import OnArguments, is_on_gpu, platform_of
+from xla_emitters.program.compiled import OnArguments, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.device_arrays import whole_specs
 from xla_emitters.runtime.dlpack import as_type

@@ -42,7 +42,7 @@ from xla_emitters.library.arguments import element_name
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.program.platforms import OnArguments, is_on_gpu, platform_of
+from xla_emitters.program.compiled import OnArguments, is_on_gpu, platform_of
 from xla_emitters.support.extras import install_command
 from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.text.stablehlo.printer import print_stablehlo

@@ -33,7 +33,7 @@ from xla_emitters.pipelines.program_report import report_of_passes
 from xla_emitters.program import Kernel, Program
 from xla_emitters.program.outline import Work, work_named
 from xla_emitters.text.hlo import parse_hlo
-from xla_emitters.trace import Trace
+from xla_emitters.trace import Rewrite, Trace
 from xla_emitters.trace.python_source import source_decision
 
 # What makes these values is not loaded for a page without them.
@@ -210,7 +210,7 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
             numbers[line] = [names.setdefault(name, len(names)) for name in line]
         return numbers[line]
 
-    steps, of_stage = list[dict[str, Any]](), _verdicts(trace, verdict)
+    steps, of_stage, before = list[dict[str, Any]](), _verdicts(trace, verdict), ""
     for step, is_changed in zip(own_steps(trace, kernel), trace.changed(), strict=True):
         sources = list(map(numbered, step.sources))
         lines = {"s": sources, "o": list(step.origins)}
@@ -226,9 +226,31 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
                 "remarks": [asdict(remark) for remark in step.remarks],
                 "decisions": [{"topic": each.topic, "text": each.text} for each in step.decisions],
                 "verdict": of_stage.get(step.stage or ""),
+                "rewrites": chunks.add_json(edits_of(before, step.rewrites)) if step.rewrites else None,
+                "left_out": step.left_out,
             }
         )
+        before = step.ir if step.ir is not None else before
     return {"name": trace.name, "names": list(names), "steps": steps, "verdict": _verdict(verdict)}
+
+
+def edits_of(before: str, rewrites: Sequence[Rewrite]) -> list[dict[str, Any]]:
+    """The rewrites of a pass. Each text is an edit of the last: [line, count, lines] puts `lines` for `count` of them from `line` on."""
+    rows, was = list[dict[str, Any]](), before.split("\n")
+    for rewrite in rewrites:
+        now, row = rewrite.ir.split("\n"), asdict(rewrite)
+        del row["ir"]
+        first = _equal(was, now)
+        last = _equal(was[first:][::-1], now[first:][::-1])
+        rows.append(row | {"edit": [first, len(was) - last - first, now[first : len(now) - last]]})
+        was = now
+    return rows
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many elements are equal before the first one that differs."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:

@@ -6,11 +6,12 @@ function shownNodes(nodes, all) {
   return kept.map((node) => ({ ...node, reads: node.reads.filter((read) => numbers.has(read)).map((read) => numbers.get(read)) }));
 }
 
-// A fusion as a graph, parameters at the top: a node's row is its longest path, its place in the row the mean of its operands' places.
+// A fusion as a graph, parameters at the top: a node's row is its longest path, its place in the row is the mean of its operands' places.
 
 const NODE_WIDTH = 176, NODE_HEIGHT = 38, NODE_GAP = 18, ROW_GAP = 40;
 
-function placed(nodes) {
+// width, heightOf(n): of the nodes
+function placed(nodes, width = NODE_WIDTH, heightOf = () => NODE_HEIGHT) {
   const depth = new Array(nodes.length).fill(0);
   nodes.forEach((node, n) => node.reads.forEach((read) => (depth[n] = Math.max(depth[n], depth[read] + 1))));
   // A node without operands is just above its first reader.
@@ -23,7 +24,7 @@ function placed(nodes) {
   depth.forEach((row, n) => (rows[row] ||= []).push(n));
   const x = new Array(nodes.length).fill(0);
   const wide = Math.max(...rows.map((row) => (row || []).length));
-  const spread = (row) => row.forEach((n, place) => (x[n] = (place + (wide - row.length) / 2) * (NODE_WIDTH + NODE_GAP)));
+  const spread = (row) => row.forEach((n, place) => (x[n] = (place + (wide - row.length) / 2) * (width + NODE_GAP)));
   const kept = rows.filter(Boolean);
   kept.forEach(spread);
   const mean = (list) => list.reduce((sum, n) => sum + x[n], 0) / list.length;
@@ -37,11 +38,15 @@ function placed(nodes) {
     }
   }
   const level = new Map();
-  kept.forEach((row, r) => row.forEach((n) => level.set(n, r)));
+  let top = 10;
+  for (const row of kept) {
+    row.forEach((n) => level.set(n, top));
+    top += Math.max(...row.map(heightOf)) + ROW_GAP;
+  }
   return {
-    at: nodes.map((_, n) => [x[n] + 10, level.get(n) * (NODE_HEIGHT + ROW_GAP) + 10]),
-    width: wide * (NODE_WIDTH + NODE_GAP) + 20,
-    height: kept.length * (NODE_HEIGHT + ROW_GAP) + 10,
+    at: nodes.map((_, n) => [x[n] + 10, level.get(n)]),
+    width: wide * (width + NODE_GAP) + 20,
+    height: top,
   };
 }
 
@@ -93,6 +98,66 @@ function graphSvg(nodes, isLit) {
     );
   });
   return `<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
+}
+
+// ---- the view --------------------------------------------------------------------------------------------------------------------------
+
+// The instructions, or the ops after a pass; those that the pass made are marked.
+async function drawGraph() {
+  const host = document.getElementById("view"), now = drawn, tools = el("div", "tools"), select = stepSelect(drawn, (n) => ((drawn = n), drawGraph()));
+  select.prepend(new Option("instructions", -1, false, drawn === -1));
+  const all = el("input"), label = el("label"), counts = el("span", "soft");
+  Object.assign(all, { type: "checkbox", checked: Boolean(unit.showsAll), onchange: () => ((unit.showsAll = all.checked), drawGraph()) });
+  tools.append(select, label, counts);
+  const isOfFlow = now >= 0 && FLOW_STAGES.includes(unit.steps[now].stage), isFlow = isOfFlow && (unit.showsFlow ?? unit.steps[now].stage !== "llvm-dialect");
+  let nodes = unit.graph || [], isLit = (node) => [...chosen.names].some((n) => unit.names[n] === node.name);
+  if (now >= 0) {
+    const steps = recorded(), before = steps[steps.indexOf(now) - 1], text = await stepText(now), stage = unit.steps[now].stage;
+    const was = before === undefined || ["ptx", "sass"].includes(stage) ? null : (await stepText(before)).lines;
+    if (isFlow) return void (view === "graph" && drawn === now && drawFlow(graphFrame(host, tools, now, true), now, text));
+    const isMlir = was && irNodes(was).length;
+    nodes = irNodes(text.lines, isMlir ? was : null);
+    isLit = (node) => kinship(stage, text, node.line, []) > 0;
+    if (isMlir) counts.textContent = `${nodes.filter((node) => node.changed).length} ops are other than before this pass`;
+  }
+  if (view !== "graph" || drawn !== now) return; // another was asked for meanwhile
+  const hidden = nodes.filter((node) => node.hidden).length, shown = shownNodes(nodes, unit.showsAll);
+  label.append(all, ` ${hidden} ${now >= 0 ? "constants and functions" : "ops that compute sizes"}`);
+  label.hidden = !hidden;
+  const box = graphFrame(host, tools, now, isOfFlow ? false : null);
+  if (!shown.length) return void box.append(el("p", "none", now >= 0 ? "There is no graph of this text." : "There is no graph of the instructions."));
+  if (shown.length > MOST_NODES) return void box.append(el("p", "none", `${shown.length} ops are more than the ${MOST_NODES} that are drawn.`));
+  box.innerHTML = graphSvg(shown, isLit);
+  restoreScroll(box);
+  for (const node of box.querySelectorAll(".node")) {
+    const pickNode = async () => (now >= 0 ? choose(now, Number(node.dataset.line)) : chooseName(node.dataset.name));
+    node.onclick = pickNode;
+    node.onkeydown = (event) => event.key === "Enter" && pickNode();
+    node.ondblclick = async () => (await pickNode(), now >= 0 && !panes.includes(now) && (panes[active] = now), show("code"));
+  }
+}
+
+// The view's frame, with a choice of ops or blocks unless `isFlow` is null; returns the element that the drawing is for.
+function graphFrame(host, tools, step, isFlow) {
+  const old = host.querySelector(".canvas"), box = el("div", "canvas");
+  box.dataset.step = step;
+  box.dataset.at = old && old.dataset.step === String(step) ? JSON.stringify([old.scrollLeft, old.scrollTop]) : "";
+  if (isFlow !== null) {
+    const flow = el("input"), label = el("label");
+    Object.assign(flow, { type: "checkbox", id: "flow", checked: isFlow, onchange: () => ((unit.showsFlow = flow.checked), drawGraph()) });
+    label.append(flow, " control flow");
+    tools.append(label);
+  }
+  host.textContent = "";
+  host.append(tools, box);
+  markTimeline();
+  return box;
+}
+
+// To where the drawing was, or to its middle.
+function restoreScroll(box) {
+  if (box.dataset.at) [box.scrollLeft, box.scrollTop] = JSON.parse(box.dataset.at);
+  else box.scrollLeft = Math.max(0, (box.scrollWidth - box.clientWidth) / 2);
 }
 
 if (typeof module !== "undefined") module.exports = { placed, shownNodes, irNodes };

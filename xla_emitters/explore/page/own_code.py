@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from xla_emitters.trace import Step, Trace
 
@@ -35,7 +36,8 @@ def own_steps(trace: Trace, kernel: str) -> Iterator[Step]:
             yield step
             continue
         lines = step.ir.split("\n")
-        kept = _of_ptx(lines, step.origins, kernel) if step.stage == "ptx" else _of_sass(lines, step.origins, kernel)
+        find = _of_ptx if step.stage == "ptx" else _of_sass
+        kept = find(step.ir, lines, step.origins, kernel)
         origins = tuple(step.origins[line] for line in kept) if step.origins else ()
         if step.stage == "ptx":
             ptx = {line + 1: number for number, line in enumerate(kept, 1)}
@@ -65,22 +67,29 @@ def _of_llvm_ir(text: str, kernel: str) -> str:
 
 def _is_own(name: str, lines: range, origins: Sequence[int], kernel: str) -> bool:
     """Whether a function is the kernel, or a function that only the kernel calls: lines of others have no origins."""
-    return name == kernel or any(origins[line] for line in lines if line < len(origins))
+    return name == kernel or any(origins[lines.start : lines.stop])
 
 
-def _of_ptx(lines: Sequence[str], origins: Sequence[int], kernel: str) -> list[int]:
+@lru_cache(1)
+def _functions_of_ptx(text: str) -> tuple[list[tuple[str, range]], list[int]]:
+    """The functions of a PTX text with their lines, and the lines outside of them; kept for the next kernel of the same text."""
     functions, outside = list[tuple[str, range]](), list[int]()
-    start, name = -1, ""
-    for number, line in enumerate(lines):
+    start, name, is_open = -1, "", False
+    for number, line in enumerate(text.split("\n")):
         if start < 0 and (found := _FUNCTION.match(line)):
-            start, name = number, found[1]
+            start, name, is_open = number, found[1], False
         if start < 0:
             outside.append(number)
-        elif line.startswith("}") or (
-            line.endswith(";") and not any("{" in each for each in lines[start : number + 1])
-        ):
+            continue
+        is_open = is_open or "{" in line
+        if line.startswith("}") or (line.endswith(";") and not is_open):
             functions.append((name, range(start, number + 1)))
             start = -1
+    return functions, outside
+
+
+def _of_ptx(text: str, lines: Sequence[str], origins: Sequence[int], kernel: str) -> list[int]:
+    functions, outside = _functions_of_ptx(text)
     own = [number for name, at in functions if _is_own(name, at, origins, kernel) for number in at]
     if not own or len(functions) == 1:
         return [*range(len(lines))]
@@ -89,12 +98,18 @@ def _of_ptx(lines: Sequence[str], origins: Sequence[int], kernel: str) -> list[i
     return sorted((*(number for number in outside if _HEADER.match(lines[number])), *variables, *own))
 
 
-def _of_sass(lines: Sequence[str], origins: Sequence[int], kernel: str) -> list[int]:
-    starts = [(number, found[1]) for number, line in enumerate(lines) if (found := _SECTION.match(line))]
+@lru_cache(1)
+def _sections_of_sass(text: str) -> list[tuple[str, range]]:
+    """The functions of a SASS text with the lines after their heads; kept like those of PTX."""
+    lines = text.split("\n")
     ends = [number for number, line in enumerate(lines) if line.startswith("//-")] + [len(lines)]
-    kept = list[int]()
-    for start, name in starts:
-        at = range(start + 1, next(end for end in ends if end > start))
-        if _is_own(name, at, origins, kernel) or len(starts) == 1:
+    starts = ((number, found[1]) for number, line in enumerate(lines) if (found := _SECTION.match(line)))
+    return [(name, range(start + 1, next(end for end in ends if end > start))) for start, name in starts]
+
+
+def _of_sass(text: str, lines: Sequence[str], origins: Sequence[int], kernel: str) -> list[int]:
+    sections, kept = _sections_of_sass(text), list[int]()
+    for name, at in sections:
+        if _is_own(name, at, origins, kernel) or len(sections) == 1:
             kept += (number for number in at if lines[number].strip() and not _DIRECTIVE.match(lines[number]))
     return kept or [*range(len(lines))]

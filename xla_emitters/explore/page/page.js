@@ -1,7 +1,7 @@
 "use strict";
 // The page: one unit (a kernel, the passes on HLO, a program) in one of the views; the current choice is stored in the address after '#'.
 
-const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", notes: "Notes", cost: "Cost", xla: "XLA" };
+const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", notes: "Notes", cost: "Cost", rewrites: "Rewrites", xla: "XLA" };
 const FIRST = ["hlo", "xla_gpu", "fused", "loops", "kernels", "llvm-dialect", "ptx", "sass"]; // the panes that are shown first
 const app = document.getElementById("app");
 const opened = new Map(); // number of a chunk -> promise of its text
@@ -13,6 +13,8 @@ let index, unit, view, panes, active, chosen, diff, thread, point, listings = []
 let opcodes; // what ops do: explore/opcodes.py
 let drawn = -1; // the step whose graph is drawn; -1: the instructions
 const MOST_NODES = 600; // of a graph
+let rewrite = { step: -1, at: 0 }; // the one that is shown: the pass, and its number
+let whenShown = () => {}; // called when a view is chosen
 
 async function unpacked(id) {
   const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
@@ -118,6 +120,7 @@ function open(number, asked) {
   const flat = stageAt("flat"), scf = stageAt("scf");
   if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
   point = null;
+  rewrite = { step: -1, at: 0 };
   drawn = unit.graph?.length ? -1 : stageAt("xla_gpu") >= 0 ? stageAt("xla_gpu") : steps[0] ?? -1;
   view = asked in VIEWS && (asked !== "xla" || index.xla) ? asked : view || "code";
   frame();
@@ -142,7 +145,7 @@ function frame() {
     const tab = el("button", key === view ? "on" : "", text);
     tab.dataset.view = key;
     tab.title = `key ${n + 1}`;
-    const missing = { graph: !unit.graph?.length && !recorded().length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost, xla: !unit.xla };
+    const missing = { graph: !unit.graph?.length && !recorded().length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost, rewrites: !rewritten().length, xla: !unit.xla };
     tab.classList.toggle("empty", Boolean(missing[key]));
     tab.onclick = () => show(key);
     tabs.append(tab);
@@ -199,6 +202,7 @@ function pick(n, isBefore) {
     return show("diff");
   }
   if (view === "graph") return (drawn = n), show("graph");
+  if (view === "rewrites" && rewritten().includes(n)) return toRewrite(n, 0);
   if (view !== "code") return show("code");
   panes[active] = n;
   drawCode();
@@ -212,12 +216,13 @@ function show(key) {
   const host = document.getElementById("view");
   host.className = `view-${key}`;
   host.textContent = "";
-  ({ code: drawCode, diff: drawDiff, graph: drawGraph, threads: drawThreads, notes: drawNotes, cost: drawCost, xla: drawXla })[key]();
+  ({ code: drawCode, diff: drawDiff, graph: drawGraph, threads: drawThreads, notes: drawNotes, cost: drawCost, rewrites: drawRewrites, xla: drawXla })[key]();
+  whenShown();
   markTimeline();
 }
 
 function markTimeline() {
-  const used = view === "code" ? panes : view === "diff" ? [diff.before, diff.after] : view === "graph" ? [drawn] : [];
+  const used = view === "code" ? panes : view === "diff" ? [diff.before, diff.after] : view === "graph" ? [drawn] : view === "rewrites" ? [rewrite.step] : [];
   for (const chip of document.querySelectorAll(".chip")) chip.classList.toggle("on", used.includes(Number(chip.dataset.step)));
 }
 
@@ -395,7 +400,8 @@ function oldText(number) {
   return { lines, widest: lines.reduce((most, line) => Math.max(most, line.length), 0) };
 }
 
-function listDiff(body, widest) {
+// matched: a line of the text before that is marked, from 1; 0: none
+function listDiff(body, widest, matched = 0) {
   closeListings();
   const rows = folded(diff.rows, 3, diff.open), sign = { gone: "−", come: "+", same: " " };
   const listing = new Listing(
@@ -405,60 +411,20 @@ function listDiff(body, widest) {
     (n) => {
       const row = rows[n];
       if (row.kind === "fold") return { gutter: "⋯", className: "fold", title: "show them", html: `${row.count} lines are the same` };
-      return { gutter: row.b || row.a, className: row.kind, title: "", html: `<s>${sign[row.kind]}</s> ${coloured(row.text)}` };
+      const own = matched && row.a === matched ? " own" : "";
+      return { gutter: row.b || row.a, className: row.kind + own, title: "", html: `<s>${sign[row.kind]}</s> ${coloured(row.text)}` };
     },
     (n) => {
       if (rows[n].kind !== "fold") return;
       diff.open.add(rows[n].key);
       const top = body.scrollTop;
-      listDiff(body, widest);
+      listDiff(body, widest, matched);
       body.scrollTop = top;
     },
   );
   listing.step = -1;
   listing.relight = () => {};
   listings.push(listing);
-}
-
-// ---- graph ----------------------------------------------------------------------------------------------------------------------------
-
-// The instructions, or the ops after a pass; those that the pass made are marked.
-async function drawGraph() {
-  const host = document.getElementById("view"), now = drawn, tools = el("div", "tools"), select = stepSelect(drawn, (n) => ((drawn = n), drawGraph()));
-  select.prepend(new Option("instructions", -1, false, drawn === -1));
-  const all = el("input"), label = el("label"), counts = el("span", "soft");
-  Object.assign(all, { type: "checkbox", checked: Boolean(unit.showsAll), onchange: () => ((unit.showsAll = all.checked), drawGraph()) });
-  tools.append(select, label, counts);
-  let nodes = unit.graph || [], isLit = (node) => [...chosen.names].some((n) => unit.names[n] === node.name);
-  if (now >= 0) {
-    const steps = recorded(), before = steps[steps.indexOf(now) - 1], text = await stepText(now), stage = unit.steps[now].stage;
-    const was = before === undefined || ["ptx", "sass"].includes(stage) ? null : (await stepText(before)).lines;
-    const isMlir = was && irNodes(was).length;
-    nodes = irNodes(text.lines, isMlir ? was : null);
-    isLit = (node) => kinship(stage, text, node.line, []) > 0;
-    if (isMlir) counts.textContent = `${nodes.filter((node) => node.changed).length} ops are other than before this pass`;
-  }
-  if (view !== "graph" || drawn !== now) return; // another was asked for meanwhile
-  const hidden = nodes.filter((node) => node.hidden).length, shown = shownNodes(nodes, unit.showsAll);
-  label.append(all, ` ${hidden} ${now >= 0 ? "constants and functions" : "ops that compute sizes"}`);
-  label.hidden = !hidden;
-  const old = host.querySelector(".canvas"), at = old && old.dataset.step === String(now) ? [old.scrollLeft, old.scrollTop] : null;
-  const box = el("div", "canvas");
-  box.dataset.step = now;
-  host.textContent = "";
-  host.append(tools, box);
-  markTimeline();
-  if (!shown.length) return void box.append(el("p", "none", now >= 0 ? "There is no graph of this text." : "There is no graph of the instructions."));
-  if (shown.length > MOST_NODES) return void box.append(el("p", "none", `${shown.length} ops are more than the ${MOST_NODES} that are drawn.`));
-  box.innerHTML = graphSvg(shown, isLit);
-  if (at) [box.scrollLeft, box.scrollTop] = at;
-  else box.scrollLeft = Math.max(0, (box.scrollWidth - box.clientWidth) / 2);
-  for (const node of box.querySelectorAll(".node")) {
-    const pickNode = async () => (now >= 0 ? choose(now, Number(node.dataset.line)) : chooseName(node.dataset.name));
-    node.onclick = pickNode;
-    node.onkeydown = (event) => event.key === "Enter" && pickNode();
-    node.ondblclick = async () => (await pickNode(), now >= 0 && !panes.includes(now) && (panes[active] = now), show("code"));
-  }
 }
 
 // ---- threads --------------------------------------------------------------------------------------------------------------------------
@@ -732,7 +698,7 @@ async function drawSides(host, what, numbers) {
 
 // ---- keys -----------------------------------------------------------------------------------------------------------------------------
 
-const HELP = "1 to 7: views · ← →: panes · ↑ ↓: lines · [ ]: the pane's step before, after · /: find · Esc: nothing chosen · shift-click in Diff: the step before";
+const HELP = "1 to 8: views · ← →: panes · ↑ ↓: lines · [ ]: the pane's step before, after · /: find · Esc: nothing chosen · shift-click in Diff: the step before";
 
 document.addEventListener("keydown", async (event) => {
   if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -748,11 +714,18 @@ document.addEventListener("keydown", async (event) => {
     } else if (view === "graph") {
       const next = [-1, ...steps][steps.indexOf(drawn) + 1 + move];
       if (next !== undefined) (drawn = next), show("graph");
+    } else if (view === "rewrites") {
+      const passes = rewritten(), next = passes[passes.indexOf(rewrite.step) + move];
+      if (next !== undefined) toRewrite(next, 0);
     } else if (view === "code") {
       const next = steps[steps.indexOf(panes[active]) + move];
       if (next !== undefined) (panes[active] = next), drawCode();
     }
     return;
+  }
+  if (view === "rewrites" && ["ArrowUp", "ArrowDown"].includes(event.key) && rewritten().length) {
+    event.preventDefault();
+    return stepRewrite(event.key === "ArrowUp" ? -1 : 1);
   }
   if (view !== "code") return;
   if (event.key === "/") {
@@ -794,7 +767,7 @@ const current = () => (texts ? { index, texts } : null);
 
 // Shows other data as the page was: the same kernel, view, stages in the panes, and places in them.
 function renew(next, nextTexts) {
-  const before = unit && { name: unit.name, panes: panes.map((n) => unit.steps[n].stage || unit.steps[n].name), active, diff, thread };
+  const before = unit && { name: unit.name, panes: panes.map((n) => unit.steps[n].stage || unit.steps[n].name), active, diff, thread, rewrite, pass: unit.steps[rewrite.step]?.name };
   const after = before && view === "diff" ? unit.steps[diff.after].stage || unit.steps[diff.after].name : "";
   scrolls = before ? [...document.querySelectorAll(".pane .listing")].map((body) => body.scrollTop) : [];
   [index, texts] = [next, nextTexts];
@@ -805,6 +778,7 @@ function renew(next, nextTexts) {
   const kept = before.panes.map(stepAt);
   open(index.units.indexOf(unit), view);
   if (number >= 0 && kept.every((n) => n >= 0)) [panes, active, thread] = [kept, Math.min(before.active, kept.length - 1), before.thread];
+  if (number >= 0 && before.pass && unit.steps[before.rewrite.step]?.name === before.pass) rewrite = before.rewrite;
   diff.plain = before.diff.plain;
   diff.old = Boolean(baseline) && (before.diff.old || !before.diff.had);
   diff.had = Boolean(baseline);

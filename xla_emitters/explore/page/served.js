@@ -1,7 +1,7 @@
 "use strict";
 // What a served page has beside the views: an editor whose text is compiled while a person types, and again when its file is saved.
 //
-// A text is compiled first; when that is shown it is priced and checked. `baseline` is what was shown before the first change, or before the
+// First a text is priced, and its numbers are compared at one stage; then its page is shown; then all stages are compared. `baseline` is what was shown before the first change, or before the
 // file was saved: the view Diff compares with it.
 
 const TYPING = 250; // milliseconds without a key before a text is compiled
@@ -9,6 +9,7 @@ const KERNEL_STAGES = ["xla_gpu", "inlined", "scf", "flat", "vectorized", "unrol
 const token = new URLSearchParams(location.search).get("token") || "";
 const edited = new Map(); // "kernel stage" -> {stage, text}: IR in place of a module's kernel
 let editing = null; // {kernel, stage} whose IR is in the editor; null: the file
+let withRewrites = false; // whether the text that is shown was compiled with its rewrites
 let editor, file = "", fileText = "", isChanged = false, latest = 0, typing = 0, working = false, again = false;
 
 async function asked(path, body) {
@@ -22,6 +23,7 @@ async function startServed() {
   document.body.classList.add("served");
   editor = document.body.insertBefore(editorPane(), app);
   whenOpened = fillEditor;
+  whenShown = () => view === "rewrites" && !withRewrites && !working && compileSoon(0);
   const { files } = await asked("/files");
   const chosenFile = editor.querySelector("#file");
   files.forEach((name) => chosenFile.append(new Option(name)));
@@ -109,12 +111,13 @@ function compileSoon(wait) {
 async function compileNow() {
   if (working) return void (again = true);
   working = true;
-  const number = ++latest, body = { name: file, text: fileText, sizes: editor.querySelector("#sizes").value, replaced: [...edited.values()] };
-  for (const judged of [false, true]) {
+  const number = ++latest, body = { name: file, text: fileText, sizes: editor.querySelector("#sizes").value, replaced: [...edited.values()], rewrites: view === "rewrites" };
+  for (const part of ["first", "page", "judged"]) {
     editor.classList.add("busy");
-    const answer = await asked("/compile", { ...body, judged }).catch((error) => ({ errors: [{ message: `the server does not answer: ${error.message}` }] }));
+    const answer = await asked("/compile", { ...body, part }).catch((error) => ({ errors: [{ message: `the server does not answer: ${error.message}` }] }));
     if (number !== latest || again) break;
-    showAnswer(answer, judged);
+    if (!answer.errors && part !== "first") withRewrites = body.rewrites;
+    showAnswer(answer, part);
     if (answer.errors) break;
   }
   editor.classList.remove("busy");
@@ -122,19 +125,33 @@ async function compileNow() {
   if (again) (again = false), compileNow();
 }
 
-function showAnswer(answer, isJudged) {
+// A line of what is known: how long it took, the price, the verdict, and what was compared for it.
+function saidOf({ seconds, costs, verdict, what }) {
+  const row = el("p", "row", `${what} in ${seconds.toFixed(2)} s`), named = costs && (costs[unit?.name] ? unit.name : Object.keys(costs)[0]);
+  const price = named && costs[named]?.find(([label]) => label === "expected time");
+  if (price) row.append(` · ${named}: ${price[1]}`);
+  if (verdict) row.append(" · ", el("span", `verdict ${verdict.ok ? "ok" : "wrong"}`, verdict.ok ? "numbers ok" : "numbers differ"), el("small", "", verdict.summary));
+  return row;
+}
+
+function showAnswer(answer, part) {
   if (answer.errors) return say(answer.errors);
+  const said = editor.querySelector("#said");
+  if (part === "first") {
+    if (answer.costs || answer.verdict) said.replaceChildren(saidOf({ ...answer, what: "priced, and one stage checked" }));
+    return;
+  }
   renew(answer.index, answer.chunks);
   editor.querySelector("#sizes").hidden = fileText.includes("HloModule");
-  const { verdict, culprit } = answer.index, price = unit.cost?.find(([what]) => what === "expected time");
-  const row = el("p", "row", `compiled in ${answer.seconds.toFixed(2)} s`);
-  if (isJudged) {
-    row.textContent = `compiled, priced and checked in ${answer.seconds.toFixed(2)} s`;
-    if (price) row.append(` · ${unit.name}: ${price[1]}`);
-    if (verdict) row.append(" · ", el("span", `verdict ${verdict.ok ? "ok" : "wrong"}`, verdict.ok ? "numbers ok" : "numbers differ"));
+  const { verdict, culprit } = answer.index, costs = unit.cost ? { [unit.name]: unit.cost } : null;
+  if (part === "page") {
+    said.querySelector(".page")?.remove();
+    const row = el("p", "row page", `page in ${answer.seconds.toFixed(2)} s`);
+    if (said.querySelector(".row")) said.append(row);
+    else said.replaceChildren(row);
+    return;
   }
-  const said = editor.querySelector("#said");
-  said.replaceChildren(row);
+  said.replaceChildren(saidOf({ seconds: answer.seconds, costs, verdict, what: "compiled, priced and checked" }));
   if (verdict && !verdict.ok) said.append(el("pre", "wrong", [verdict.summary, ...verdict.details.slice(0, 6)].join("\n")));
   if (!culprit) return;
   said.append(el("pre", "", culprit.lines.join("\n")));

@@ -15,7 +15,7 @@ from typing import Any
 
 from xla_emitters.explore.opcodes import sentences
 
-SCRIPTS = ("diff.js", "listing.js", "graph.js", "threads.js", "page.js")
+SCRIPTS = ("diff.js", "listing.js", "graph.js", "flow.js", "threads.js", "rewrites.js", "page.js")
 SERVED = "served.js"
 """Before page.js: what only a page has that a server answers."""
 

@@ -22,7 +22,7 @@ from functools import cached_property
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, fresh_name
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.errors import InternalError
 from xla_emitters.text.hlo import parse_hlo, print_hlo
@@ -146,10 +146,7 @@ class Lines:
 
     def fresh(self, stem: str) -> str:
         """A name that no line has."""
-        number = 0
-        while (name := f"{stem}.{number}" if number else stem) in self.by_name:
-            number += 1
-        return name
+        return fresh_name(stem, self.by_name)
 
 
 @dataclass(frozen=True)

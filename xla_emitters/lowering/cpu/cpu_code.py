@@ -23,8 +23,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.lowering.cpu.cpu_functions import definition
-from xla_emitters.lowering.cpu.cpu_target import NATIVE, STAGE, CpuTarget, cpu_target, llvm_binding
-from xla_emitters.lowering.cpu.object_symbols import is_object, undefined_symbols
+from xla_emitters.lowering.cpu.cpu_target import (
+    NATIVE,
+    STAGE,
+    CpuTarget,
+    cpu_target,
+    is_object,
+    llvm_binding,
+    undefined_symbols,
+)
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
 
 

@@ -97,18 +97,18 @@ def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Size], Sequ
     for (buffer, stride), accesses in rows.items():
         one, reached = accesses[0].address, accesses[0].first
         start = _number(before, sums, reached + stride * sums.of(loop.lb), one)
-        starts.append(before.insert(llvm.GEPOp.from_mixed_indices(buffer, [start], one.elem_type)).result)
+        starts.append(before.insert(llvm.GEPOp(buffer, [start], one.elem_type)).result)
         address: SSAValue = body.insert_arg(buffer.type, len(body.args))
         for access in accesses:
             if (distance := access.first - reached) != 0:
                 bytes_ = _bytes_of(before, sums, distance, one)
                 place = located_builder(InsertPoint.before(access.address), access.address)
-                address = place.insert(llvm.GEPOp.from_mixed_indices(address, [bytes_], i8)).result
+                address = place.insert(llvm.GEPOp(address, [bytes_], i8)).result
             reached = access.first
             Rewriter.replace_op(access.address, [], [address])
         bytes_ = _bytes_of(before, sums, accesses[0].first + stride * sums.of(loop.step) - reached, one)
         place = located_builder(InsertPoint.before(last), last)
-        following.append(place.insert(llvm.GEPOp.from_mixed_indices(address, [bytes_], i8)).result)
+        following.append(place.insert(llvm.GEPOp(address, [bytes_], i8)).result)
     Rewriter.replace_op(last, scf.YieldOp(*last.operands, *following))
     made = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *starts], loop.detach_region(loop.body))
     made.properties |= {name: value for name, value in loop.properties.items() if name not in made.properties}

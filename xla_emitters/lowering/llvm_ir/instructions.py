@@ -34,7 +34,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.llvm import TailCallKind
-from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp
+from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp, bundles_of
 from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.llvm.values import CompareOp
@@ -281,10 +281,6 @@ def _compare_and_swap(writer: Writer, op: Operation) -> str:
     return f"{' '.join(('cmpxchg', *words))} {_list(writer, op.operands)}{orders}{_alignment(op)}"
 
 
-def _fence(writer: Writer, op: Operation) -> str:
-    return f"fence{_order(op, 'ordering')}"
-
-
 # ---- control flow -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -312,10 +308,6 @@ def _weights(op: Operation) -> str:
         return ""
     weights = ", ".join(f"i32 {weight}" for weight in _integers(op, "branch_weights"))
     return f', !prof !{{!"branch_weights", {weights}}}'
-
-
-def _return(writer: Writer, op: Operation) -> str:
-    return f"ret {_list(writer, op.operands)}" if op.operands else "ret void"
 
 
 # ---- calls ------------------------------------------------------------------------------------------------------------------------------
@@ -384,16 +376,8 @@ def function_type(ir_type: llvm.LLVMFunctionType) -> str:
 
 def _bundles(writer: Writer, op: CallOp | CallIntrinsicOp | llvm.AssumeOp) -> str:
     """` [ "align"(ptr %p, i32 16) ]`"""
-    sizes = tuple(op.op_bundle_sizes.iter_values())
-    if not sizes:
-        return ""
-    start, bundles = 0, list[str]()
-    for tag, size in zip(op.op_bundle_tags or (), sizes, strict=True):
-        assert isinstance(tag, StringAttr)
-        values = op.op_bundle_operands[start : start + size]
-        bundles.append(f'"{escaped(tag.data.encode())}"({_list(writer, values)})')
-        start += size
-    return f" [ {', '.join(bundles)} ]"
+    shown = (f'"{escaped(tag.encode())}"({_list(writer, values)})' for tag, values in bundles_of(op))
+    return f" [ {text} ]" if (text := ", ".join(shown)) else ""
 
 
 def _call_intrinsic(writer: Writer, op: Operation) -> str:
@@ -503,10 +487,6 @@ def _reduce_lanes(writer: Writer, op: Operation) -> str:
     return call_text(writer, op, f"@llvm.nvvm.redux.sync.{_word(op, 'kind')}{''.join(words)}", op.operands)
 
 
-def _vote(writer: Writer, op: Operation) -> str:
-    return call_text(writer, op, f"@llvm.nvvm.vote.{_word(op, 'kind')}.sync", op.operands)
-
-
 def _match(writer: Writer, op: Operation) -> str:
     kind = _word(op, "kind")
     has_validity = "p" if kind == "all" else ""
@@ -518,10 +498,6 @@ def _elect(writer: Writer, op: Operation) -> str:
     mask = typed(writer, op.operands[0]) if op.operands else "i32 -1"
     both = writer.fresh(f"call {{ i32, i1 }} @llvm.nvvm.elect.sync({mask})")
     return f"extractvalue {{ i32, i1 }} {both}, 1"
-
-
-def _grid(writer: Writer, op: Operation) -> str:
-    return f"call void @llvm.nvvm.griddepcontrol.{_word(op, 'kind').replace('_', '.')}()"
 
 
 _SCOPES = {"cta": "cta", "gpu": "gl", "sys": "sys"}
@@ -564,11 +540,15 @@ ROWS: Mapping[str, InstructionRow] = {
         _compare_and_swap,
         frozenset(("success_ordering", "failure_ordering", "syncscope", "alignment", "weak", "volatile_")),
     ),
-    "llvm.fence": InstructionRow(_fence, frozenset(("ordering", "syncscope"))),
+    "llvm.fence": InstructionRow(
+        lambda writer, op: f"fence{_order(op, 'ordering')}", frozenset(("ordering", "syncscope"))
+    ),
     "llvm.br": InstructionRow(_branch, frozenset((LOOP_ANNOTATION,))),
     "llvm.cond_br": InstructionRow(_branch, frozenset(("branch_weights", LOOP_ANNOTATION))),
     "llvm.switch": InstructionRow(_switch, frozenset(("case_values", "case_operand_segments", "branch_weights"))),
-    "llvm.return": InstructionRow(_return),
+    "llvm.return": InstructionRow(
+        lambda writer, op: f"ret {_list(writer, op.operands)}" if op.operands else "ret void"
+    ),
     "llvm.unreachable": InstructionRow(lambda writer, op: "unreachable"),
     "llvm.call": InstructionRow(
         _call,
@@ -603,11 +583,17 @@ ROWS: Mapping[str, InstructionRow] = {
     "nvvm.bar.warp.sync": InstructionRow(_as_call("bar.warp.sync")),
     "nvvm.shfl.sync": InstructionRow(_shuffle_lanes, frozenset(("kind", "return_value_and_is_valid"))),
     "nvvm.redux.sync": InstructionRow(_reduce_lanes, frozenset(("kind", "abs", "nan"))),
-    "nvvm.vote.sync": InstructionRow(_vote, frozenset(("kind",))),
+    "nvvm.vote.sync": InstructionRow(
+        lambda writer, op: call_text(writer, op, f"@llvm.nvvm.vote.{_word(op, 'kind')}.sync", op.operands),
+        frozenset(("kind",)),
+    ),
     "nvvm.match.sync": InstructionRow(_match, frozenset(("kind",))),
     "nvvm.elect.sync": InstructionRow(_elect),
     "nvvm.rcp.approx.ftz.f": InstructionRow(_as_call("rcp.approx.ftz.f")),
-    "nvvm.griddepcontrol": InstructionRow(_grid, frozenset(("kind",))),
+    "nvvm.griddepcontrol": InstructionRow(
+        lambda writer, op: f"call void @llvm.nvvm.griddepcontrol.{_word(op, 'kind').replace('_', '.')}()",
+        frozenset(("kind",)),
+    ),
     "nvvm.memory.barrier": InstructionRow(_memory_barrier, frozenset(("scope",))),
     "nvvm.nanosleep": InstructionRow(_as_call("nanosleep")),
 }

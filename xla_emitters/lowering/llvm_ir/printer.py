@@ -22,7 +22,7 @@ a phi has one value per predecessor. Constants are written where they are used. 
 are equal. Functions, blocks and instructions keep their order; intrinsics need no declaration. A type, op or property that has no
 LLVM IR here is refused by name. The module flag `nvvm-reflect-ftz` is the one that XLA sets: libdevice keeps denormal numbers.
 
-Locations are written as `!dbg` at the end of a line if the function's own location has a subprogram (see `debug_nodes.py`).
+Locations are written as `!dbg` at the end of a line if the function's own location has a subprogram (see `nodes.py`).
 
 LLVM keeps the branches to each block in the order of their creation, and some passes depend on that order. mlir-translate creates
 instructions in reverse post-order of the blocks; a reader of text creates them in text order. `uselistorder_bb` restores
@@ -48,9 +48,8 @@ from xla_emitters.lowering.llvm_ir.attributes import (
     of_each,
     parameter_attributes,
 )
-from xla_emitters.lowering.llvm_ir.debug_nodes import DebugNodes, location_text, subprogram_of
 from xla_emitters.lowering.llvm_ir.instructions import constant_of, is_constant, row_of, unsupported
-from xla_emitters.lowering.llvm_ir.nodes import Nodes
+from xla_emitters.lowering.llvm_ir.nodes import DebugNodes, Nodes, location_text, subprogram_of
 from xla_emitters.lowering.llvm_ir.values import (
     constant_text,
     escaped,

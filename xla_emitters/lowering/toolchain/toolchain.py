@@ -38,10 +38,17 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ToolError
-from xla_emitters.lowering.llvm_ir.debug_nodes import subprogram_of
+from xla_emitters.lowering.llvm_ir.nodes import subprogram_of
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
-from xla_emitters.lowering.toolchain.tools import LLVM_PROCESS, NVIDIA_HELP, find_tool
-from xla_emitters.lowering.toolchain.ways import LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way
+from xla_emitters.lowering.toolchain.tools import (
+    LINE_OPTIONS,
+    LLVM_OPTIONS,
+    LLVM_PROCESS,
+    NVIDIA_HELP,
+    Way,
+    choose_way,
+    find_tool,
+)
 from xla_emitters.rewrite.id_functions import IdFunction, declared_by
 from xla_emitters.settings import Toolchain
 from xla_emitters.support.processes import STAGE, TIMEOUT_SECONDS, ResidentTool, RunningTool, borrow_tool, run_tool

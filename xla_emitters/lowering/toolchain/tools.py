@@ -1,10 +1,14 @@
-"""The external programs: finds LLVM's and NVIDIA's tools, and checks their versions. `processes` runs them.
+"""The external programs and the ways to PTX: finds LLVM's and NVIDIA's tools, checks their versions, and chooses a way.
 
     find_tool("ptxas", toolchain)    the file that the user names, else in its usual places; or an error that says how to install it
+    choose_way(Toolchain("auto"))    Choice(Way.LLVMLITE, "llvmlite is here")
+    tools_fingerprint(toolchain)     what PTX depends on besides the module: LLVM's options, the way, the tools' files
 
 LLVM must be version 22: tools are those that the user names, else found as `mlir-opt-22` or in LLVM 22's own directory, then on
 PATH, and another major version is refused by name. llvmlite is LLVM 22 as a Python package, loaded in a separate Python process. ptxas,
 nvdisasm and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
+`processes` runs them, `toolchain.py` implements the ways. This file loads neither xDSL nor a tool: a program compiled before
+is found without either. Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (which of them the ways accept).
 """
 
 from __future__ import annotations
@@ -16,12 +20,13 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
-from xla_emitters.errors import ToolError
-from xla_emitters.settings import VARIABLES, Toolchain
-from xla_emitters.support.extras import install_command
+from xla_emitters.errors import ToolError, UsageError
+from xla_emitters.settings import AUTO, TOOLCHAIN, VARIABLES, Toolchain
+from xla_emitters.support.extras import install_command, version_read
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.support.processes import STAGE, RunningTool
 
@@ -91,7 +96,7 @@ class Tool:
     def version(self) -> str:
         """The version that it prints: "22.1.8", "12.9.86"; "" for libdevice, which has none. raises ToolError."""
         if self.name == "llvmlite":
-            return _version_of_package(self.name)
+            return version_read(self.name)
         if self.name == "libdevice":
             return ""
         return _version_of(self.path, os.stat(self.path).st_mtime_ns)
@@ -196,17 +201,112 @@ def _package_roots(package: str) -> tuple[str, ...]:
     return tuple(spec.submodule_search_locations or ()) if spec else ()
 
 
-@cache
-def _version_of_package(name: str) -> str:
-    """The version of an installed package, which is read from its files: once in a process, that would load the same one again."""
-    from importlib.metadata import version  # imported here: it takes long to load
-
-    return version(name)
-
-
 @lru_cache
 def _version_of(path: str, modified_ns: int) -> str:
     """The version in the output of `path --version`, e.g. "22.1.8"; "" if there is none. Cached by file and modification time."""
     said = RunningTool([path, "--version"]).finish(b"", timeout_seconds=10.0).text
     found = re.search(r"LLVM version (\d+[.\d]*)|\bV(\d+[.\d]*)", said)
     return (found[1] or found[2]).rstrip(".") if found else ""
+
+
+# XLA's options for LLVM: f32 division within 2 ulp (div.full.f32), bf16x2 arithmetic at most, its own inlining thresholds.
+LLVM_OPTIONS = (
+    "-nvptx-prec-divf32=1",
+    "-slp-max-reg-size=32",
+    "-slp-vectorize-hor=false",
+    "-bonus-inst-threshold=2",
+    "-inline-threshold=1100",
+)
+
+# For line information: an instruction without a line is marked so, instead of inheriting the previous line; an instruction merged from
+# several keeps the line of one of them. Without line information these options do nothing.
+LINE_OPTIONS = ("-use-unknown-locations=Enable", "-pick-merged-source-locations")
+
+
+class Way(StrEnum):
+    """How PTX is made; see the file's head."""
+
+    LLVMLITE = "llvmlite"
+    MLIR_OPT = "mlir-opt"
+    STEPS = "steps"
+
+
+_TOOLS = {
+    Way.LLVMLITE: ("llvmlite",),
+    Way.MLIR_OPT: ("mlir-opt",),
+    Way.STEPS: ("mlir-translate", "llvm-link", "opt", "llc"),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen way, and the reason."""
+
+    way: Way
+    reason: str
+
+
+def tools_of(way: Way) -> tuple[str, ...]:
+    """The tools that the way starts; libdevice is searched for only if a kernel calls it."""
+    return _TOOLS[way]
+
+
+def candidates(toolchain: Toolchain) -> tuple[Way, ...]:
+    """The ways of which the first that is found is taken: the one that the toolchain names; if it is `auto`, mlir-opt
+    where the user names its file, else llvmlite and mlir-opt.
+
+    raises  UsageError for an unknown way
+    """
+    asked = toolchain.way
+    if asked == AUTO:
+        return (Way.MLIR_OPT,) if toolchain.file_of("mlir-opt") else (Way.LLVMLITE, Way.MLIR_OPT)
+    if asked not in tuple(Way):
+        raise UsageError(f"{TOOLCHAIN} is '{asked}'", stage=STAGE, help=f"one of: {', '.join((AUTO, *Way))}")
+    return (Way(asked),)
+
+
+def choose_way(toolchain: Toolchain) -> Choice:
+    """The first of `candidates` whose tools are found. raises UsageError as `candidates`, ToolError if there is none"""
+    missing = list[ToolError]()
+    for way in candidates(toolchain):
+        try:
+            for name in tools_of(way):
+                find_tool(name, toolchain)
+        except ToolError as error:
+            missing.append(error)
+        else:
+            return Choice(way, "; ".join((*(error.message for error in missing), f"{tools_of(way)[0]} is here")))
+    first, *others = missing
+    if not others:
+        raise first
+    details = (*first.details, *(line for error in others for line in (error.message, *error.details)))
+    help = "; or: ".join(filter(None, (error.help for error in missing)))
+    raise ToolError(first.message, stage=STAGE, details=details, help=help)
+
+
+def ptx_reason_missing(toolchain: Toolchain) -> str | None:
+    """Why no PTX can be made here and what to install, in one line; None if it can. raises UsageError as `choose_way`."""
+    try:
+        choose_way(toolchain)
+        find_tool("libdevice", toolchain)
+        return None
+    except ToolError as error:
+        return f"{error.message} ({error.help})"
+
+
+def tools_fingerprint(toolchain: Toolchain, *, with_sass: bool = False) -> str:
+    """A text of all that PTX depends on besides the module: the way, its tools, and libdevice. Changes when one of them is replaced.
+
+    with_sass  include the tools that assemble PTX
+
+    Cheap: it only looks at the files. raises ToolError if one is missing, UsageError.
+    """
+    way = choose_way(toolchain).way
+    parts = [f"LLVM options {' '.join((*LLVM_OPTIONS, *LINE_OPTIONS))}", way.value]
+    for name in (*tools_of(way), "libdevice", *(("ptxas", "nvdisasm") if with_sass else ())):
+        tool = find_tool(name, toolchain)
+        path = os.path.realpath(tool.path)
+        status = os.stat(path)
+        size = tool.version if os.path.isdir(path) else status.st_size
+        parts.append(f"{path} {size} {status.st_mtime_ns}")
+    return "\n".join(parts)

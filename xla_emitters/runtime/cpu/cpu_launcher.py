@@ -2,7 +2,7 @@
 
 run_program(program, [x], "hlo")      the program's HLO text, instruction by instruction; "graph": after the passes on HLO
 run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
-run_kernel(module, arguments, slots)  one kernel's module in memory; `slots` maps (kind, index) to the program's buffers
+run_kernel(module, arguments, arrays) one kernel's module in memory, on the arrays of its arguments
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.graph.control_computations import called_by
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
+from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
-from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_buffer
+from xla_emitters.runtime.arrays import checked, writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
@@ -42,8 +42,6 @@ from xla_emitters.trace import Trace
 
 STAGES = ("xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled", "llvm-dialect")
 """The stages of a kernel as MLIR. PTX is executed too, but only where it is asked for."""
-Slots = dict[tuple[str, int], Array]
-"""(kind, index) of `Argument` -> flat buffer, its elements in memory order."""
 
 
 @collector_at_rest()
@@ -212,37 +210,32 @@ def buffers_of(program: Program, inputs: Sequence[Any]) -> list[Array]:
     ]
 
 
-def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
-    """Buffers of all parameters (views of the caller's arrays where possible, never written) and results, for `run_kernel`."""
-    slots: Slots = {("parameter", number): buffer for number, buffer in enumerate(buffers_of(program, inputs))}
-    for number, spec in enumerate(program.results):
-        refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"result {number}")
-        slots["result", number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
-    return slots
-
-
 def run_kernel(
     module: ModuleOp,
     kernel_arguments: Sequence[Argument],
-    slots: Slots,
+    buffers: Sequence[Array],
     blocks: Sequence[int] | None = None,
     watchers: Sequence[Watcher] = (),
-) -> dict[tuple[str, int], Array] | None:
-    """Executes one kernel. It writes to fresh buffers, which replace those in `slots`; parameters are not changed.
+) -> tuple[list[Array], list[Array] | None]:
+    """Executes one kernel on the buffers of its arguments, which are not changed.
 
     blocks   linear numbers of the blocks to run; None: all
-    returns  with `blocks`, for each written slot a flat bool array: which elements of its buffer were written; else None
+    returns  the buffers of its results; with `blocks` a flat bool array for each: which elements were written
     """
-    arrays, results = arrays_of(kernel_arguments, slots), results_among(kernel_arguments)
-    written, readable = None, _readable(module, kernel_arguments, arrays)
+    results = results_among(kernel_arguments)
+    # Arguments with one number are one buffer: that of the first.
+    places = {argument.slice_index: place for place, argument in reversed([*enumerate(kernel_arguments)])}
+    given = {number: buffers[place] for number, place in places.items()}
+    given |= {
+        argument.slice_index: given[argument.slice_index].copy() for argument in kernel_arguments if argument.written
+    }
+    arrays = [given[argument.slice_index] for argument in kernel_arguments]
+    readable, touched = _readable(module, kernel_arguments, arrays), None
     if blocks is None:
         execute(module, readable, results=results, watchers=watchers)
     else:
         touched = written_elements(module, readable, blocks=blocks, results=results, watchers=watchers)
-        of_results = zip(kernel_arguments[-results:], touched, strict=True)
-        written = {(argument.kind, argument.index): part for argument, part in of_results}
-    keep_written(kernel_arguments, arrays, slots)
-    return written
+    return arrays[len(arrays) - results :], touched
 
 
 GRANULE = 16
@@ -271,28 +264,3 @@ def _whole_granules(array: Array) -> Array:
 def results_among(kernel_arguments: Sequence[Argument]) -> int:
     """How many of the last arguments are results, each with its own buffer. A parameter that shares a result's buffer is `written` too."""
     return len({argument.slice_index for argument in kernel_arguments if argument.written})
-
-
-def arrays_of(kernel_arguments: Sequence[Argument], slots: Slots) -> list[Array]:
-    """Arguments of a launch: the buffers that it reads, and copies of those that it writes."""
-    fresh: dict[int, Array] = {}
-    arrays: list[Array] = []
-    for argument in kernel_arguments:
-        source = slots[argument.kind, argument.index]
-        if argument.slice_index not in fresh:
-            shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
-            fresh[argument.slice_index] = source.copy() if shared else source
-        arrays.append(fresh[argument.slice_index])
-    return arrays
-
-
-def keep_written(kernel_arguments: Sequence[Argument], arrays: Sequence[Array], slots: Slots) -> None:
-    """Puts the buffers that a launch wrote into `slots`."""
-    for argument, array in zip(kernel_arguments, arrays, strict=True):
-        if argument.written:
-            slots[argument.kind, argument.index] = array
-
-
-def results_of(specs: Sequence[ArraySpec], slots: Slots) -> list[Array]:
-    """The results as logical arrays."""
-    return [from_buffer(slots["result", number], spec) for number, spec in enumerate(specs)]

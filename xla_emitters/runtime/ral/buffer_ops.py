@@ -22,17 +22,13 @@ from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, PrintOp, SizeOp
 from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
-from xla_emitters.dialects.hlo.library_calls import (
-    evaluated_by_library,
-    is_evaluated_by_library,
-    library_call_of,
-    library_evaluator,
-)
+from xla_emitters.dialects.hlo.library_calls import is_evaluated_by_library, library_call_of
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
 from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type

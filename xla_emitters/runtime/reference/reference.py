@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -21,7 +22,10 @@ from xla_emitters.dialects.hlo.computation import (
     enclosing_module,
     find_computation,
 )
+from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.shape_ops import MoveOp
 from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array
 from xla_emitters.dtypes import Array
@@ -67,15 +71,19 @@ def _calls_beside(
     beside: Operation, most_iterations: int, value_of: ValueOf
 ) -> tuple[Call, Callable[[HloOp, Sequence[Any]], Any]]:
     """How called computations and single instructions are evaluated."""
-    called = dict[str, Schedule]()
+    called = dict[str, tuple[Schedule, dict[HloOp, Any] | None]]()
+    is_sized = dict[HloOp, bool]()
 
     def call(name: str, operands: Sequence[Any]) -> Any:
         if name not in called:  # a reduction calls it for every element of a row
-            called[name] = Schedule.of(find_computation(beside, name))
-        return called[name].run(operands, step)
+            called[name] = Schedule.of(find_computation(beside, name)), {} if value_of is own_value else None
+        schedule, kept = called[name]
+        return schedule.run(operands, step, kept)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
-        sized = at_sizes(op, operands)
+        if op not in is_sized:
+            is_sized[op] = any(has_dynamic_dims(value.type) for value in (*op.operands, op.result))
+        sized = at_sizes(op, operands) if is_sized[op] else op
         if sized is not op and is_array(sized.result.type) and not has_dynamic_dims(sized.result.type):
             refuse_beyond_memory(
                 dims_of(sized.result), element_of(sized.result), f"%{op.instruction_name.data} = {op.opcode}"
@@ -140,24 +148,30 @@ def _bytes_of(values: Sequence[Any], decisive: Collection[int] | None) -> Iterat
     return (end.tobytes() for end in sorted(ends, key=lambda end: end.nbytes))
 
 
+MOST_KEPT_BYTES = 1 << 16
+"""Of a value that is kept between the runs of a computation."""
+
+
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """A computation as a list of steps.
 
     parameters  their values, and the inputs' numbers
     steps       an instruction, its operands, and those of them that it is the last to use
+    fixed       instructions with the same value in every run, of at most MOST_KEPT_BYTES
     """
 
     root: SSAValue
     parameters: tuple[tuple[SSAValue, int], ...]
     steps: tuple[tuple[HloOp, tuple[SSAValue, ...], frozenset[SSAValue]], ...]
+    fixed: frozenset[HloOp]
 
     @staticmethod
     def of(computation: ComputationOp) -> Schedule:
         """raises DataError for an instruction whose value exceeds the limit on memory."""
         root, instructions = computation.root, list(computation.instructions)
         last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
-        parameters, steps = list[tuple[SSAValue, int]](), list[Any]()
+        parameters, steps, fixed = list[tuple[SSAValue, int]](), list[Any](), set[HloOp]()
         for op in instructions:
             if isinstance(op, ParameterOp):
                 parameters.append((op.result, op.number.value.data))
@@ -167,15 +181,37 @@ class Schedule:
             operands = tuple(op.operands)
             done = frozenset(operand for operand in operands if last_use[operand] is op and operand is not root)
             steps.append((op, operands, done))
-        return Schedule(root, tuple(parameters), tuple(steps))
+            if _is_constant(op) and all(operand.owner in fixed for operand in operands):
+                fixed.add(op)
+        return Schedule(root, tuple(parameters), tuple(steps), frozenset(fixed))
 
-    def run(self, inputs: Sequence[Any], step: Callable[[HloOp, Sequence[Any]], Any]) -> Any:
+    def run(
+        self,
+        inputs: Sequence[Any],
+        step: Callable[[HloOp, Sequence[Any]], Any],
+        kept: dict[HloOp, Any] | None = None,
+    ) -> Any:
+        """The root's value. `kept`: the values of `fixed` from earlier runs, which nothing may change; None: they are computed again"""
         values = {value: inputs[number] for value, number in self.parameters}
         for op, operands, done in self.steps:
-            values[op.result] = step(op, [values[operand] for operand in operands])
+            if kept and op in kept:
+                values[op.result] = kept[op]
+            else:
+                values[op.result] = step(op, [values[operand] for operand in operands])
+                if kept is not None and op in self.fixed:
+                    kept[op] = values[op.result]
             for operand in done:
                 del values[operand]
         return values[self.root]
+
+
+def _is_constant(op: HloOp) -> bool:
+    """Whether the value of an instruction is the same whenever its operands are, and small."""
+    if not isinstance(op, ConstantOp | IotaOp | MoveOp | ElementwiseOp) or not is_array(op.result.type):
+        return False
+    if has_dynamic_dims(op.result.type):
+        return False
+    return prod(dims_of(op.result)) * element_of(op.result).bits <= 8 * MOST_KEPT_BYTES
 
 
 def leaves_of(value: Any) -> list[Any]:

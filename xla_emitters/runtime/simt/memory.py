@@ -138,6 +138,21 @@ class Watcher:
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
 
+    def commit_copies(self, memory: Memory, lanes: Array) -> None:
+        """The asynchronous copies that these threads, bool (blocks, threads), have issued since the last call are a group."""
+
+    def await_copies(self, memory: Memory, lanes: Array, most: int) -> None:
+        """These threads wait until at most so many of their groups are in flight."""
+
+    def complete_by(self, memory: Memory, lanes: Array, barrier: tuple[int, int], *, is_bulk: bool) -> None:
+        """The copies that these threads have issued so far, bulk ones or others, complete an `mbarrier`: row of its block, and where."""
+
+    def phase_ends(self, memory: Memory, barrier: tuple[int, int]) -> None:
+        """A thread has seen a phase of an `mbarrier` complete."""
+
+    def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
+        """Active lanes use a register that a `wgmma` writes without having waited for it."""
+
 
 @dataclass
 class Memory:

@@ -17,8 +17,6 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import nvvm
 from xla_emitters.dialects.mlir.nvvm_async import (
-    CpAsyncCommitGroupOp,
-    CpAsyncWaitGroupOp,
     FenceMbarrierInitOp,
     FenceProxyOp,
     FenceScClusterOp,
@@ -102,10 +100,10 @@ for _order, _op in nvvm.LANE_MASKS.items():
 
 @RULES.op(
     *(nvvm.GriddepcontrolOp, MemoryBarrierOp, FenceProxyOp, FenceMbarrierInitOp, FenceScClusterOp),
-    *(NanosleepOp, SetMaxRegisterOp, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp),
+    *(NanosleepOp, SetMaxRegisterOp),
 )
 def nothing(op: Operation) -> Kernel:
-    """Does nothing: all threads run in lockstep, and an asynchronous copy is complete when it is issued."""
+    """Does nothing: all threads run in lockstep."""
 
     def run(machine: Machine, *operands: Value) -> None:
         return None

@@ -3,8 +3,8 @@
     nvvm.barrier id = %one number_of_threads = %sixty_four        complete when 64 threads are there; threads of whole warps are counted
     llvm.nvvm.mbarrier.arrive(%b, %count) ...                     a word of 64 bits: phase, pending and expected arrivals, bytes to come
 
-Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy is complete when it is issued. The race detector
-takes each of these barriers as one of the whole block, or cluster.
+Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy moves its bytes when it is issued; when it is
+complete the race detector is told. It takes each of these barriers as one of the whole block, or cluster.
 Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronous copy".
 """
 
@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import nvvm
 from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
-from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
+from xla_emitters.dialects.mlir.nvvm_async import CpAsyncCommitGroupOp, CpAsyncOp, CpAsyncWaitGroupOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.code import Kernel, Rules
@@ -265,6 +265,17 @@ class Barriers:
             *(field(0, _COUNT), field(20, _COUNT), field(40, 2 * _BIAS - 1) - _BIAS, field(63, 1)),
         )
 
+    def named(self, chosen: Array) -> list[tuple[Array, tuple[int, int]]]:
+        """The barriers of lanes in `chosen`: these lanes, and row of the block and place in it."""
+        block, place = self.machine.memory.placed(self.address)
+        numbers = self.spread(np.arange(len(self.pending)))
+        found = list[tuple[Array, tuple[int, int]]]()
+        for number, at in enumerate(self.first):
+            lanes = chosen & self.lanes & (numbers == number)
+            if lanes.any():
+                found.append((lanes, (int(block.reshape(-1)[at]), int(place.reshape(-1)[at]))))
+        return found
+
     def words(self) -> Array:
         """The states as words of memory."""
         parts = ((self.pending, 0), (self.expected, 20), (self.bytes_ + _BIAS, 40), (self.phase, 63))
@@ -333,6 +344,24 @@ def _mbarrier_bytes(op: Operation, sign: int) -> Kernel:
         found = Barriers.of(machine, op, address)
         found.bytes_ = found.bytes_ + sign * found.sums(count)
         found.store()
+        if sign < 0 and machine.memory.watchers:
+            _tell_of_copies(machine, found, is_bulk=True)
+
+    return run
+
+
+def _tell_of_copies(machine: Machine, barriers: Barriers, *, is_bulk: bool) -> None:
+    for lanes, barrier in barriers.named(active_lanes(machine)):
+        for watcher in machine.memory.watchers:
+            watcher.complete_by(machine.memory, lanes, barrier, is_bulk=is_bulk)
+
+
+def _copies_arrive(op: Operation) -> Kernel:
+    """The copies of a thread complete a barrier; the arrival itself is another op."""
+
+    def run(machine: Machine, address: Array) -> None:
+        if machine.memory.watchers:
+            _tell_of_copies(machine, Barriers.of(machine, op, address), is_bulk=False)
 
     return run
 
@@ -350,6 +379,8 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
             left_behind(machine, op, lanes & ~done, "")
         if done.any():
             for watcher in machine.memory.watchers:
+                for _, barrier in found.named(done):
+                    watcher.phase_ends(machine.memory, barrier)
                 (watcher.cluster_barrier if machine.memory.cluster > 1 else watcher.barrier)(machine.memory, done)
         return done
 
@@ -379,6 +410,26 @@ def cp_async(op: Any) -> Kernel:
             check_alignment(machine, op, of, size)
             values = tuple(_byte(machine, op, of + number, count > number) for number in range(size))
         store_value(op, ir_type, size, machine, values, to)
+
+    return run
+
+
+@RULES.op(CpAsyncCommitGroupOp)
+def commit_group(op: Operation) -> Kernel:
+    def run(machine: Machine) -> None:
+        for watcher in machine.memory.watchers:
+            watcher.commit_copies(machine.memory, active_lanes(machine))
+
+    return run
+
+
+@RULES.op(CpAsyncWaitGroupOp)
+def wait_group(op: Any) -> Kernel:
+    most = op.n.value.data
+
+    def run(machine: Machine) -> None:
+        for watcher in machine.memory.watchers:
+            watcher.await_copies(machine.memory, active_lanes(machine), most)
 
     return run
 
@@ -417,6 +468,7 @@ OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "barrier.cta.arrive": arrive,
     "barrier.cluster.arrive": lambda op: _cluster_barrier(op, waits=False),
     "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
+    "cp.async.mbarrier.arrive": _copies_arrive,
     "mbarrier.init": _mbarrier_init,
     "mbarrier.arrive": _mbarrier_arrive,
     "mbarrier.arrive.drop": lambda op: _mbarrier_arrive(op, drops=True),

@@ -3,8 +3,8 @@
     "llvm.nvvm.cp.async.bulk.tensor.load"(%to, %map, %c0, %c1) : ... -> i32          the bytes that it completes
     "llvm.nvvm.cp.reduce.async.bulk.add.f32"(%to, %of, %size)
 
-A copy is complete when it is issued, and its accesses are those of the thread that issued it. In shared memory a box is row-major, under
-the map's swizzle. Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.27.
+A copy moves its bytes when it is issued, and its accesses are those of the thread that issued it. In shared memory a box is row-major,
+under the map's swizzle. Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.27.
 """
 
 from __future__ import annotations

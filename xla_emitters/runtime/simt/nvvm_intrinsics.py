@@ -30,7 +30,7 @@ from xla_emitters.runtime.simt.nvvm_barriers import OF_OP
 from xla_emitters.runtime.simt.nvvm_bulk_copies import copy_intrinsic
 from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
 from xla_emitters.runtime.simt.nvvm_values import value_of
-from xla_emitters.runtime.simt.nvvm_warpgroups import wgmma
+from xla_emitters.runtime.simt.nvvm_warpgroups import UNWAITED, unwaited, wgmma
 from xla_emitters.runtime.simt.vector import Elements
 
 RULES = Rules()
@@ -108,6 +108,8 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
     stem = name.removeprefix("llvm.nvvm.")
     if (warpgroups := Wgmma.of(stem)) is not None:
         return wgmma(op, warpgroups)
+    if stem.startswith(UNWAITED):
+        return unwaited(op, stem.removeprefix(UNWAITED))
     if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem) or copy_intrinsic(stem)) is not None:
         return of_op(op)
     if (function := INTRINSICS.get(name)) is None:

@@ -12,7 +12,8 @@ stride offset in units of 16 bytes, swizzle. Its chunks of 16 bytes lie, under a
     along rows    chunk * stride + k % 8 * 16 + k // 8 * leading
 
 and a swizzle exchanges bits of the address: 4 to 6 by those of 7 to 9 (128 bytes; fewer for 64 and 32). The product is there when it is
-issued. Source: PTX ISA 8.8, 9.7.15.5; cute/arch/mma_sm90_desc.hpp of CUTLASS for the layouts in one formula.
+issued; a use before `wgmma.wait_group` is found in the text (`text/ptx/products_in_flight`).
+Source: PTX ISA 8.8, 9.7.15.5; cute/arch/mma_sm90_desc.hpp of CUTLASS for the layouts in one formula.
 """
 
 from __future__ import annotations
@@ -43,6 +44,20 @@ _LOW = (1 << 18) - 1
 def swizzled(address: Array, width: int | Array) -> Array:
     """Addresses under a swizzle of 16 (none), 32, 64 or 128 bytes."""
     return address ^ ((address >> 7 & width // 16 - 1) << 4)
+
+
+UNWAITED = "wgmma.unwaited."
+"""How the intrinsic begins that ends with the name of a register: the next op uses it before its product is complete."""
+
+
+def unwaited(op: Operation, register: str) -> Kernel:
+    """Tells the race detector; does nothing else."""
+
+    def run(machine: Machine) -> None:
+        for watcher in machine.memory.watchers:
+            watcher.unwaited(machine.memory, op, machine.active, register)
+
+    return run
 
 
 def wgmma(op: Operation, shape: Wgmma) -> Kernel:

@@ -26,7 +26,11 @@ A barrier of a warp begins an epoch too, which orders the accesses of that warp 
 
 The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`.
 
-Not modelled: fences order nothing here; a barrier of some threads orders the whole block; a copy is complete when it is issued.
+An asynchronous copy to shared memory writes when its thread has waited for its group, or when the phase of its `mbarrier` is seen complete
+(`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it.
+
+Not modelled: fences order nothing here; a barrier of some threads orders the whole block; a copy to global memory is complete when it is
+issued.
 Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
 
@@ -43,8 +47,10 @@ from xdsl.ir import Operation
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm, memref
+from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesInFlight
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
 
@@ -66,16 +72,18 @@ class Touch(Enum):
     READ = "reads"
     WRITE = "writes"
     UPDATE = "updates"
+    COPY = "begins to copy to"
 
     @property
     def past(self) -> str:
-        return {"reads": "read", "writes": "wrote", "updates": "updated"}[self.value]
+        return {"reads": "read", "writes": "wrote", "updates": "updated"}.get(self.value, "copies without a wait")
 
 
 IN_CONFLICT = {
-    Touch.READ: (Touch.WRITE, Touch.UPDATE),
-    Touch.WRITE: (Touch.WRITE, Touch.UPDATE, Touch.READ),
-    Touch.UPDATE: (Touch.WRITE, Touch.READ),
+    Touch.READ: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
+    Touch.WRITE: (Touch.COPY, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.UPDATE: (Touch.COPY, Touch.WRITE, Touch.READ),
+    Touch.COPY: (Touch.COPY, Touch.WRITE, Touch.UPDATE, Touch.READ),
 }
 
 UPDATES = {
@@ -157,6 +165,11 @@ class Lanes:
             other &= (warps_of(found) != warps_of(self.stamps)) | (found >= self.of_warp)
         return other if other.any() else None
 
+    def in_flight(self, found: Array) -> Array | None:
+        """Mask of the stamps in `found` of copies to the lanes' memory that are not complete; None if there are none."""
+        flying = found >= self.first_of_cluster
+        return flying if flying.any() else None
+
     @property
     def first_of_block(self) -> Array:
         """A lower bound of the stamps of each lane's block."""
@@ -191,6 +204,10 @@ class Sanitizer(Watcher):
     """Watches one launch; raises ExecutionError at the first fault. The end of a kernel orders all accesses: use a new one for the next."""
 
     def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Nothing was accessed yet."""
         self._arguments: dict[int, Shadow] = {}
         self._shadows: dict[Buffer, Shadow | None] = {}
         self._shared: dict[tuple[int, int], Shadow] = {}
@@ -205,6 +222,7 @@ class Sanitizer(Watcher):
         self._of_warps: Array | None = None
         self._of_clusters: Array | None = None
         self._stamps: Array = np.zeros((0, 0), np.int64)
+        self._copies = CopiesInFlight((0, 0), self._land)
 
     def begin(self, memory: Memory) -> None:
         self._first_block = len(self._blocks)
@@ -222,6 +240,7 @@ class Sanitizer(Watcher):
         for buffer in memory.buffers:
             self._shadows[buffer] = self._arguments.get(_address(buffer))
         self._stamp_lanes(memory)
+        self._copies = CopiesInFlight(self._stamps.shape, self._land)
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
@@ -266,16 +285,18 @@ class Sanitizer(Watcher):
             self._touches[key] = _touch(*key)
         if (touch := self._touches[key]) is None:
             return
+        if touch is Touch.COPY and buffer.space is not Space.SHARED:
+            touch = Touch.WRITE
         shadow.refine(access.unit or access.size)
         lanes = self._lanes(memory, shadow, access)
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
                 found = lanes.find(shadow.stamps[earlier])
-                if (apart := lanes.apart(found)) is not None:
+                if (apart := (lanes.in_flight if earlier is Touch.COPY else lanes.apart)(found)) is not None:
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
-        if buffer.space is Space.SHARED and touch is not Touch.WRITE and not _only_sets_bits(access.op):
+        if buffer.space is Space.SHARED and touch in (Touch.READ, Touch.UPDATE) and not _only_sets_bits(access.op):
             self._check_written(memory, access, shadow, lanes)
-        if touch is Touch.WRITE:
+        if touch in (Touch.WRITE, Touch.COPY):
             stamps = shadow.of(touch)
             stamps[lanes.units] = lanes.stamps
             found = lanes.find(stamps)
@@ -284,8 +305,44 @@ class Sanitizer(Watcher):
                 if (apart & ~together).any():
                     self._race(memory, access, touch, touch, shadow.unit, lanes, apart & ~together, found)
                 stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
+            if touch is Touch.COPY:
+                self._issue(access, shadow, lanes)
         else:
             _join(shadow.of(touch), lanes)
+
+    # ------------------------------------------------------------------------------------------ asynchronous copies
+
+    def _issue(self, access: Access, shadow: Shadow, lanes: Lanes) -> None:
+        starts, shape = lanes.units * shadow.unit, self._stamps.shape
+        active = np.broadcast_to(np.True_ if access.active is None else access.active, shape)
+        numbers, block = np.flatnonzero(active), starts[:, 0] // access.buffer.size
+        is_bulk = not isinstance(access.op, CpAsyncOp)
+        copies = Copies(shadow, starts, shadow.unit, block, numbers, numbers, self._ops[access.op], is_bulk)
+        self._copies.issue(copies)
+
+    def _land(self, copies: Copies) -> None:
+        """Complete copies have written, now."""
+        shadow: Shadow = copies.shadow
+        units = copies.starts[..., None] // shadow.unit + np.arange(copies.unit // shadow.unit)
+        units = units.reshape(len(units), -1)
+        shadow.of(Touch.COPY)[units] = 0
+        shadow.of(Touch.WRITE)[units] = (self._stamps.reshape(-1)[copies.lanes] + copies.op)[:, None]
+
+    def commit_copies(self, memory: Memory, lanes: Array) -> None:
+        self._copies.commit(lanes)
+
+    def await_copies(self, memory: Memory, lanes: Array, most: int) -> None:
+        self._copies.await_groups(lanes, most)
+
+    def complete_by(self, memory: Memory, lanes: Array, barrier: Barrier, *, is_bulk: bool) -> None:
+        self._copies.complete_by(lanes, barrier, is_bulk=is_bulk)
+
+    def phase_ends(self, memory: Memory, barrier: Barrier) -> None:
+        self._copies.phase_ends(barrier)
+
+    def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
+        always = np.ones((1, 1), np.bool_)
+        memory.refuse(op, always, active, f"uses {register}, which a wgmma writes, without wgmma.wait_group")
 
     def copy(self, memory: Memory, access: Access) -> None:
         self.access(memory, access)
@@ -439,6 +496,9 @@ def _is_atomic(op: Operation) -> bool:
 
 def _touch(op: Operation, is_store: bool) -> Touch | None:
     """Kind of an access; None for the load before a compare-and-swap at its address, which checks the loaded value."""
+    is_bulk = isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.async.bulk")
+    if is_store and (is_bulk or isinstance(op, CpAsyncOp)):
+        return Touch.COPY
     if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
         return Touch.UPDATE if is_store else Touch.READ
     if _is_atomic(op):
@@ -477,31 +537,10 @@ def _named(op: Operation) -> str:
     return f"{op.name} from {place}" if place else str(op).splitlines()[0]
 
 
-class SanitizerOfLaunches(Watcher):
+class SanitizerOfLaunches(Sanitizer):
     """A sanitizer for each launch of several: the end of one orders all of its accesses before the next."""
-
-    def __init__(self) -> None:
-        self.sanitizer = Sanitizer()
 
     def begin(self, memory: Memory) -> None:
         if memory.blocks[0] == 0:
-            self.sanitizer = Sanitizer()
-        self.sanitizer.begin(memory)
-
-    def access(self, memory: Memory, access: Access) -> None:
-        self.sanitizer.access(memory, access)
-
-    def copy(self, memory: Memory, access: Access) -> None:
-        self.sanitizer.access(memory, access)
-
-    def barrier(self, memory: Memory, active: Array | None) -> None:
-        self.sanitizer.barrier(memory, active)
-
-    def cluster_barrier(self, memory: Memory, active: Array) -> None:
-        self.sanitizer.cluster_barrier(memory, active)
-
-    def warp_barrier(self, memory: Memory, active: Array | None) -> None:
-        self.sanitizer.warp_barrier(memory, active)
-
-    def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
-        self.sanitizer.exchange(memory, op, absent, active)
+            self.restart()
+        super().begin(memory)

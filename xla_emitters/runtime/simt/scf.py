@@ -19,8 +19,7 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import scf
-from xla_emitters.dialects.mlir.index_lists import DYNAMIC
-from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp
+from xla_emitters.dialects.mlir.scf import DYNAMIC, ForallOp, InParallelOp
 from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported

@@ -31,8 +31,7 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.support.late_dataclass import dataclass
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 from xla_emitters.text.hlo.literals import literal_text, parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader
 
@@ -53,18 +52,8 @@ class Syntax:
 
 
 def _parse_integers(cursor: Cursor) -> Attribute:
-    return integer_array(_braced(cursor, lambda: cursor.integer("a number")))
-
-
-def _braced(cursor: Cursor, item: Callable[[], int]) -> list[int]:
-    found = list[int]()
     cursor.expect("{", "before a list of numbers")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after a number")
-        found.append(item())
-    cursor.advance()
-    return found
+    return integer_array(cursor.items("}", lambda: cursor.integer("a number"), "a number"))
 
 
 def _integers_text(attribute: Attribute) -> str:
@@ -74,20 +63,18 @@ def _integers_text(attribute: Attribute) -> str:
 
 def _parse_ranges(cursor: Cursor) -> Attribute:
     """`{[start:limit], [start:limit:stride]}`"""
-    found = list[DenseArrayBase[IntegerType]]()
-    cursor.expect("{", "before the ranges of a slice")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after a range")
+
+    def parse_range() -> DenseArrayBase[IntegerType]:
         cursor.expect("[", "before the start of a range")
         numbers = [cursor.integer("the start of a range")]
         cursor.expect(":", "after the start of a range")
         numbers.append(cursor.integer("the limit of a range"))
         numbers.append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
         cursor.expect("]", "after a range")
-        found.append(integer_array(numbers))
-    cursor.advance()
-    return ArrayAttr(found)
+        return integer_array(numbers)
+
+    cursor.expect("{", "before the ranges of a slice")
+    return ArrayAttr(cursor.items("}", parse_range, "a range"))
 
 
 def _ranges_text(attribute: Attribute) -> str:
@@ -175,26 +162,14 @@ def _text_of_string(attribute: Attribute) -> str:
     return attribute.data
 
 
-def _parse_integer(cursor: Cursor) -> Attribute:
-    return IntegerAttr(cursor.integer("a number"), i64)
-
-
 def _integer_text(attribute: Attribute) -> str:
     assert isinstance(attribute, IntegerAttr)
     return str(attribute.value.data)
 
 
-def _parse_boolean(cursor: Cursor) -> Attribute:
-    return IntegerAttr(int(cursor.boolean("a truth value")), i1)
-
-
 def _boolean_text(attribute: Attribute) -> str:
     assert isinstance(attribute, IntegerAttr)
     return "true" if attribute.value.data else "false"
-
-
-def _parse_word(cursor: Cursor) -> Attribute:
-    return StringAttr(cursor.name("a word").text)
 
 
 def _parse_message(cursor: Cursor) -> Attribute:
@@ -206,15 +181,7 @@ def _parse_message(cursor: Cursor) -> Attribute:
         raise cursor.error(f"this string is not written as in JSON: {error}", token) from None
 
 
-def _message_text(attribute: Attribute) -> str:
-    return json.dumps(_text_of_string(attribute))
-
-
-def _parse_labels(cursor: Cursor) -> Attribute:
-    return StringAttr(cursor.expect_kind(TokenKind.LABELS, "the value of dim_labels").text)
-
-
-def _parse_computation(cursor: Cursor) -> Attribute:
+def _parse_computation(cursor: Cursor) -> SymbolRefAttr:
     return SymbolRefAttr(cursor.name("the name of a computation").name)
 
 
@@ -223,19 +190,9 @@ def _computation_text(attribute: Attribute) -> str:
     return f"%{attribute.root_reference.data}"
 
 
-def _parse_opaque(cursor: Cursor) -> Attribute:
-    return StringAttr(cursor.opaque("a value"))
-
-
 def _parse_computations(cursor: Cursor) -> Attribute:
-    found = list[SymbolRefAttr]()
     cursor.expect("{", "before a list of computations")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after a computation")
-        found.append(SymbolRefAttr(cursor.name("the name of a computation").name))
-    cursor.advance()
-    return ArrayAttr(found)
+    return ArrayAttr(cursor.items("}", lambda: _parse_computation(cursor), "a computation"))
 
 
 def _computations_text(attribute: Attribute) -> str:
@@ -255,20 +212,10 @@ def _parse_size_lists(cursor: Cursor) -> Attribute:
     return _parse_lists(cursor) if cursor.peek().text == "{" else _parse_integers(cursor)
 
 
-def _size_lists_text(attribute: Attribute) -> str:
-    return _lists_text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute)
-
-
 def _parse_lists(cursor: Cursor) -> Attribute:
     """`{{0,1},{2,3}}`"""
-    found = list[Attribute]()
     cursor.expect("{", "before a list of lists of numbers")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after a list of numbers")
-        found.append(_parse_integers(cursor))
-    cursor.advance()
-    return ArrayAttr(found)
+    return ArrayAttr(cursor.items("}", lambda: _parse_integers(cursor), "a list of numbers"))
 
 
 def _lists_text(attribute: Attribute) -> str:
@@ -301,28 +248,14 @@ def _parse_groups(cursor: Cursor) -> Attribute:
     return StringAttr(cursor.source.text[start : cursor.previous.end])
 
 
-def _groups_text(attribute: Attribute) -> str:
-    return attribute.data if isinstance(attribute, StringAttr) else _lists_text(attribute)
-
-
-def _parse_shape(cursor: Cursor) -> Attribute:
-    return ShapeReader(cursor).shape()
-
-
 def _shape_text(attribute: Attribute) -> str:
     return type_text(attribute, True)
 
 
 def _parse_shapes(cursor: Cursor) -> Attribute:
     """`{f32[8]{0}, (s32[], f32[2]{0})}`"""
-    shapes, found = ShapeReader(cursor), list[Attribute]()
     cursor.expect("{", "before a list of shapes")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after a shape")
-        found.append(shapes.shape())
-    cursor.advance()
-    return ArrayAttr(found)
+    return ArrayAttr(cursor.items("}", ShapeReader(cursor).shape, "a shape"))
 
 
 def _shapes_text(attribute: Attribute) -> str:
@@ -350,19 +283,26 @@ INTEGERS = Syntax(_parse_integers, _integers_text)
 RANGES = Syntax(_parse_ranges, _ranges_text)
 PADDING = Syntax(_parse_padding, _padding_text)
 WINDOW = Syntax(_parse_window, _window_text)
-INTEGER = Syntax(_parse_integer, _integer_text)
-BOOLEAN = Syntax(_parse_boolean, _boolean_text)
-WORD = Syntax(_parse_word, _text_of_string)
-MESSAGE = Syntax(_parse_message, _message_text)
-LABELS = Syntax(_parse_labels, _text_of_string)
+INTEGER = Syntax(lambda cursor: IntegerAttr(cursor.integer("a number"), i64), _integer_text)
+BOOLEAN = Syntax(lambda cursor: IntegerAttr(int(cursor.boolean("a truth value")), i1), _boolean_text)
+WORD = Syntax(lambda cursor: StringAttr(cursor.name("a word").text), _text_of_string)
+MESSAGE = Syntax(_parse_message, lambda attribute: json.dumps(_text_of_string(attribute)))
+LABELS = Syntax(
+    lambda cursor: StringAttr(cursor.expect_kind(TokenKind.LABELS, "the value of dim_labels").text), _text_of_string
+)
 COMPUTATION = Syntax(_parse_computation, _computation_text)
 COMPUTATIONS = Syntax(_parse_computations, _computations_text)
-OPAQUE = Syntax(_parse_opaque, _text_of_string)
+OPAQUE = Syntax(lambda cursor: StringAttr(cursor.opaque("a value")), _text_of_string)
 NUMBER = Syntax(_parse_number, _text_of_string)
 LISTS = Syntax(_parse_lists, _lists_text)
-SIZE_LISTS = Syntax(_parse_size_lists, _size_lists_text)
-GROUPS = Syntax(_parse_groups, _groups_text)
-SHAPE = Syntax(_parse_shape, _shape_text)
+SIZE_LISTS = Syntax(
+    _parse_size_lists,
+    lambda attribute: _lists_text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute),
+)
+GROUPS = Syntax(
+    _parse_groups, lambda attribute: attribute.data if isinstance(attribute, StringAttr) else _lists_text(attribute)
+)
+SHAPE = Syntax(lambda cursor: ShapeReader(cursor).shape(), _shape_text)
 SHAPES = Syntax(_parse_shapes, _shapes_text)
 TYPED_LITERAL = Syntax(_parse_typed_literal, _typed_literal_text)
 

@@ -24,8 +24,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, TokenKind
 from xla_emitters.text.hlo.shapes import ShapeReader
 from xla_emitters.text.hlo.stack_frames import TABLES
 
@@ -80,11 +79,8 @@ def _value(cursor: Cursor, name: str) -> Attribute:
 
 def _aliases(cursor: Cursor) -> Attribute:
     """`{ {0}: (1, {}, may-alias), ... }`"""
-    found = list[AliasAttr]()
-    cursor.expect("{", "before the aliases")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after an alias")
+
+    def alias() -> AliasAttr:
         output = _index(cursor)
         cursor.expect(":", "after the index of an output")
         cursor.expect("(", "before the number of a parameter")
@@ -97,21 +93,16 @@ def _aliases(cursor: Cursor) -> Attribute:
         if kind not in ("may-alias", "must-alias"):
             raise cursor.error(f"unknown kind of alias '{kind}'", cursor.previous, help="may-alias or must-alias")
         cursor.expect(")", "after an alias")
-        found.append(AliasAttr(output, parameter, index, kind))
-    cursor.advance()
-    return ArrayAttr(found)
+        return AliasAttr(output, parameter, index, kind)
+
+    cursor.expect("{", "before the aliases")
+    return ArrayAttr(cursor.items("}", alias, "an alias"))
 
 
 def _index(cursor: Cursor) -> list[int]:
     """`{}`, `{0,1}`: the index of an array in nested tuples."""
-    found = list[int]()
     cursor.expect("{", "before an index into a tuple")
-    while not cursor.at("}"):
-        if found:
-            cursor.expect(",", "or '}' after a number")
-        found.append(cursor.integer("a number"))
-    cursor.advance()
-    return found
+    return cursor.items("}", lambda: cursor.integer("a number"), "a number")
 
 
 def parse_stack_tables(cursor: Cursor) -> str:
@@ -141,7 +132,7 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
         if not 0 <= alias.parameter < len(parameters):
             raise RuleBroken(
                 f"input_output_alias names parameter {alias.parameter}, which does not exist",
-                details=(f"number of the entry's parameters: {len(parameters)}",),
+                f"number of the entry's parameters: {len(parameters)}",
             )
         parameter = parameters[alias.parameter]
         output, source = type_at(root, alias.output), type_at(parameter, alias.index)
@@ -150,7 +141,7 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
             index = alias.output if output is None else alias.index
             raise RuleBroken(
                 f"input_output_alias names element {{{','.join(map(str, index))}}} of {what}, which does not exist",
-                details=(f"{what} is {type_text(root if output is None else parameter)}",),
+                f"{what} is {type_text(root if output is None else parameter)}",
             )
         if alias.output in seen:
             raise RuleBroken(f"input_output_alias names output {{{','.join(map(str, alias.output))}}} twice")
@@ -163,15 +154,13 @@ def _verify_entry_layout(text: str, parameters: Sequence[Attribute], root: Attri
         found, result = _entry_layout(text)
     except ParseError as error:
         # The error's place is relative to `text`, whose own place in the file is not stored.
-        raise RuleBroken(f"entry_computation_layout: {error.message}", details=error.details) from None
+        raise RuleBroken(f"entry_computation_layout: {error.message}", *error.details) from None
     if len(found) != len(parameters) or not all(map(same_shape, [*found, result], [*parameters, root])):
         wanted, got = (
             f"({', '.join(map(type_text, parameter_types))})->{type_text(result_type)}"
             for parameter_types, result_type in ((found, result), (parameters, root))
         )
-        raise RuleBroken(
-            "entry_computation_layout does not match the entry", details=(f"it is {wanted}; the entry is {got}",)
-        )
+        raise RuleBroken("entry_computation_layout does not match the entry", f"it is {wanted}; the entry is {got}")
 
 
 def _entry_layout(text: str) -> tuple[list[Attribute], Attribute]:
@@ -180,12 +169,7 @@ def _entry_layout(text: str) -> tuple[list[Attribute], Attribute]:
     shapes = ShapeReader(cursor)
     cursor.expect("{", "before the shapes of the parameters")
     cursor.expect("(", "before the shapes of the parameters")
-    found = list[Attribute]()
-    while not cursor.at(")"):
-        if found:
-            cursor.expect(",", "or ')' after a shape")
-        found.append(shapes.shape())
-    cursor.advance()
+    found = cursor.items(")", shapes.shape, "a shape")
     cursor.expect("->", "before the shape of the result")
     result = shapes.shape()
     cursor.expect("}", "after the shape of the result")

@@ -28,8 +28,7 @@ from xla_emitters.dialects.hlo.convert import round_once
 from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, is_array, type_text
 from xla_emitters.dtypes import Array, DType, Kind, Specials, dtype, dtype_of
 from xla_emitters.errors import ParseError
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 
 # Runs of plain numbers with commas; a number directly followed by a letter, a digit or a point does not match.
 _FLOATS = re.compile(

@@ -41,7 +41,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.attributes import int_attr, integer, integer_array, unchecked
+from xla_emitters.dialects.attributes import int_attr, integer, integer_array, symbol, unchecked
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, opcode_of, written_at
@@ -51,6 +51,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     ReturnOp,
+    fresh_name,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
@@ -62,9 +63,8 @@ from xla_emitters.support.cursor import nearest
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
-from xla_emitters.text.hlo.cursor import Cursor
 from xla_emitters.text.hlo.header import parse_attributes, parse_stack_tables, verify_header
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 from xla_emitters.text.hlo.literals import parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader, suggested_type
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES, TABLES
@@ -79,7 +79,7 @@ def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> Mo
     raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
             The exception is the first error; its `others` are the later ones.
     """
-    parser = _ModuleParser(Source(text, file), HLO_OPS | PROGRAM_OPS if of_program else HLO_OPS)
+    parser = _ModuleParser(Source(text, file), {**HLO_OPS, **PROGRAM_OPS} if of_program else HLO_OPS)
     try:
         module = parser.module()
     except (ParseError, VerifyError) as error:
@@ -120,15 +120,6 @@ class _Scope:
     root: SSAValue | None = None
     missing: set[str] = field(default_factory=set[str])
     is_broken: bool = False
-
-    def fresh(self, name: str) -> str:
-        """`name`, or `name.1` ... if it is taken."""
-        if name not in self.defined:
-            return name
-        number = 1
-        while f"{name}.{number}" in self.defined:
-            number += 1
-        return f"{name}.{number}"
 
 
 class _ModuleParser:
@@ -233,14 +224,13 @@ class _ModuleParser:
     def _signature(self) -> tuple[list[Attribute], Attribute, Token]:
         cursor = self.cursor
         start = cursor.advance()
-        parameters = list[Attribute]()
-        while not cursor.at(")"):
-            if parameters:
-                cursor.expect(",", "or ')' after a parameter")
+
+        def parameter() -> Attribute:
             cursor.name("the name of a parameter")
             cursor.expect(":", "after the name of a parameter")
-            parameters.append(self.shapes.shape())
-        cursor.advance()
+            return self.shapes.shape()
+
+        parameters = cursor.items(")", parameter, "a parameter")
         cursor.expect("->", "after the parameters")
         return parameters, self.shapes.shape(), start
 
@@ -491,20 +481,12 @@ class _ModuleParser:
         block.add_ops((op, ReturnOp(op.results[0])))
         for inner in block.ops:
             inner.location = self._location(op.instruction_name.data, opcode)
-        computation = ComputationOp(self._fresh_computation("async_wrapped"), block)
+        computation = ComputationOp(fresh_name("async_wrapped", self.computations), block)
         computation.location = self._location(computation.sym_name.data, opcode)
         if thread is not None:
             computation.attributes["execution_thread"] = thread
         self.computations[computation.sym_name.data] = computation
         return SymbolRefAttr(computation.sym_name)
-
-    def _fresh_computation(self, name: str) -> str:
-        """`name`, or `name.1` ... if it is taken."""
-        found, number = name, 0
-        while found in self.computations:
-            number += 1
-            found = f"{name}.{number}"
-        return found
 
     def _op_class(self, opcode: Token, name: str, scope: _Scope) -> type[HloOp]:
         if (found := self.ops.get(opcode.text)) is not None:
@@ -543,7 +525,7 @@ class _ModuleParser:
         token = cursor.name("an operand")
         if cursor.at("("):
             with cursor.nested():
-                name = scope.fresh(f"{token.name}.anon")
+                name = fresh_name(f"{token.name}.anon", scope.defined)
                 value = self._operation(scope, name, token, written, token, nested=True)
                 scope.defined[name] = _Definition(value, start)
                 return value
@@ -573,7 +555,7 @@ class _ModuleParser:
             raise self.cursor.error(
                 f"'{token.name}' has no element {number}", token, details=(f"it is {type_text(value.type)}",)
             )
-        name = scope.fresh("get-tuple-element.anon")
+        name = fresh_name("get-tuple-element.anon", scope.defined)
         op = GetTupleElementOp([value], types[number], name, {"index": IntegerAttr(number, i64)})
         op.location = self._location(name, token)
         scope.block.add_op(op)
@@ -640,17 +622,15 @@ class _ModuleParser:
     def _predecessors(self, scope: _Scope) -> StringAttr:
         """`{%a, b}`: earlier instructions of this computation."""
         cursor = self.cursor
-        names = list[str]()
-        cursor.expect("{", "before the names of instructions")
-        while not cursor.at("}"):
-            if names:
-                cursor.expect(",", "or '}' after the name of an instruction")
+
+        def predecessor() -> str:
             token = cursor.name("the name of an instruction")
             if token.name not in scope.defined:
                 raise self._undefined(scope, token)
-            names.append(f"%{token.name}")
-        cursor.advance()
-        return StringAttr(f"{{{', '.join(names)}}}")
+            return f"%{token.name}"
+
+        cursor.expect("{", "before the names of instructions")
+        return StringAttr(f"{{{', '.join(cursor.items('}', predecessor, 'the name of an instruction'))}}}")
 
     def _allowed(self, op_class: type[HloOp]) -> dict[str, bool]:
         """The attributes of an opcode: name -> is_required."""
@@ -662,13 +642,13 @@ class _ModuleParser:
         """A computation given by name, or written inline; the latter is named after the instruction."""
         token = self.cursor.token
         if token.text == "{":
-            body = self._body(self._fresh_computation(f"{instruction}.computation"), token)
+            body = self._body(fresh_name(f"{instruction}.computation", self.computations), token)
             if body.sym_name.data in self._broken:
                 raise _FollowUp
             return SymbolRefAttr(body.sym_name)
         name = self.cursor.name("the name of a computation").name
         self._check_computation(name, token)
-        return SymbolRefAttr(name)
+        return symbol(name)
 
     def _check_computation(self, name: str, token: Token) -> None:
         if name in self._broken or name in self._missing:

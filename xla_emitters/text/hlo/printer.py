@@ -18,13 +18,11 @@ from functools import cache
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo import PROGRAM_OPS
+from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
+from xla_emitters.dialects.hlo.computation import CAPTURES, ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.control_ops import CAPTURES
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReshapeOp
-from xla_emitters.dialects.hlo.types import AliasAttr, type_text
+from xla_emitters.dialects.hlo.types import AliasAttr, dims_of, type_text
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
 from xla_emitters.text.hlo.attributes import COMMON, SYNTAX, attributes_of
@@ -88,7 +86,8 @@ def _computation(computation: ComputationOp, of_program: bool) -> str:
 
 
 def _is_of_program(op: HloOp) -> bool:
-    return op.opcode in PROGRAM_OPS or CAPTURES in op.attributes or (isinstance(op, DynamicReshapeOp) and op.takes_list)
+    takes_list = op.opcode == "dynamic-reshape" and len(op.operands) == 2 and len(dims_of(op.operands[1])) == 1
+    return op.opcode not in HLO_OPS or CAPTURES in op.attributes or takes_list
 
 
 def _instruction(op: HloOp) -> str:

@@ -26,8 +26,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dtypes import DTYPES, DType
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import Token, TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 
 MAX_RANK = 64
 """NumPy's limit of the rank."""
@@ -121,15 +120,9 @@ class ShapeReader:
 
     def _tuple(self) -> Attribute:
         cursor = self.cursor
-        elements = list[Attribute]()
         cursor.expect("(", "before the shapes of a tuple")
         with cursor.nested():
-            while not cursor.at(")"):
-                if elements:
-                    cursor.expect(",", "or ')' after the shape of a tuple's element")
-                elements.append(self.shape())
-            cursor.advance()
-        return tuple_type(elements)
+            return tuple_type(cursor.items(")", self.shape, "the shape of a tuple's element"))
 
     def _buffer(self) -> Attribute:
         self.cursor.expect("(", "after 'b'")

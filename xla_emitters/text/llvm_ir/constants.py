@@ -198,7 +198,7 @@ class ConstantReader(TypeReader):
                 indices.append(self.value(ir_type))
             else:
                 indices.append(number)
-        return llvm.GEPOp.from_mixed_indices(base, indices, pointee, base.type)
+        return llvm.GEPOp(base, indices, pointee, base.type)
 
     def _fields(self, ir_type: Attribute, token: Token) -> list[Attribute]:
         match ir_type:

@@ -1,6 +1,7 @@
 """Rows of asynchronous copies and of barriers in shared memory, `mbarrier`: `cp.async` with groups, `cp.async.bulk`, tensor maps.
 
-A copy is complete when it is issued, so waiting for copies is nothing. Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.28 and 9.7.13.15.
+A copy moves its bytes when it is issued; what waits for it is told to the race detector.
+Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.28 and 9.7.13.15.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from xla_emitters.text.ptx.syntax import Address, Group, Instruction, Number, Op
 
 @row("cp.async.ca", "cp.async.cg", modifiers=f"{HINTS} {SPACES_OF_NAMES}", results=0, pure=False)
 def cp_async(e: Emitter, i: Instruction) -> None:
-    """The copy is done at once: a kernel that waits for it too late is not found."""
     given: list[Operand | None] = [*i.operands, None, None, None]
     if not isinstance(size := given[2], Number):
         raise e.error("'cp.async' needs a number of bytes")
@@ -55,6 +55,8 @@ def commit_group(e: Emitter, i: Instruction) -> None:
 
 @row("cp.async.wait_group", "cp.async.wait_all", results=0, pure=False)
 def wait_group(e: Emitter, i: Instruction) -> None:
+    if i.parts[2] == "wait_all":
+        commit_group(e, i)
     count = i.operands[0].value if i.operands and isinstance(i.operands[0], Number) else 0
     e.do(CpAsyncWaitGroupOp.create(properties={"n": IntegerAttr(count, i32)}))
 
@@ -131,8 +133,9 @@ def pending_count(e: Emitter, i: Instruction) -> None:
 
 @row("cp.async.mbarrier.arrive", types={"b64"}, modifiers=f"noinc {_SHARED}", results=0, pure=False)
 def cp_async_arrive(e: Emitter, i: Instruction) -> None:
-    """Without `.noinc` the arrival is expected in addition, so that nothing changes."""
+    """Without `.noinc` the arrival is expected in addition, so that the count of the barrier does not change."""
     pointer = e.pointer(operands(e, i, 1)[0], _space(i))
+    e.do(llvm.CallIntrinsicOp("llvm.nvvm.cp.async.mbarrier.arrive", [pointer], []))
     if "noinc" in i.parts:
         e.intrinsic("mbarrier.arrive", [pointer, e.constant(i32, 1)], i64)
 

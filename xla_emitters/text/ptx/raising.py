@@ -37,6 +37,7 @@ from xla_emitters.text.ptx import arithmetic, asynchronous, bits, conversions, m
 from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, natural_types
 from xla_emitters.text.ptx.flow import Flow, Node
 from xla_emitters.text.ptx.forms import check_form
+from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, STAGE, registers_in, row_of
 from xla_emitters.text.ptx.syntax import (
     Address,
@@ -182,6 +183,7 @@ class Raised:
             e.slots[self.result.name] = self.result
         e.natural = natural_types(module, function)
         flow = Flow(module.source, function, self.touched, [self.result] if self.result else [])
+        self.unwaited = unwaited_registers(flow, self.touched)
         self.blocks = {node: entry if not node.number else Block(arg_types=self._types(node)) for node in flow.nodes}
         self._emit(flow)
         output = TYPES[self.result.type] if self.result else None
@@ -253,6 +255,8 @@ class Raised:
             e.guard = e.read(register, i1)
             if not wanted:
                 e.guard = e.add(llvm.XOrOp(e.guard, e.constant(i1, 1)))
+        if (register := self.unwaited.get(id(instruction))) is not None:
+            e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.wgmma.unwaited.{register.name}", [], []))
         try:
             check_form(e, instruction, row)
             row.emit(e, instruction)

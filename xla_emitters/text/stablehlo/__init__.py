@@ -6,29 +6,29 @@ lexer       tokens, their positions, the cursor      syntax        pretty forms,
 types       tensor<4x?xf32>                          parser        the grammar: text to a tree
 attributes  #stablehlo.gather<...>, dense<...>       tree          functions, ops, regions
 locations   loc("jit(f)/add"(#loc3))                 computations  the tree to computations
-rules, region_rules, mlir_rules, chlo, checks, formulas: the conversion of each op
+op_table    ops that are one row for both directions
+rules, region_rules, mlir_rules, chlo, reader, formulas: the conversion of the other ops
 reader      text to a module                         printer       a module to text
-beginning   which kind of text it is
+
+Which kind of text it is, is recognised here by its beginning. Every command does that for every input, so it does not load the reader.
+
+    module @jit_f attributes {...} {      StableHLO
+    HloModule jit_f, ...                  not StableHLO
+
+A wrong guess is harmless: the reader that gets the text reports what it expected.
 """
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xla_emitters.text.stablehlo.beginning import is_kernel_ir as is_kernel_ir
-    from xla_emitters.text.stablehlo.beginning import is_stablehlo as is_stablehlo
-    from xla_emitters.text.stablehlo.beginning import may_exchange as may_exchange
-    from xla_emitters.text.stablehlo.for_devices import module_for_devices as module_for_devices
     from xla_emitters.text.stablehlo.printer import print_stablehlo as print_stablehlo
     from xla_emitters.text.stablehlo.reader import parse_stablehlo as parse_stablehlo
 
 _HOMES = {
-    "is_kernel_ir": "beginning",
-    "is_stablehlo": "beginning",
-    "may_exchange": "beginning",
-    "module_for_devices": "for_devices",
     "parse_stablehlo": "reader",
     "print_stablehlo": "printer",
 }
@@ -47,3 +47,52 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"xla_emitters.text.stablehlo.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'xla_emitters.text.stablehlo' has no attribute '{name}'")
+
+
+_COMMENT = re.compile(r"(?:\s+|//[^\n]*)*")
+_BEGINNINGS = re.compile(
+    r'(?:"?builtin\.)?module\b|"?(?:func|builtin)\.func\b|#\w+\s*=|![\w.]+\s*=|"\w+\.\w+"\('
+    r"|(?:func|\w+\.[\w.]+)\s+(?:\w+\s+){0,4}@|vhlo\.|llvm\.module_flags\b"
+)
+
+
+def is_stablehlo(text: str) -> bool:
+    """Whether `text` begins like MLIR, and not like HLO text.
+
+    >>> is_stablehlo("module @jit_f {"), is_stablehlo("HloModule jit_f")
+    (True, False)
+    """
+    start = _COMMENT.match(text)
+    assert start is not None
+    return _BEGINNINGS.match(text, start.end()) is not None
+
+
+_EXCHANGES = re.compile(
+    r"\b(all_reduce|all_gather|reduce_scatter|all_to_all|collective_permute|collective_broadcast|partition_id|replica_id)\b"
+)
+
+
+def may_exchange(text: str) -> bool:
+    """Whether a program may need other devices: it names an op that does."""
+    return is_stablehlo(text) and _EXCHANGES.search(text) is not None
+
+
+_ENTRY = re.compile(r"\b(?:xla\.entry|nvvm\.kernel)\b")
+
+
+def is_kernel_ir(text: str) -> bool:
+    """Whether text of MLIR has a kernel's entry: that is IR of a stage, not a program.
+
+    >>> is_kernel_ir("func.func @f() attributes {xla.entry} {"), is_kernel_ir("func.func @main() {")
+    (True, False)
+    """
+    return is_stablehlo(text) and _ENTRY.search(text) is not None
+
+
+def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
+    """The HLO text of a program for several devices; None for any other. raises as `for_devices.module_for_devices`"""
+    if not may_exchange(text):
+        return None
+    from xla_emitters.text.stablehlo import for_devices  # imported here: few programs need other devices
+
+    return for_devices.module_for_devices(text, file, entry)

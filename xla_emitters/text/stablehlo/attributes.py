@@ -348,14 +348,8 @@ def _parse_symbol(cursor: Cursor) -> Symbol:
 
 def _parse_list(cursor: Cursor) -> list[Any]:
     cursor.advance()
-    found = list[Any]()
     with cursor.nested():
-        while not cursor.at("]"):
-            if found:
-                cursor.expect(",", "or ']' after a value of the list")
-            found.append(parse_attribute(cursor))
-    cursor.advance()
-    return found
+        return cursor.items("]", lambda: parse_attribute(cursor), "a value of the list")
 
 
 def _parse_word(cursor: Cursor) -> Any:
@@ -398,17 +392,14 @@ def _parse_array(cursor: Cursor) -> list[Any]:
     cursor.advance()
     cursor.expect("<", "after 'array'")
     cursor.expect_kind(TokenKind.WORD, "the type of the array's elements")
-    found = list[Any]()
-    if cursor.accept(":"):
-        while not cursor.at(">"):
-            if found:
-                cursor.expect(",", "or '>' after a number")
-            if cursor.at("true", "false"):
-                found.append(cursor.advance().text == "true")
-            else:
-                found.append(_parse_number(cursor))
-    cursor.expect(">", "after the numbers")
-    return found
+    if not cursor.accept(":"):
+        cursor.expect(">", "after the numbers")
+        return []
+
+    def element() -> Any:
+        return cursor.advance().text == "true" if cursor.at("true", "false") else _parse_number(cursor)
+
+    return cursor.items(">", element, "a number")
 
 
 def _parse_dialect_attribute(cursor: Cursor) -> Any:
@@ -459,16 +450,13 @@ def parse_labels(cursor: Cursor) -> ConvolutionLabels:
 
 
 def _parse_label_list(cursor: Cursor) -> tuple[str, ...]:
-    cursor.expect("[", "before the labels of dimensions")
-    found = list[str]()
-    while not cursor.at("]"):
-        if found:
-            cursor.expect(",", "or ']' after a label")
+    def label() -> str:
         if cursor.token.kind not in (TokenKind.WORD, TokenKind.INT):
             raise cursor.unexpected("a label: b, f, i, o or a number")
-        found.append(cursor.advance().text)
-    cursor.advance()
-    return tuple(found)
+        return cursor.advance().text
+
+    cursor.expect("[", "before the labels of dimensions")
+    return tuple(cursor.items("]", label, "a label"))
 
 
 # ---------------------------------------------------------------------------------------------------------------- literals

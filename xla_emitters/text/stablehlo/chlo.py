@@ -25,6 +25,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dim
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.text.stablehlo.computations import Body, Conversion, Rule
 from xla_emitters.text.stablehlo.formulas import FORMULAS, KEEPS_TYPE, Scalars
+from xla_emitters.text.stablehlo.op_table import TABLE_RULES
 from xla_emitters.text.stablehlo.rules import (
     CHLO_OPCODES,
     DATA_RULES,
@@ -187,21 +188,6 @@ def _broadcasting(inner: Rule) -> Rule:
     return rule
 
 
-def _broadcast_compare(c: Conversion) -> Results:
-    kind = c.attributes.string("compare_type", "NOTYPE")
-    return c.add(
-        "compare",
-        c.expect_operands(2),
-        c.type,
-        direction=StringAttr(c.attributes.string("comparison_direction")),
-        type_=StringAttr(kind) if kind != "NOTYPE" else None,
-    )
-
-
-def _broadcast_select(c: Conversion) -> Results:
-    return c.add("select", c.expect_operands(3), c.type)
-
-
 # ------------------------------------------------------------------------------------------------------------------- others
 
 
@@ -261,8 +247,8 @@ CHLO_RULES: dict[str, Rule] = {
     "ragged_dot": _ragged_dot,
     **{f"broadcast_{name}": _broadcasting(elementwise(ELEMENTWISE[name])) for name in _BROADCAST},
     **{f"broadcast_{name}": _broadcasting(formula(name)) for name in ("next_after", "polygamma", "zeta")},
-    "broadcast_compare": _broadcasting(_broadcast_compare),
-    "broadcast_select": _broadcasting(_broadcast_select),
+    "broadcast_compare": _broadcasting(TABLE_RULES["compare"]),
+    "broadcast_select": _broadcasting(lambda c: c.add("select", c.expect_operands(3), c.type)),
 }
 
 CHLO_TARGETS: dict[str, Rule] = {**{f"mhlo.{name}": rule for name, rule in _ELEMENTWISE.items()}, "mhlo.topk": top_k}

@@ -37,7 +37,7 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.attributes import int_attr, string, unchecked
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
-from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp
+from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp, fresh_name
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
 from xla_emitters.dialects.mlir import builtin as quick_builtin
@@ -258,10 +258,7 @@ class ModuleBuilder:
 
     def fresh(self, name: str) -> str:
         """`name`, or `name.1` ... if another computation has it; the returned name is then taken."""
-        found, number = name, 0
-        while found in self._names:
-            number += 1
-            found = f"{name}.{number}"
+        found = fresh_name(name, self._names)
         self._names.add(found)
         return found
 
@@ -322,10 +319,7 @@ class Body:
 
     def fresh(self, name: str) -> str:
         """`name`, or `name.1` ... if another instruction has it; the returned name is then taken."""
-        found, number = name, 0
-        while found in self.names:
-            number += 1
-            found = f"{name}.{number}"
+        found = fresh_name(name, self.names)
         self.names.add(found)
         return found
 

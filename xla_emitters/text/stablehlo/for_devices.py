@@ -26,7 +26,6 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.printer import print_hlo
 from xla_emitters.text.stablehlo.attributes import Attributes, Opaque
-from xla_emitters.text.stablehlo.beginning import may_exchange
 from xla_emitters.text.stablehlo.computations import ModuleBuilder
 from xla_emitters.text.stablehlo.lexer import STAGE
 from xla_emitters.text.stablehlo.parser import TreeParser
@@ -38,9 +37,10 @@ _MANUAL = "sdy.manual_computation"
 
 
 def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
-    """The HLO text; None for any other program. raises as `parse_stablehlo`; Unsupported for one that is still to be partitioned"""
-    if not may_exchange(text):
-        return None
+    """The HLO text; None for a program that is for one device, or has unknown sizes. The room's face asks `may_exchange` first.
+
+    raises as `parse_stablehlo`; Unsupported for one that is still to be partitioned
+    """
     source = Source(text, file)
     parser = TreeParser(source)
     program = parser.program()

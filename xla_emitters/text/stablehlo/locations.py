@@ -81,14 +81,8 @@ def _parse_inside(cursor: Cursor) -> Location:
         if cursor.at("<"):
             cursor.group("the metadata of a location")
         cursor.expect("[", "before the locations")
-        found = list[Location]()
         with cursor.nested():
-            while not cursor.at("]"):
-                if found:
-                    cursor.expect(",", "or ']' after a location")
-                found.append(_parse_inside(cursor))
-        cursor.advance()
-        return Location(inside=tuple(found))
+            return Location(inside=tuple(cursor.items("]", lambda: _parse_inside(cursor), "a location")))
     raise cursor.unexpected("a location: a name, a file, callsite, fused, unknown or an alias")
 
 

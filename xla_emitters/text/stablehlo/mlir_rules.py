@@ -163,10 +163,6 @@ def _extended(c: Conversion) -> Results:
     return _as_type(c, _as_type(c, x, dtype(f"u{element_of(x).bits}")), element_of(c.type))
 
 
-def _select(c: Conversion) -> Results:
-    return c.add("select", c.expect_operands(3), c.type)
-
-
 # ------------------------------------------------------------------------------------------------- lists of sizes as arrays
 
 
@@ -291,14 +287,6 @@ def _const_shape(c: Conversion) -> Results:
     return constant(c, np.asarray(sizes, np.int64), array_type(S64.ir_type, (len(sizes),)))
 
 
-def _const_size(c: Conversion) -> Results:
-    return _number(c, c.attributes.integer("value"))
-
-
-def _const_witness(c: Conversion) -> Results:
-    return constant(c, np.asarray(c.attributes.boolean("passing")), TRUTH)
-
-
 def _get_extent(c: Conversion) -> Results:
     shape, index = c.expect_operands(2)
     return _at(c, shape, index)
@@ -334,10 +322,6 @@ def _broadcast(c: Conversion) -> Results:
             size = c.add("select", [_compare(c, "EQ", size, one), other, size], INDEX)
         found.append(size)
     return _listed(c, found)
-
-
-def _concat(c: Conversion) -> Results:
-    return _listed(c, [extent for shape in c.operands for extent in _extents(c, shape)])
 
 
 def _require(c: Conversion, condition: SSAValue, message: str, shown: Sequence[SSAValue] = ()) -> None:
@@ -469,7 +453,7 @@ _RULES: dict[str, Rule] = {
     "arith.floordivsi": _floor_division,
     "arith.ceildivsi": _ceiling_division,
     "arith.cmpi": _compare_integers,
-    "arith.select": _select,
+    "arith.select": lambda c: c.add("select", c.expect_operands(3), c.type),
     **dict.fromkeys(("arith.index_cast", "arith.extsi", "arith.trunci"), _resized),
     **dict.fromkeys(("arith.index_castui", "arith.extui"), _extended),
     **dict.fromkeys(("arith.sitofp", "arith.fptosi"), elementwise("convert")),
@@ -479,8 +463,8 @@ _RULES: dict[str, Rule] = {
     "tensor.cast": _cast,
     "shape.shape_of": _shape_of,
     "shape.const_shape": _const_shape,
-    "shape.const_size": _const_size,
-    "shape.const_witness": _const_witness,
+    "shape.const_size": lambda c: _number(c, c.attributes.integer("value")),
+    "shape.const_witness": lambda c: constant(c, np.asarray(c.attributes.boolean("passing")), TRUTH),
     **dict.fromkeys(("shape.to_extent_tensor", "shape.from_extent_tensor"), pass_through),
     **dict.fromkeys(("shape.size_to_index", "shape.index_to_size"), pass_through),
     "shape.from_extents": lambda c: _listed(c, c.operands),
@@ -491,7 +475,7 @@ _RULES: dict[str, Rule] = {
     **{f"shape.{name}": elementwise(opcode) for name, opcode in (("add", "add"), ("mul", "multiply"))},
     "shape.div": _floor_division,
     "shape.broadcast": _broadcast,
-    "shape.concat": _concat,
+    "shape.concat": lambda c: _listed(c, [extent for shape in c.operands for extent in _extents(c, shape)]),
     "shape.is_broadcastable": _is(_broadcastable),
     "shape.shape_eq": _is(_equal),
     "shape.cstr_broadcastable": _constraint(_broadcastable, "they must be equal, or one of them 1"),

@@ -309,15 +309,15 @@ class TreeParser:
             function.results.append(parse_type(cursor))
             function.result_attributes.append(Attributes(cursor, "a result", cursor.token))
             return
-        while not cursor.at(")"):
-            if function.results:
-                cursor.expect(",", "or ')' after a type")
+
+        def result() -> None:
             found = Attributes(cursor, "a result", cursor.token)
             function.results.append(parse_type(cursor))
             if cursor.at("{"):
                 parse_dictionary(cursor, found)
             function.result_attributes.append(found)
-        cursor.advance()
+
+        cursor.items(")", result, "a type")
 
     def _generic_function(self) -> Function:
         cursor = self.cursor
@@ -392,16 +392,16 @@ class TreeParser:
         locations = list[Location | None]()
         if cursor.token.kind is TokenKind.BLOCK:
             cursor.advance()
+
+            def argument() -> None:
+                token = cursor.expect_kind(TokenKind.VALUE, "an argument")
+                cursor.expect(":", "after the name of an argument")
+                value = Value(token.text[1:], parse_type(cursor), token, region)
+                region.arguments.append(self._define(value))
+                locations.append(self._optional_location())
+
             if cursor.accept("("):
-                while not cursor.at(")"):
-                    if region.arguments:
-                        cursor.expect(",", "or ')' after an argument")
-                    token = cursor.expect_kind(TokenKind.VALUE, "an argument")
-                    cursor.expect(":", "after the name of an argument")
-                    value = Value(token.text[1:], parse_type(cursor), token, region)
-                    region.arguments.append(self._define(value))
-                    locations.append(self._optional_location())
-                cursor.advance()
+                cursor.items(")", argument, "an argument")
             cursor.expect(":", "after the arguments of a block")
         while not cursor.at("}"):
             if cursor.token.kind is TokenKind.END:
@@ -555,11 +555,7 @@ class TreeParser:
     def _generic(self, op: Op, region: Region) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
         cursor = self.cursor
         cursor.expect("(", "after the name of an op")
-        while not cursor.at(")"):
-            if op.operands:
-                cursor.expect(",", "or ')' after an operand")
-            self._operand(op, region)
-        cursor.advance()
+        cursor.items(")", lambda: self._operand(op, region), "an operand")
         if cursor.at("["):
             raise self._unsupported("ops with successors are not taken", cursor.token)
         self._optional_properties(op.attributes)
@@ -577,11 +573,7 @@ class TreeParser:
         """Consumes `({...}, {...})`."""
         cursor = self.cursor
         if cursor.accept("("):
-            while not cursor.at(")"):
-                if op.regions:
-                    cursor.expect(",", "or ')' after a region")
-                op.regions.append(self._region(region))
-            cursor.advance()
+            op.regions += cursor.items(")", lambda: self._region(region), "a region")
 
     def _optional_properties(self, attributes: Attributes) -> None:
         if self.cursor.accept("<"):
@@ -720,12 +712,7 @@ class TreeParser:
             cursor.expect("=", "after the name of an attribute")
             op.written[key] = cursor.group("the value of an attribute")
         cursor.expect("(", "before the arguments of a region")
-        arguments = list[tuple[Token, Attribute]]()
-        while not cursor.at(")"):
-            if arguments:
-                cursor.expect(",", "or ')' after an argument")
-            arguments.append(self._argument())
-        cursor.advance()
+        arguments = cursor.items(")", self._argument, "an argument")
         op.regions.append(self._region(region, arguments))
         self._optional_attributes(op)
         cursor.expect(":", f"before the type of '{op.name}'")
@@ -752,20 +739,12 @@ class TreeParser:
         """`%x[%i, %j]`, an element."""
         cursor = self.cursor
         cursor.expect("[", "before the indices of an element")
-        while not cursor.at("]"):
-            if len(op.operands) > 1:
-                cursor.expect(",", "or ']' after an index")
-            self._operand(op, region)
-        cursor.advance()
+        cursor.items("]", lambda: self._operand(op, region), "an index")
 
     def _parenthesized(self, op: Op, region: Region) -> None:
         cursor = self.cursor
         cursor.expect("(", "before the operands")
-        while not cursor.at(")"):
-            if op.operands:
-                cursor.expect(",", "or ')' after an operand")
-            self._operand(op, region)
-        cursor.advance()
+        cursor.items(")", lambda: self._operand(op, region), "an operand")
 
     def _items(self, op: Op, region: Region) -> None:
         """Consumes operands, words and `key = value`."""
@@ -865,17 +844,16 @@ class TreeParser:
             op.attributes.add("index", cursor.integer("the number of an element"), start)
             cursor.expect("]", "after the number of an element")
             return
-        rows: tuple[list[int], list[int], list[int]] = ([], [], [])
-        while not cursor.at("]"):
-            if rows[0]:
-                cursor.expect(",", "or ']' after a range")
-            rows[0].append(cursor.integer("the start of a range"))
+
+        def limits() -> tuple[int, int, int]:
+            first = cursor.integer("the start of a range")
             cursor.expect(":", "after the start of a range")
-            rows[1].append(cursor.integer("the limit of a range"))
-            rows[2].append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
-        cursor.advance()
-        for name, numbers in zip(("start_indices", "limit_indices", "strides"), rows, strict=True):
-            op.attributes.add(name, numbers, start)
+            limit = cursor.integer("the limit of a range")
+            return first, limit, cursor.integer("the stride of a range") if cursor.accept(":") else 1
+
+        rows = cursor.items("]", limits, "a range")
+        for i, name in enumerate(("start_indices", "limit_indices", "strides")):
+            op.attributes.add(name, [row[i] for row in rows], start)
 
     def _types(self, op: Op) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
         """Consumes `: types`; returns those of the operands (None if omitted) and of the results."""
@@ -916,15 +894,15 @@ class TreeParser:
     def _while(self, op: Op, region: Region) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
         """`(%arg = %init, ...) : types attributes {...} cond {...} do {...}`"""
         cursor = self.cursor
-        names = list[Token]()
-        cursor.expect("(", "before the values of a loop")
-        while not cursor.at(")"):
-            if names:
-                cursor.expect(",", "or ')' after a value of the loop")
-            names.append(cursor.expect_kind(TokenKind.VALUE, "a value of the loop"))
+
+        def value() -> Token:
+            name = cursor.expect_kind(TokenKind.VALUE, "a value of the loop")
             cursor.expect("=", "before its initial value")
             self._operand(op, region)
-        cursor.advance()
+            return name
+
+        cursor.expect("(", "before the values of a loop")
+        names = cursor.items(")", value, "a value of the loop")
         types = list[Attribute]()
         if cursor.accept(":"):
             types.append(parse_type(cursor))

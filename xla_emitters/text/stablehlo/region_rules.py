@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, SymbolRefAttr, i1, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.rule_ops import TOKEN, scalar
@@ -23,28 +23,15 @@ from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, tuple
 from xla_emitters.dialects.hlo.windows import WindowAttr
 from xla_emitters.dtypes import Array
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
-from xla_emitters.text.stablehlo.rules import (
-    ELEMENTWISE,
-    SCATTER_LISTS,
-    Results,
-    flag,
-    numbers_of,
-    padding_of,
-    result_type,
-    window,
-)
-
-
-def _several(c: Conversion, found: SSAValue) -> Results:
-    return found if len(c.types) == 1 else c.elements(found, len(c.types))
-
+from xla_emitters.text.stablehlo.op_table import GROUPS, all_results, channel_of, flag, result_type
+from xla_emitters.text.stablehlo.rules import ELEMENTWISE, Results, padding_of, window
 
 # ---------------------------------------------------------------------------------------------------------------- reductions
 
 
 def _reduce(c: Conversion) -> Results:
     dimensions = integer_array(c.attributes.integers("dimensions"))
-    return _several(c, c.add("reduce", c.operands, result_type(c.types), dimensions=dimensions, to_apply=_reducer(c)))
+    return all_results(c, "reduce", dimensions=dimensions, to_apply=_reducer(c))
 
 
 def _reducer(c: Conversion) -> SymbolRefAttr:
@@ -75,7 +62,7 @@ def _sliding_window(c: Conversion, pad: Array | None) -> WindowAttr:
 
 def _reduce_window(c: Conversion) -> Results:
     along = _sliding_window(c, padding_of(c, len(dims_of(c.operands[0])) if c.operands else 0))
-    return _several(c, c.add("reduce-window", c.operands, result_type(c.types), window=along, to_apply=_reducer(c)))
+    return all_results(c, "reduce-window", window=along, to_apply=_reducer(c))
 
 
 def _select_and_scatter(c: Conversion) -> Results:
@@ -91,45 +78,17 @@ def _select_and_scatter(c: Conversion) -> Results:
     )
 
 
-def _scatter(c: Conversion) -> Results:
-    (region,) = c.expect_regions(1)
-    numbers = numbers_of(
-        c,
-        "scatter_dimension_numbers",
-        SCATTER_LISTS,
-        always=("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"),
-    )
-    found = c.add(
-        "scatter",
-        c.operands,
-        result_type(c.types),
-        to_apply=c.scalars(region, "combiner"),
-        indices_are_sorted=flag(c, "indices_are_sorted"),
-        unique_indices=flag(c, "unique_indices"),
-        **numbers,
-    )
-    return _several(c, found)
-
-
 def _sort(c: Conversion) -> Results:
     (region,) = c.expect_regions(1)
     along = c.attributes.integer("dimension", -1)
     rank = len(dims_of(c.operands[0])) if c.operands else 0
-    found = c.add(
+    return all_results(
+        c,
         "sort",
-        c.operands,
-        result_type(c.types),
         dimensions=integer_array([along % rank if rank else along]),
         is_stable=flag(c, "is_stable"),
         to_apply=c.scalars(region, "comparator"),
     )
-    return _several(c, found)
-
-
-def _map(c: Conversion) -> Results:
-    (region,) = c.expect_regions(1)
-    dimensions = integer_array(c.attributes.integers("dimensions"))
-    return c.add("map", c.operands, c.type, dimensions=dimensions, to_apply=c.scalars(region, "computation"))
 
 
 # ---------------------------------------------------------------------------------------------------------- loops, branches
@@ -178,106 +137,29 @@ def _branches(c: Conversion) -> tuple[SSAValue, list[SSAValue], list[SymbolRefAt
 def _if(c: Conversion) -> Results:
     c.expect_regions(2)
     chosen, operands, (then, otherwise) = _branches(c)
-    found = c.add(
-        "conditional",
-        [chosen, *operands],
-        result_type(c.types),
-        true_computation=then,
-        false_computation=otherwise,
-    )
-    return _several(c, found)
+    return all_results(c, "conditional", [chosen, *operands], true_computation=then, false_computation=otherwise)
 
 
 def _case(c: Conversion) -> Results:
     if not c.op.regions:
         raise c.wrong("'stablehlo.case' has at least one branch")
     chosen, operands, symbols = _branches(c)
-    found = c.add("conditional", [chosen, *operands], result_type(c.types), branch_computations=ArrayAttr(symbols))
-    return _several(c, found)
+    return all_results(c, "conditional", [chosen, *operands], branch_computations=ArrayAttr(symbols))
 
 
 # ------------------------------------------------------------------------------------------------------------------ devices
-
-
-def _device_groups(c: Conversion) -> dict[str, Attribute | None]:
-    rows = c.attributes.array("replica_groups")
-    groups = [integer_array([int(device) for device in row if device >= 0]) for row in rows] if rows.ndim == 2 else []
-    return {"replica_groups": ArrayAttr(groups), "channel_id": _channel(c)}
-
-
-def _channel(c: Conversion) -> Attribute | None:
-    """`#stablehlo.channel_handle<handle = 1, type = 0>`; 0 means no channel."""
-    if "channel_handle" not in c.attributes:
-        return None
-    handle = c.attributes.integer_in("channel_handle", "handle", 0)
-    return IntegerAttr(handle, i64) if handle else None
-
-
-def _global_ids(c: Conversion) -> Attribute | None:
-    return IntegerAttr(1, i1) if c.attributes.boolean("use_global_device_ids", False) else None
-
-
-def _all_reduce(c: Conversion) -> Results:
-    (region,) = c.expect_regions(1)
-    found = c.add(
-        "all-reduce",
-        c.operands,
-        result_type(c.types),
-        to_apply=c.scalars(region, "reducer"),
-        use_global_device_ids=_global_ids(c),
-        **_device_groups(c),
-    )
-    return _several(c, found)
-
-
-def _all_gather(c: Conversion) -> Results:
-    found = c.add(
-        "all-gather",
-        c.operands,
-        result_type(c.types),
-        dimensions=integer_array([c.attributes.integer("all_gather_dim")]),
-        use_global_device_ids=_global_ids(c),
-        **_device_groups(c),
-    )
-    return _several(c, found)
-
-
-def _reduce_scatter(c: Conversion) -> Results:
-    (region,) = c.expect_regions(1)
-    return c.add(
-        "reduce-scatter",
-        c.operands,
-        c.type,
-        to_apply=c.scalars(region, "reducer"),
-        dimensions=integer_array([c.attributes.integer("scatter_dimension")]),
-        use_global_device_ids=_global_ids(c),
-        **_device_groups(c),
-    )
 
 
 def _all_to_all(c: Conversion) -> Results:
     split, concat = c.attributes.integer("split_dimension"), c.attributes.integer("concat_dimension")
     if split != concat and c.attributes.integer("split_count") != 1:
         raise c.unsupported("'stablehlo.all_to_all' is taken along one dimension")
-    about = {"dimensions": integer_array([split]), **_device_groups(c)}
+    about = {"dimensions": integer_array([split])} | {
+        name: value for field in GROUPS for name, value in field.read(c).items()
+    }
     return [
         c.add("all-to-all", [operand], ir_type, **about) for operand, ir_type in zip(c.operands, c.types, strict=True)
     ]
-
-
-def _collective_permute(c: Conversion) -> Results:
-    pairs = c.attributes.array("source_target_pairs").reshape(-1, 2)
-    return c.add(
-        "collective-permute",
-        c.operands,
-        c.type,
-        source_target_pairs=ArrayAttr([integer_array([int(device) for device in pair]) for pair in pairs]),
-        channel_id=_channel(c),
-    )
-
-
-def _collective_broadcast(c: Conversion) -> Results:
-    return c.add("collective-broadcast", c.operands, c.type, **_device_groups(c))
 
 
 # ------------------------------------------------------------------------------------------------------------ communication
@@ -302,7 +184,7 @@ def _packed(c: Conversion, values: Sequence[SSAValue]) -> SSAValue:
 def _send(c: Conversion) -> Results:
     *data, token = c.operands
     packed = _packed(c, data)
-    about = {"channel_id": _channel(c), "is_host_transfer": flag(c, "is_host_transfer")}
+    about = {"channel_id": channel_of(c), "is_host_transfer": flag(c, "is_host_transfer")}
     started = c.add("send", [packed, token], tuple_type([packed.type, scalar("u32"), TOKEN]), **about)
     return c.add("send-done", [started], TOKEN, **about)
 
@@ -310,7 +192,7 @@ def _send(c: Conversion) -> Results:
 def _recv(c: Conversion) -> Results:
     *types, token = c.types
     data = result_type(types)
-    about = {"channel_id": _channel(c), "is_host_transfer": flag(c, "is_host_transfer")}
+    about = {"channel_id": channel_of(c), "is_host_transfer": flag(c, "is_host_transfer")}
     started = c.add("recv", c.operands, tuple_type([data, scalar("u32"), TOKEN]), **about)
     parts = c.elements(c.add("recv-done", [started], tuple_type([data, token]), **about), 2)
     return [*(parts[:1] if len(types) == 1 else c.elements(parts[0], len(types))), parts[1]]
@@ -320,18 +202,11 @@ REGION_RULES: dict[str, Rule] = {
     "reduce": _reduce,
     "reduce_window": _reduce_window,
     "select_and_scatter": _select_and_scatter,
-    "scatter": _scatter,
     "sort": _sort,
-    "map": _map,
     "while": _while,
     "if": _if,
     "case": _case,
-    "all_reduce": _all_reduce,
-    "all_gather": _all_gather,
-    "reduce_scatter": _reduce_scatter,
     "all_to_all": _all_to_all,
-    "collective_permute": _collective_permute,
-    "collective_broadcast": _collective_broadcast,
     "infeed": _infeed,
     "outfeed": _outfeed,
     "send": _send,

@@ -42,6 +42,15 @@ from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.text.stablehlo.attributes import ConvolutionLabels, Elided, Literal, Symbol, is_integers, symbols_in
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
+from xla_emitters.text.stablehlo.op_table import (
+    GENERATOR,
+    TABLE_RULES,
+    OpRow,
+    all_results,
+    nonempty,
+    result_type,
+    rule_of,
+)
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue]
 
@@ -69,18 +78,6 @@ def _clamp(c: Conversion) -> Results:
     return c.add("clamp", [low, x, high], c.type)
 
 
-def _compare(c: Conversion) -> Results:
-    direction = c.attributes.string("comparison_direction")
-    kind = c.attributes.string("compare_type", "NOTYPE")
-    type_ = StringAttr(kind) if kind != "NOTYPE" else None
-    return c.add("compare", c.expect_operands(2), c.type, direction=StringAttr(direction), type_=type_)
-
-
-def _reduce_precision(c: Conversion) -> Results:
-    bits = {name: IntegerAttr(c.attributes.integer(name), i64) for name in ("exponent_bits", "mantissa_bits")}
-    return c.add("reduce-precision", c.operands, c.type, **bits)
-
-
 # ------------------------------------------------------------------------------------------------------------------- values
 
 
@@ -105,10 +102,6 @@ def _iota(c: Conversion) -> Results:
 
 
 # --------------------------------------------------------------------------------------------------------- moving elements
-
-
-def _as_operand(opcode: str) -> Rule:
-    return lambda c: c.add(opcode, c.operands, c.type)
 
 
 def broadcast_in_dim(c: Conversion, x: SSAValue, ir_type: Attribute, dimensions: Sequence[int]) -> SSAValue:
@@ -155,20 +148,6 @@ def _broadcast(c: Conversion) -> Results:
     return c.add("dynamic-broadcast-in-dim", [x, shape], c.type, dimensions=integer_array(places))
 
 
-def _reshape(c: Conversion) -> Results:
-    return c.add("reshape", c.operands, c.type)
-
-
-def _with_dimensions(opcode: str, attribute: str) -> Rule:
-    """An op whose only attribute is a list of dimensions."""
-    return lambda c: c.add(opcode, c.operands, c.type, dimensions=integer_array(c.attributes.integers(attribute)))
-
-
-def _with_dimension(opcode: str, attribute: str = "dimension") -> Rule:
-    """An op whose only attribute is one dimension."""
-    return lambda c: c.add(opcode, c.operands, c.type, dimensions=integer_array([c.attributes.integer(attribute)]))
-
-
 def _slice(c: Conversion) -> Results:
     lists = [c.attributes.integers(name) for name in ("start_indices", "limit_indices", "strides")]
     if len({len(numbers) for numbers in lists}) != 1:
@@ -209,10 +188,6 @@ def _precision(c: Conversion) -> StringAttr | None:
     return StringAttr(f"{{{','.join(words)}}}") if any(word != "default" for word in words) else None
 
 
-def _nonempty(numbers: Sequence[int]) -> Attribute | None:
-    return integer_array(numbers) if numbers else None
-
-
 def _dot_general(c: Conversion) -> Results:
     found = c.attributes
     if "dot_dimension_numbers" in found:
@@ -230,8 +205,8 @@ def _dot_general(c: Conversion) -> Results:
         "dot",
         c.expect_operands(2),
         c.type,
-        lhs_batch_dims=_nonempty(lhs_batch),
-        rhs_batch_dims=_nonempty(rhs_batch),
+        lhs_batch_dims=nonempty(lhs_batch),
+        rhs_batch_dims=nonempty(rhs_batch),
         lhs_contracting_dims=integer_array(lhs),
         rhs_contracting_dims=integer_array(rhs),
         operand_precision=_precision(c),
@@ -387,63 +362,6 @@ def _convolution_by_value(
     )
 
 
-# ------------------------------------------------------------------------------------------------------------------ gather
-
-
-def numbers_of(
-    c: Conversion, attribute: str, names: Sequence[str], *, always: Sequence[str] = ()
-) -> dict[str, Attribute | None]:
-    """The lists and numbers in an attribute such as `#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`.
-
-    always  names of lists that HLO writes even if they are empty
-    """
-    found = dict[str, Attribute | None]()
-    for name in names:
-        numbers = c.attributes.integers_in(attribute, name)
-        found[name] = integer_array(numbers) if numbers or name in always else None
-    found["index_vector_dim"] = IntegerAttr(c.attributes.integer_in(attribute, "index_vector_dim", 0), i64)
-    return found
-
-
-GATHER_LISTS = (
-    "offset_dims",
-    "collapsed_slice_dims",
-    "operand_batching_dims",
-    "start_indices_batching_dims",
-    "start_index_map",
-)
-"""The lists in `#stablehlo.gather`; `hlo.gather` has them under the same names."""
-SCATTER_LISTS = (
-    "update_window_dims",
-    "inserted_window_dims",
-    "input_batching_dims",
-    "scatter_indices_batching_dims",
-    "scatter_dims_to_operand_dims",
-)
-"""The lists in `#stablehlo.scatter`; `hlo.scatter` has them under the same names."""
-
-
-def _gathering(c: Conversion) -> dict[str, Attribute | None]:
-    found = numbers_of(
-        c, "dimension_numbers", GATHER_LISTS, always=("offset_dims", "collapsed_slice_dims", "start_index_map")
-    )
-    return found | {"indices_are_sorted": flag(c, "indices_are_sorted")}
-
-
-def flag(c: Conversion, name: str) -> Attribute | None:
-    """A flag that HLO writes only if it is true."""
-    return IntegerAttr(1, i1) if c.attributes.boolean(name, False) else None
-
-
-def _gather(c: Conversion) -> Results:
-    sizes = integer_array(c.attributes.integers("slice_sizes"))
-    return c.add("gather", c.expect_operands(2), c.type, slice_sizes=sizes, **_gathering(c))
-
-
-def _dynamic_gather(c: Conversion) -> Results:
-    return c.add("dynamic-gather", c.expect_operands(3), c.type, **_gathering(c))
-
-
 # ---------------------------------------------------------------------------------------------------------- sizes as values
 
 
@@ -472,22 +390,6 @@ def listed(c: Conversion, scalars: Sequence[SSAValue], element: DType = S32) -> 
 def sizes_of(c: Conversion, x: SSAValue) -> SSAValue:
     """The sizes of an array, as a list s32[rank]."""
     return listed(c, [size_of(c, x, dim) for dim in range(len(dims_of(x)))])
-
-
-def _dynamic_broadcast_in_dim(c: Conversion) -> Results:
-    return c.add(
-        "dynamic-broadcast-in-dim",
-        c.expect_operands(2),
-        c.type,
-        dimensions=integer_array(c.attributes.integers("broadcast_dimensions")),
-        known_expanding=_nonempty(c.attributes.integers("known_expanding_dimensions", [])),
-        known_nonexpanding=_nonempty(c.attributes.integers("known_nonexpanding_dimensions", [])),
-    )
-
-
-def _dynamic_iota(c: Conversion) -> Results:
-    dimension = IntegerAttr(c.attributes.integer("iota_dimension"), i64)
-    return c.add("dynamic-iota", c.expect_operands(1), c.type, iota_dimension=dimension)
 
 
 # ------------------------------------------------------------------------------------- ops that are written as dot and gather
@@ -563,8 +465,8 @@ def _einsum(c: Conversion) -> Results:
         "dot",
         [lhs, rhs],
         array_type(as_array(c.type).element_type, [sizes[label] for label in made]),
-        lhs_batch_dims=_nonempty([left.index(label) for label in batch]),
-        rhs_batch_dims=_nonempty([right.index(label) for label in batch]),
+        lhs_batch_dims=nonempty([left.index(label) for label in batch]),
+        rhs_batch_dims=nonempty([right.index(label) for label in batch]),
         lhs_contracting_dims=integer_array([left.index(label) for label in contracting]),
         rhs_contracting_dims=integer_array([right.index(label) for label in contracting]),
         operand_precision=_precision(c),
@@ -586,8 +488,8 @@ def _torch_index_select(c: Conversion) -> Results:
     attributes: dict[str, Attribute | None] = {
         "offset_dims": integer_array(places),
         "collapsed_slice_dims": integer_array([dim]),
-        "operand_batching_dims": _nonempty(range(batch)),
-        "start_indices_batching_dims": _nonempty(range(batch)),
+        "operand_batching_dims": nonempty(range(batch)),
+        "start_indices_batching_dims": nonempty(range(batch)),
         "start_index_map": integer_array([dim]),
         "index_vector_dim": IntegerAttr(count, i64),
     }
@@ -600,14 +502,6 @@ def _torch_index_select(c: Conversion) -> Results:
 
 
 # ---------------------------------------------------------------------------------------------------- tuples, tokens, calls
-
-
-def _tuple(c: Conversion) -> Results:
-    return c.tuple_of(c.operands)
-
-
-def _get_tuple_element(c: Conversion) -> Results:
-    return c.add("get-tuple-element", c.operands, c.type, index=IntegerAttr(c.attributes.integer("index"), i64))
 
 
 def _optimization_barrier(c: Conversion) -> Results:
@@ -627,22 +521,11 @@ def _token(c: Conversion) -> Results:
     return c.add("after-all", c.operands, TokenType())
 
 
-def result_type(types: Sequence[Attribute]) -> Attribute:
-    """The type of an op with these results: the only one's type, or a tuple."""
-    return types[0] if len(types) == 1 else tuple_type(types)
-
-
 def call(c: Conversion, name: str, operands: Sequence[SSAValue], *, is_composite: bool = False) -> Results:
     """A call of the function @name."""
     computation = c.module.function(name, c.op.token)
-    found = c.add(
-        "call",
-        operands,
-        result_type(c.types),
-        to_apply=SymbolRefAttr(computation.sym_name),
-        is_composite=IntegerAttr(1, i1) if is_composite else None,
-    )
-    return found if len(c.types) == 1 else c.elements(found, len(c.types))
+    composite = IntegerAttr(1, i1) if is_composite else None
+    return all_results(c, "call", operands, to_apply=SymbolRefAttr(computation.sym_name), is_composite=composite)
 
 
 def call_function(c: Conversion) -> Results:
@@ -765,17 +648,7 @@ def _dynamic_reduce_window(c: Conversion) -> Results:
     (computation,) = _called(c) or (None,)
     if computation is None:
         raise c.wrong(f"'{c.op.name}' names the function that combines two elements in called_computations")
-    found = c.add("dynamic-reduce-window", c.operands, result_type(c.types), to_apply=computation)
-    return found if len(c.types) == 1 else c.elements(found, len(c.types))
-
-
-def _dynamic_rng_bit_generator(c: Conversion) -> Results:
-    algorithm = StringAttr(_generator(c))
-    return c.elements(c.add("dynamic-rng-bit-generator", c.operands, tuple_type(c.types), algorithm=algorithm), 2)
-
-
-def _dynamic_top_k(c: Conversion) -> Results:
-    return c.elements(c.add("dynamic-top-k", c.operands, tuple_type(c.types)), 2)
+    return all_results(c, "dynamic-reduce-window", to_apply=computation)
 
 
 def _approx_top_k(c: Conversion) -> Results:
@@ -829,65 +702,6 @@ def _rng(c: Conversion) -> Results:
     return random_numbers(f"rng_{word.lower()}")(c)
 
 
-GENERATORS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}
-
-
-def _generator(c: Conversion) -> str:
-    given = str(c.attributes.get("rng_algorithm", object, "a word"))
-    # MHLO wrote the number of the algorithm until 2022.
-    word = GENERATORS.get(dict(zip("012", GENERATORS, strict=True)).get(given, given))
-    if word is None:
-        raise c.attributes.wrong("rng_algorithm", " or ".join(GENERATORS))
-    return word
-
-
-def _rng_bit_generator(c: Conversion) -> Results:
-    word = _generator(c)
-    (state,) = c.expect_operands(1)
-    return c.elements(c.add("rng-bit-generator", [state], tuple_type(c.types), algorithm=StringAttr(word)), 2)
-
-
-def _fft(c: Conversion) -> Results:
-    return c.add(
-        "fft",
-        c.operands,
-        c.type,
-        fft_type=StringAttr(c.attributes.string("fft_type")),
-        fft_length=integer_array(c.attributes.integers("fft_length")),
-    )
-
-
-def _cholesky(c: Conversion) -> Results:
-    return c.add("cholesky", c.operands, c.type, lower=flag(c, "lower"))
-
-
-def _triangular_solve(c: Conversion) -> Results:
-    word = c.attributes.string("transpose_a", "NO_TRANSPOSE")
-    return c.add(
-        "triangular-solve",
-        c.operands,
-        c.type,
-        left_side=flag(c, "left_side"),
-        lower=flag(c, "lower"),
-        unit_diagonal=flag(c, "unit_diagonal"),
-        transpose_a=StringAttr(word),
-    )
-
-
-def _norm(opcode: str) -> Rule:
-    def rule(c: Conversion) -> Results:
-        found = c.add(
-            opcode,
-            c.operands,
-            result_type(c.types),
-            epsilon=StringAttr(repr(c.attributes.number("epsilon"))),
-            feature_index=IntegerAttr(c.attributes.integer("feature_index"), i64),
-        )
-        return found if len(c.types) == 1 else c.elements(found, len(c.types))
-
-    return rule
-
-
 def refused(why: str) -> Rule:
     """A rule for an op that is legal StableHLO but not supported."""
 
@@ -901,18 +715,13 @@ _QUANTIZED = refused("quantized types are not supported")
 
 DATA_RULES: dict[str, Rule] = {
     **{name: elementwise(opcode) for name, opcode in ELEMENTWISE.items()},
-    **{name: _as_operand(opcode) for name, opcode in PLAIN.items()},
+    **{name: elementwise(opcode) for name, opcode in PLAIN.items()},
+    **TABLE_RULES,
     "clamp": _clamp,
-    "compare": _compare,
-    "reduce_precision": _reduce_precision,
     "constant": _constant,
     "iota": _iota,
     "broadcast": _broadcast,
     "broadcast_in_dim": _broadcast_in_dim,
-    "reshape": _reshape,
-    "transpose": _with_dimensions("transpose", "permutation"),
-    "reverse": _with_dimensions("reverse", "dimensions"),
-    "concatenate": _with_dimension("concatenate"),
     "slice": _slice,
     "pad": _pad,
     "dynamic_slice": _dynamic_slice,
@@ -920,28 +729,15 @@ DATA_RULES: dict[str, Rule] = {
     "dot": _dot,
     "convolution": _convolution,
     "dynamic_conv": _dynamic_conv,
-    "gather": _gather,
-    "dynamic_gather": _dynamic_gather,
-    "get_dimension_size": _with_dimension("get-dimension-size"),
-    "set_dimension_size": _with_dimension("set-dimension-size"),
-    "dynamic_broadcast_in_dim": _dynamic_broadcast_in_dim,
-    "dynamic_iota": _dynamic_iota,
-    "tuple": _tuple,
-    "get_tuple_element": _get_tuple_element,
+    "tuple": lambda c: c.tuple_of(c.operands),
+    "get_tuple_element": lambda c: c.add(
+        "get-tuple-element", c.operands, c.type, index=IntegerAttr(c.attributes.integer("index"), i64)
+    ),
     "optimization_barrier": _optimization_barrier,
     "after_all": _token,
     "create_token": _token,
     "composite": _composite,
-    "partition_id": _as_operand("partition-id"),
-    "replica_id": _as_operand("replica-id"),
     "rng": _rng,
-    "rng_bit_generator": _rng_bit_generator,
-    "fft": _fft,
-    "cholesky": _cholesky,
-    "triangular_solve": _triangular_solve,
-    "batch_norm_training": _norm("batch-norm-training"),
-    "batch_norm_inference": _norm("batch-norm-inference"),
-    "batch_norm_grad": _norm("batch-norm-grad"),
     "uniform_quantize": _QUANTIZED,
     "uniform_dequantize": _QUANTIZED,
     "einsum": _einsum,
@@ -955,6 +751,6 @@ CALL_TARGETS: dict[str, Rule] = {
     "print": _print,
     "shape_assertion": _shape_assertion,
     "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
-    "stablehlo.dynamic_rng_bit_generator": _dynamic_rng_bit_generator,
-    "stablehlo.dynamic_top_k": _dynamic_top_k,
+    "stablehlo.dynamic_rng_bit_generator": rule_of(OpRow("dynamic-rng-bit-generator", (GENERATOR,))),
+    "stablehlo.dynamic_top_k": rule_of(OpRow("dynamic-top-k")),
 }

@@ -106,14 +106,8 @@ def parse_type(cursor: Cursor) -> Attribute:
     if token.text == "tuple":
         cursor.advance()
         cursor.expect("<", "after 'tuple'")
-        parts = list[Attribute]()
         with cursor.nested():
-            while not cursor.at(">"):
-                if parts:
-                    cursor.expect(",", "or '>' after a type of the tuple")
-                parts.append(parse_type(cursor))
-        cursor.advance()
-        return tuple_type(parts)
+            return tuple_type(cursor.items(">", lambda: parse_type(cursor), "a type of the tuple"))
     if token.kind is TokenKind.DIALECT_TYPE and (alias := cursor.aliases.get(token.text)) is not None:
         cursor.advance()
         return alias.value
@@ -137,13 +131,7 @@ def parse_types(cursor: Cursor) -> list[Attribute]:
     if not cursor.at("("):
         return [parse_type(cursor)]
     cursor.advance()
-    found = list[Attribute]()
-    while not cursor.at(")"):
-        if found:
-            cursor.expect(",", "or ')' after a type")
-        found.append(parse_type(cursor))
-    cursor.advance()
-    return found
+    return cursor.items(")", lambda: parse_type(cursor), "a type")
 
 
 def parse_function_type(cursor: Cursor) -> FunctionType:

@@ -46,7 +46,7 @@ from xla_emitters.errors import DataError
 jax = pytest.importorskip("jax", reason="the shapes are those of JAX (extra [jax]), which is not installed")
 lax = jax.lax
 
-DRAWS = 12
+DRAWS = 4
 ADD = SymbolRefAttr("add")
 
 # ------------------------------------------------------------------------------------------------------------------ cases

@@ -82,12 +82,12 @@ def in_function(body: str) -> str:
     return f"llvm.func @f({arguments}) {{\n{body}\nllvm.return }}"
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if not line.startswith(("nvvm.barrier", "%r = nvvm.barrier"))])
-def test_our_custom_text_is_mlirs(line: str):
+def test_our_custom_text_is_mlirs():
     """But for the barrier that an mlir-opt cannot read back with its location."""
-    (function,) = parse_ir(in_function(line)).ops
-    printed = print_ir(function).splitlines()[1].strip()
-    assert printed.replace("%0", "%r") == line or line.startswith("nvvm.barrier")
+    for line in LINES:
+        if not line.startswith(("nvvm.barrier", "%r = nvvm.barrier")):
+            (function,) = parse_ir(in_function(line)).ops
+            assert print_ir(function).splitlines()[1].strip().replace("%0", "%r") == line
 
 
 def test_the_scope_of_a_barrier_is_read_with_its_name_too():

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
-from xla_emitters.dynamic.loops.row_reduction_schedules import BLOCK_A_ROW, WARP_A_ROW
+from xla_emitters.dynamic.loops.row_loop import BLOCK_A_ROW, WARP_A_ROW
 from xla_emitters.dynamic.loops.stitch_forms import (
     LANES_A_ROW,
     LARGE_BLOCK_A_ROW,

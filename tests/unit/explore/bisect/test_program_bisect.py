@@ -299,7 +299,6 @@ module @m {
     assert culprit.name == ReadsTheOtherParameter.name
 
 
-@pytest.mark.tiny
 def test_what_only_the_host_does_has_no_thread() -> None:
     """A buffer that the host never frees: the call says so, and every kernel is right."""
     program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))

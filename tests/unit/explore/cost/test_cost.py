@@ -29,6 +29,7 @@ ENTRY e { p = f32[4096,512] parameter(0)
 """
 
 
+@pytest.mark.long  # a few dozen candidates, each compiled and assembled; `tests/unit/tuning` has their choice
 @needs(*SASS)
 def test_the_next_step_is_what_tune_price_makes_of_the_dearest_kernel() -> None:
     """512 columns are 8 blocks of 64; a GPU with 132 multiprocessors has work for more (docs/cost_model.md, skinny reductions)."""
@@ -39,6 +40,12 @@ def test_the_next_step_is_what_tune_price_makes_of_the_dearest_kernel() -> None:
     assert cost.by_price.time < 0.8 * cost.dearest.time
     assert "sum_1: 8 blocks on 132 multiprocessors: --tune price expects" in cost.next_step
     assert f"{cost.by_price.time:.2f} us in 2 kernels" in cost.next_step
+
+
+@pytest.mark.long  # the candidates are compiled and assembled once more
+@needs(*SASS)
+def test_tuned_kernels_beside_xlas_choice() -> None:
+    (cost,) = xe.cost(COLUMNS).costs
     (tuned,) = xe.cost(COLUMNS, tune="price", compared=True).costs
     assert tuned.xlas is not None
     assert tuned.xlas.time == cost.time

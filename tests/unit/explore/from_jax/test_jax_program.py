@@ -18,7 +18,7 @@ from xla_emitters.explore.compile import compile
 from xla_emitters.explore.from_jax import jax_program
 from xla_emitters.explore.from_jax.jax_program import JaxProgram, from_jax, is_stage
 from xla_emitters.explore.xla import description
-from xla_emitters.program import platforms
+from xla_emitters.program import compiled
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
@@ -65,7 +65,7 @@ def test_jaxs_arrays_on_a_gpu_come_out_as_jaxs(jax: Any, monkeypatch: pytest.Mon
     """On the fake CuPy, for which the memory of the host is a GPU's; no array is copied through NumPy."""
     x = jax.numpy.asarray(X).astype(name)
     program = from_jax(two, x)
-    monkeypatch.setattr(platforms, "_CUDA_OF_DLPACK", (x.__dlpack_device__()[0],))
+    monkeypatch.setattr(compiled, "_CUDA_OF_DLPACK", (x.__dlpack_device__()[0],))
     with fake_cupy() as cupy:
         doubled, is_large = program(x)
         assert cupy.launches

@@ -12,11 +12,13 @@ import re
 import shutil
 import subprocess
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium import MISSING, browser
+from long_lists import but_long
 from tools_here import SASS, needs
 
 from xla_emitters.explore.page.data import Chunks, by_time, program_data
@@ -90,7 +92,7 @@ def test_the_graph_is_the_fusion(gelu: tuple[Program, dict[str, Any], list[str]]
     assert [node["name"] for node in nodes if node["root"]] == ["multiply_0"]
 
 
-@pytest.mark.parametrize("name", ["modules/loop.hlo", "softmax.mlir"])
+@pytest.mark.parametrize("name", but_long(["modules/loop.hlo", "softmax.mlir"], ["softmax.mlir"]))
 def test_modules_and_programs_have_pages(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(EXAMPLES / name), "-o", str(tmp_path / "page.html")]) == 0
     index = json.loads(unpacked((tmp_path / "page.html").read_text("utf-8"), "index"))
@@ -327,3 +329,49 @@ def test_the_graph_after_a_pass_marks_what_it_made(tmp_path: Path) -> None:
         chromium.wait("document.querySelector('.l i[title]')")
         titles = "return Object.fromEntries([...document.querySelectorAll('.l i[title]')].map((op) => [op.textContent, op.title]))"
         assert chromium.run(titles)["arith.mulf"] == "The product; integers wrap."
+
+
+PLAIN = re.compile(r"[%^][\w.$-]+")
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is not installed")
+def test_a_pass_is_stepped_through_rewrite_by_rewrite(tmp_path: Path) -> None:
+    """Of xla-unswitch-loops: each step shows the lines that this rewrite took and made, marks the op, and follows the one before it."""
+    page = tmp_path / "gelu.html"
+    assert main(["show", str(EXAMPLES / "gelu.hlo"), "--rewrites", "-o", str(page)]) == 0
+    trace = compile(EXAMPLES / "gelu.hlo", cache=False, stage="llvm-dialect", record="rewrites").trace
+    number = next(n for n, step in enumerate(trace) if step.name == "xla-unswitch-loops")
+    rewrites, text = trace[number].rewrites, trace[number - 1].ir or ""
+    patterns = [each.pattern for each in rewrites]
+    assert "FoldConstantIf" in patterns
+    rows = "return [...document.querySelectorAll('.pane .l')].map((row) => [row.className, row.textContent])"
+    with browser() as chromium:
+        chromium.open(f"{page.as_uri()}#view=rewrites")
+        chromium.wait("document.querySelector('.tables tr.on')")
+        chromium.run(f"document.querySelector('.chip[data-step=\"{number}\"]').click()")
+        for place, each in enumerate(rewrites, 1):
+            chromium.wait(f"document.querySelector('.place')?.textContent === 'rewrite {place} of {len(rewrites)}'")
+            chromium.wait("document.querySelector('.l.gone, .l.come')")
+            assert each.pattern in chromium.run("return document.querySelector('.tables tr.on').textContent")
+            shown = chromium.run(rows)
+            before, after = (Counter(PLAIN.sub("%", line) for line in ir.split("\n")) for ir in (text, each.ir))
+            gone, come = (
+                Counter(PLAIN.sub("%", row.split(sign, 1)[1][1:]) for classes, row in shown if kind in classes.split())
+                for sign, kind in (("−", "gone"), ("+", "come"))
+            )
+            assert (gone - come, come - gone) == (before - after, after - before)  # a line that moved is both
+            (marked,) = (row for classes, row in shown if "own" in classes.split())
+            assert marked.split("−")[-1].strip() == text.split("\n")[each.line - 1].strip()
+            text = each.ir
+            if place < len(rewrites):
+                chromium.run("document.querySelector('#on').click()")
+        assert text == trace[number].ir
+        # Back by the key: the step before; and from the first one of a pass to the last one of the pass before it.
+        up = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', bubbles: true}))"
+        for place in range(len(rewrites) - 1, 0, -1):
+            chromium.run(up)
+            chromium.wait(f"document.querySelector('.place').textContent === 'rewrite {place} of {len(rewrites)}'")
+        chromium.run(up)
+        chromium.wait(
+            "document.querySelector('.tools select').selectedOptions[0].text === 'xla-loop-invariant-code-motion'"
+        )

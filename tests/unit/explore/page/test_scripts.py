@@ -16,8 +16,10 @@ from long_lists import but_long
 
 import xla_emitters.explore.page
 from xla_emitters.explore.opcodes import sentences
+from xla_emitters.explore.page.data import edits_of
 from xla_emitters.explore.page.write import SCRIPTS
 from xla_emitters.runtime.simt.access_counts import bank_ways, sectors
+from xla_emitters.trace import Rewrite
 
 ROOM = Path(xla_emitters.explore.page.__file__).parent
 NODE = shutil.which("node")
@@ -26,8 +28,11 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 def run(script: str, expression: str, values: Any) -> Any:
     """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
-    names = "{ diffRows, folded, paired, placed, shownNodes, irNodes, helpFor, coloured, requestsOf, memoryRows, elementsText }"
-    code = f"const {names} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
+    names = (
+        "diffRows, folded, paired, placed, shownNodes, irNodes, helpFor, coloured, requestsOf, memoryRows, elementsText,"
+        "rewriteTexts, countedNames"
+    )
+    code = f"const {{ {names} }} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
     done = subprocess.run(
         [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
     )
@@ -219,3 +224,21 @@ def test_what_an_op_does_is_its_title(stage: str, text: str, wanted: list[str]) 
     )
     assert re.findall(r'title="[^"]+">([^<]+)', html) == wanted
     assert unescape(re.sub(r"<[^>]*>", "", html)) == text
+
+
+def test_the_texts_between_rewrites_are_those_that_were_recorded() -> None:
+    """Edits that the page applies one after the other; random texts, longer and shorter than the one before."""
+    for one, two in pairs_of_texts()[::5]:
+        texts = [one, two, one, one, two]
+        rewrites = [Rewrite("p", "", 0, (), (), (), "\n".join(text)) for text in texts[1:]]
+        rows = edits_of("\n".join(one), rewrites)
+        # A text without lines has one, which is empty.
+        assert run("rewrites.js", "rewriteTexts(values[0], values[1])", [one or [""], rows]) == [
+            each or [""] for each in texts
+        ]
+
+
+def test_names_of_ops_are_counted() -> None:
+    names = ["scf.yield", "arith.addf", "scf.yield"]
+    assert run("rewrites.js", "countedNames(values)", names) == "2 scf.yield, arith.addf"
+    assert run("rewrites.js", "countedNames(values)", list("abcdefg")) == "a, b, c, d, e and 2 more kinds"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 import pytest
+
+from xla_emitters.lowering.cpu.cpu_target import is_object, undefined_symbols
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 
@@ -97,3 +100,53 @@ def test_a_call_of_a_function_that_does_not_exist_is_refused_when_the_code_is_ma
             if for_linker
             else CpuCode(text, cpu_target("x86-64-v2"))
         )
+
+
+binding: Any = pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
+TEXT = """
+@here = global i32 3
+@elsewhere = external global i32
+declare float @expf(float)
+declare float @a_function_with_a_long_name(float)
+declare float @declared_and_not_called(float)
+define bfloat @own(float %x) {
+  %y = call float @expf(float %x)
+  %z = call float @a_function_with_a_long_name(float %y)
+  %b = fptrunc float %z to bfloat
+  ret bfloat %b
+}
+define void @fill(ptr %p, i64 %n) {
+  call void @llvm.memset.p0.i64(ptr %p, i8 1, i64 %n, i1 false)
+  %v = load i32, ptr @elsewhere
+  store i32 %v, ptr @here
+  ret void
+}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+CALLED = {"expf", "a_function_with_a_long_name", "memset", "elsewhere"}
+LINUX, MAC, WINDOWS = "unknown-linux-gnu", "apple-macosx", "pc-windows-msvc"
+
+
+@pytest.mark.parametrize(
+    ("triple", "more"),
+    [
+        *((f"x86_64-{system}", {"__truncsfbf2"}) for system in (LINUX, MAC, WINDOWS)),
+        # AArch64 rounds to bf16 by instructions.
+        *((f"aarch64-{system}", set[str]()) for system in (LINUX, MAC, WINDOWS)),
+    ],
+)
+def test_functions_that_are_called_and_not_defined(triple: str, more: set[str]) -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    module = binding.parse_assembly(TEXT)
+    module.triple = triple
+    machine = binding.Target.from_triple(triple).create_target_machine(opt=3)
+    data = machine.emit_object(module)
+    assert is_object(data)
+    assert undefined_symbols(data) == tuple(sorted(CALLED | more))
+
+
+def test_other_data_is_refused() -> None:
+    assert not is_object(b"")
+    with pytest.raises(ValueError, match="not an object file"):
+        undefined_symbols(b"#!/bin/sh\n")

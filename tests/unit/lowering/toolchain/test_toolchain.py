@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import InternalError, ToolError, UsageError
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
-from xla_emitters.lowering.toolchain import toolchain, ways
+from xla_emitters.lowering.toolchain import toolchain, tools
 from xla_emitters.lowering.toolchain.machine_code import assemble, count_instructions, disassemble
 from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir, compile_to_ptx, compile_to_ptx_by_steps
 from xla_emitters.rewrite.id_functions import declared_by
@@ -284,14 +284,14 @@ def test_the_way_that_is_taken(
             raise ToolError(f"{name} was not found", help=f"get {name}")
         return name
 
-    monkeypatch.setattr(ways, "find_tool", find)
+    monkeypatch.setattr(tools, "find_tool", find)
     toolchain = Toolchain(asked)
     if way is not None:
-        choice = ways.choose_way(toolchain)
+        choice = tools.choose_way(toolchain)
         assert (choice.way, choice.reason) == (way, reason)
         return
     with pytest.raises(ToolError) as raised:
-        ways.choose_way(toolchain)
+        tools.choose_way(toolchain)
     assert raised.value.message == reason
     if asked == "auto":
         assert raised.value.help == "get llvmlite; or: get mlir-opt"
@@ -302,7 +302,7 @@ def test_a_tool_that_the_user_names_is_not_passed_over(asked: str, monkeypatch: 
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", asked)
     with pytest.raises(ToolError, match="mlir-opt was not found"):
-        ways.choose_way(here())
+        tools.choose_way(here())
 
 
 def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,12 +316,12 @@ def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs("mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
 def test_the_cache_knows_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     found: set[str] = set()
-    for way in ways.Way:
+    for way in tools.Way:
         monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
-        found.add(ways.tools_fingerprint(here()))
+        found.add(tools.tools_fingerprint(here()))
     assert len(found) == 3
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "auto")
-    assert ways.tools_fingerprint(here()) in found
+    assert tools.tools_fingerprint(here()) in found
 
 
 def test_strings_survive_the_way_through_mlir() -> None:

@@ -487,6 +487,7 @@ def test_a_report_that_cannot_be_written(bundle: Path, tmp_path: Path, run: Any)
 # ---- writing ----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tiny
 def test_which_positions_are_compared() -> None:
     """All of a result of up to 1 MiB; of a larger one 65,536, the first and last 4,096 among them, the same ones every time."""
     small = ArraySpec("f32", (1 << 18,), (0,))
@@ -502,7 +503,6 @@ def test_which_positions_are_compared() -> None:
     assert not np.array_equal(positions, positions_to_compare(large, 1))
 
 
-@pytest.mark.tiny
 def test_names_are_made_unique(tmp_path: Path) -> None:
     path = tmp_path / "twice.zip"
     write_bundle(path, [case("bytes"), case("bytes", seed=1)])

@@ -55,7 +55,6 @@ def in_place() -> Kernel:
     return replace(kernel, arguments=(parameter, replace(result, slice_index=parameter.slice_index)))
 
 
-@pytest.mark.tiny
 @pytest.mark.parametrize("donated", [True, False])
 def test_an_update_in_place_copies_only_a_parameter_that_is_not_donated(donated: bool, cupy: ModuleType) -> None:
     kernel = in_place()

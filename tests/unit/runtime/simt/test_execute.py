@@ -52,6 +52,7 @@ def test_only_the_blocks_that_are_asked_for(blocks):
     np.testing.assert_array_equal(out, np.where(touched, 2 * source, -1))
 
 
+@pytest.mark.tiny
 def test_written_elements_are_those_of_the_blocks():
     source, out = arrays()
     (written,) = written_elements(parse_ir(doubling()), [source, out], blocks=[1, 6])

@@ -8,8 +8,7 @@ from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.attributes import COMMON, SYNTAX, attributes_of
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, TokenKind
 
 
 def cursor(text: str) -> Cursor:

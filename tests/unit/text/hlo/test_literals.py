@@ -14,8 +14,7 @@ from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo import literals, parse_hlo, print_hlo
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, TokenKind
 from xla_emitters.text.hlo.literals import integer_range, literal_text, parse_literal
 
 

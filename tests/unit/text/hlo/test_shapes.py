@@ -9,8 +9,7 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.cursor import Cursor
-from xla_emitters.text.hlo.lexer import TokenKind
+from xla_emitters.text.hlo.lexer import Cursor, TokenKind
 from xla_emitters.text.hlo.shapes import ShapeReader
 
 

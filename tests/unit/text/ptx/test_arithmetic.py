@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -130,6 +131,20 @@ def test_sums_with_carry() -> None:
         x, y, z = halves[0], halves[1], halves[2]
         text = "mad.lo.cc.u32 %t1, %a0, %a1, %a2; madc.hi.u32 %t2, %a0, %a1, 0; mov.b64 %d, {%t1, %t2};"
         same(executed(text, x, y, z, result=U64), x.astype(U64) * y + z)
+
+
+def test_a_carry_goes_through_the_middle_word() -> None:
+    """Of numbers of three words, at all edges: a sum with a carry in has a carry out too, and so has a difference."""
+    words = list(zip(*itertools.product([0, 1, 0xFFFFFFFF], repeat=6), strict=True))
+    first, second = (
+        [low + (middle << 32) + (high << 64) for low, middle, high in zip(*words[part : part + 3], strict=True)]
+        for part in (0, 3)
+    )
+    given = [np.array(word, U32) for word in words]
+    text = "add.cc.u32 %t1, %a0, %a3; addc.cc.u32 %t2, %a1, %a4; addc.u32 %t3, %a2, %a5; mov.b64 %d, {%t2, %t3};"
+    sums, differences = ([(a + sign * b >> 32) % 2**64 for a, b in zip(first, second, strict=True)] for sign in (1, -1))
+    np.testing.assert_array_equal(executed(text, *given, result=U64), np.array(sums, U64))
+    np.testing.assert_array_equal(executed(text.replace("add", "sub"), *given, result=U64), np.array(differences, U64))
 
 
 @pytest.mark.parametrize("bits", [16, 32, 64])

@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.traits import is_side_effect_free
 
-from xla_emitters.dialects.hlo import HLO
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.dialect import HLO
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.reference.reference import evaluate

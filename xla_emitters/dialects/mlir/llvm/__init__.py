@@ -46,7 +46,6 @@ from xla_emitters.dialects.mlir.llvm import (
     functions,
     intrinsics,
     memory,
-    memory_intrinsics,
     metadata,
     values,
     vectors,
@@ -105,7 +104,7 @@ from xla_emitters.dialects.mlir.llvm.values import ZeroOp as ZeroOp
 OURS: tuple[type[IRDLOperation], ...] = (
     *(*values.OPERATIONS, *memory.OPERATIONS, *atomics.OPERATIONS, *control.OPERATIONS, *calls.OPERATIONS),
     *(*functions.OPERATIONS, *metadata.OPERATIONS),
-    *(*intrinsics.OPERATIONS, *vectors.OPERATIONS, *memory_intrinsics.OPERATIONS),
+    *(*intrinsics.OPERATIONS, *vectors.OPERATIONS),
 )
 
 

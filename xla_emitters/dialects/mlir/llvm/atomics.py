@@ -12,33 +12,31 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i64
 from xdsl.dialects.llvm import LLVMPointerType, LLVMStructType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
     VarConstraint,
+    base,
     operand_def,
     opt_prop_def,
     prop_def,
     result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.directives import Derived, numbered_word
 from xla_emitters.dialects.mlir.llvm.memory import (
-    METADATA,
     ORDERINGS,
+    SCOPE,
+    AccessOp,
+    Ordering,
     is_atomic_float,
     is_atomic_integer,
-    move_properties,
     ordering_number,
-    parse_ordering,
-    parse_scope,
-    print_order,
     verify_ordering,
 )
 from xla_emitters.dialects.op_definition import op_definition
@@ -50,25 +48,20 @@ ATOMIC_OPERATIONS = (
 )
 """The operations of atomicrmw, by number."""
 
+AtomicOperation = numbered_word(
+    "AtomicOperation",
+    dict(enumerate(ATOMIC_OPERATIONS)),
+    "unknown atomic operation '{word}'; one of: {words}",
+)
+
 FLOAT_OPERATIONS = ("fadd", "fsub", "fmax", "fmin", "fmaximum", "fminimum")
 """The operations on floats; the others are on integers, `xchg` on any type."""
-
-_METADATA = tuple(name for name in METADATA if name != "nontemporal")
 
 _ORDERED = tuple(word for word in ORDERINGS.values() if word != "unordered")
 
 
-def _print_tail(printer: Printer, op: AtomicRMWOp | AtomicCmpXchgOp) -> None:
-    properties = {name: op.properties[name] for name in _METADATA if name in op.properties}
-    printer.print_op_attributes(properties | op.attributes)
-    printer.print_string(" : ")
-    printer.print_attribute(op.ptr.type)
-    printer.print_string(", ")
-    printer.print_attribute(op.val.type)
-
-
 @op_definition
-class AtomicRMWOp(QuickOp):
+class AtomicRMWOp(AccessOp):
     """`llvm.atomicrmw add %p, %i monotonic : !llvm.ptr, i32`: returns the old value."""
 
     name = "llvm.atomicrmw"
@@ -78,14 +71,13 @@ class AtomicRMWOp(QuickOp):
     val = operand_def(T)
     bin_op = prop_def(IntegerAttr)
     ordering = prop_def(IntegerAttr)
-    syncscope = opt_prop_def(StringAttr)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     res = result_def(T)
+
+    assembly_format = (
+        f"(`volatile` $volatile_^)? custom<AtomicOperation>($bin_op) $ptr `,` $val {SCOPE} custom<Ordering>($ordering)"
+        " attr-dict `:` type($ptr) `,` type($val)"
+    )
+    custom_directives = (AtomicOperation, Ordering)
 
     def __init__(
         self,
@@ -115,38 +107,6 @@ class AtomicRMWOp(QuickOp):
         """`xchg`, `add`, `fmax` ..."""
         return ATOMIC_OPERATIONS[self.bin_op.value.data]
 
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicRMWOp:
-        volatile = parser.parse_optional_keyword("volatile") is not None
-        start = parser.pos
-        operation = parser.parse_identifier()
-        if operation not in ATOMIC_OPERATIONS:
-            parser.raise_error(
-                f"unknown atomic operation '{operation}'; one of: {', '.join(ATOMIC_OPERATIONS)}",
-                start,
-                start + len(operation),
-            )
-        ptr = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        val = parser.parse_unresolved_operand()
-        scope, ordering = parse_scope(parser), parse_ordering(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        pointer = parser.resolve_operand(ptr, parser.parse_type())
-        parser.parse_punctuation(",")
-        op = AtomicRMWOp(operation, pointer, parser.resolve_operand(val, parser.parse_type()), volatile=volatile)
-        op.ordering, op.syncscope = ordering, scope
-        move_properties(_METADATA, attributes, op.properties)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        volatile = "volatile " if self.volatile_ is not None else ""
-        printer.print_string(f" {volatile}{self.operation} ")
-        printer.print_list((self.ptr, self.val), printer.print_ssa_value)
-        print_order(printer, self.syncscope, self.ordering)
-        _print_tail(printer, self)
-
     def verify_(self) -> None:
         if not 0 <= self.bin_op.value.data < len(ATOMIC_OPERATIONS):
             raise VerifyException(f"there is no atomic operation {self.bin_op.value.data}")
@@ -167,8 +127,13 @@ class AtomicRMWOp(QuickOp):
             raise VerifyException(f"{self.operation} is of {wanted}, not of {value_type}")
 
 
+def _exchanged(value_type: Attribute) -> LLVMStructType:
+    """The old value, and whether it was the one expected."""
+    return LLVMStructType.from_type_list([value_type, i1])
+
+
 @op_definition
-class AtomicCmpXchgOp(QuickOp):
+class AtomicCmpXchgOp(AccessOp):
     """`llvm.cmpxchg weak volatile %p, %old, %new syncscope("device") seq_cst acquire : !llvm.ptr, i32`
 
     Returns the old value, and whether it was `cmp`; if so, `val` was written. `weak`: may fail even then. The first ordering is for
@@ -183,15 +148,14 @@ class AtomicCmpXchgOp(QuickOp):
     val = operand_def(T)
     success_ordering = prop_def(IntegerAttr)
     failure_ordering = prop_def(IntegerAttr)
-    syncscope = opt_prop_def(StringAttr)
-    alignment = opt_prop_def(IntegerAttr)
     weak = opt_prop_def(UnitAttr)
-    volatile_ = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
-    res = result_def(LLVMStructType)
+    res = result_def(Derived("T", _exchanged, base(LLVMStructType)))
+
+    assembly_format = (
+        f"(`weak` $weak^)? (`volatile` $volatile_^)? $ptr `,` $cmp `,` $val {SCOPE} custom<Ordering>($success_ordering)"
+        " custom<Ordering>($failure_ordering) attr-dict `:` type($ptr) `,` type($val)"
+    )
+    custom_directives = (Ordering,)
 
     def __init__(
         self,
@@ -207,7 +171,7 @@ class AtomicCmpXchgOp(QuickOp):
     ):
         super().__init__(
             operands=[ptr, cmp, val],
-            result_types=[LLVMStructType.from_type_list([SSAValue.get(val).type, i1])],
+            result_types=[_exchanged(SSAValue.get(val).type)],
             properties={
                 "success_ordering": ordering_number(success),
                 "failure_ordering": ordering_number(failure),
@@ -218,43 +182,12 @@ class AtomicCmpXchgOp(QuickOp):
             },
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicCmpXchgOp:
-        weak = parser.parse_optional_keyword("weak") is not None
-        volatile = parser.parse_optional_keyword("volatile") is not None
-        ptr = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        cmp = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        val = parser.parse_unresolved_operand()
-        scope, success, failure = parse_scope(parser), parse_ordering(parser), parse_ordering(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        pointer = parser.resolve_operand(ptr, parser.parse_type())
-        parser.parse_punctuation(",")
-        value_type = parser.parse_type()
-        old, new = (parser.resolve_operand(operand, value_type) for operand in (cmp, val))
-        op = AtomicCmpXchgOp(pointer, old, new, weak=weak, volatile=volatile)
-        op.success_ordering, op.failure_ordering, op.syncscope = success, failure, scope
-        move_properties(_METADATA, attributes, op.properties)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        for flag, word in ((self.weak, " weak"), (self.volatile_, " volatile")):
-            if flag is not None:
-                printer.print_string(word)
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        print_order(printer, self.syncscope, self.success_ordering, self.failure_ordering)
-        _print_tail(printer, self)
-
     def verify_(self) -> None:
         verify_ordering(self.success_ordering, _ORDERED, "ordering of success")
         verify_ordering(self.failure_ordering, ("monotonic", "acquire", "seq_cst"), "ordering of failure")
         if not (is_atomic_integer(self.val.type) or isinstance(self.val.type, LLVMPointerType)):
             raise VerifyException(f"compares pointers or integers of 8, 16, 32 or 64 bits, not {self.val.type}")
-        wanted = LLVMStructType.from_type_list([self.val.type, i1])
+        wanted = _exchanged(self.val.type)
         if self.res.type != wanted:
             raise VerifyException(f"the result is {self.res.type}; it must be {wanted}")
 
@@ -268,6 +201,9 @@ class FenceOp(QuickOp):
     ordering = prop_def(IntegerAttr)
     syncscope = opt_prop_def(StringAttr)
 
+    assembly_format = f"{SCOPE} custom<Ordering>($ordering) attr-dict"
+    custom_directives = (Ordering,)
+
     def __init__(self, ordering: str, syncscope: str | None = None):
         super().__init__(
             properties={
@@ -275,18 +211,6 @@ class FenceOp(QuickOp):
                 "syncscope": None if syncscope is None else StringAttr(syncscope),
             }
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FenceOp:
-        scope = parse_scope(parser)
-        op = FenceOp("seq_cst", scope and scope.data)
-        op.ordering = parse_ordering(parser)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_order(printer, self.syncscope, self.ordering)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         verify_ordering(self.ordering, ("acquire", "release", "acq_rel", "seq_cst"))

@@ -50,6 +50,8 @@ from xdsl.printer import Printer
 from xdsl.traits import SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.attributes import symbol
+from xla_emitters.dialects.mlir.directives import numbered_word
 from xla_emitters.dialects.mlir.llvm.functions import (
     C_CONVENTION,
     CALLING_CONVENTIONS,
@@ -96,7 +98,7 @@ def _bundle_properties(bundles: Bundles) -> dict[str, Attribute]:
     return found
 
 
-def _bundles(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
+def bundles_of(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
     """The inverse of `_bundle_properties`. raises VerifyException if the numbers of tags, sizes and values do not match."""
     sizes = tuple(op.op_bundle_sizes.iter_values())
     tags = [str(tag.data) if isinstance(tag, StringAttr) else str(tag) for tag in op.op_bundle_tags or ()]
@@ -111,7 +113,7 @@ def _bundles(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
 
 
 def _print_bundles(printer: Printer, op: CallOp | CallIntrinsicOp | AssumeOp) -> None:
-    if not (bundles := _bundles(op)):
+    if not (bundles := bundles_of(op)):
         return
 
     def bundle(item: tuple[str, Sequence[SSAValue]]) -> None:
@@ -271,7 +273,7 @@ class CallOp(QuickOp):
         super().__init__(
             operands=[args, []],
             properties={
-                "callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee,
+                "callee": symbol(callee) if isinstance(callee, str) else callee,
                 "var_callee_type": var_callee_type,
                 "fastmathFlags": fastmath,
             },
@@ -340,7 +342,7 @@ class CallOp(QuickOp):
         _print_call_type(printer, self, arguments)
 
     def verify_(self) -> None:
-        _bundles(self)
+        bundles_of(self)
         if self.callee is None and not (self.args and isinstance(self.args[0].type, LLVMPointerType)):
             raise VerifyException("has neither the name of a function nor a pointer as its first operand")
 
@@ -399,7 +401,7 @@ class CallIntrinsicOp(QuickOp):
         _print_call_type(printer, self, self.args)
 
     def verify_(self) -> None:
-        _bundles(self)
+        bundles_of(self)
         if not self.intrin.data.startswith("llvm."):
             raise VerifyException(f"the name of an intrinsic starts with 'llvm.', but this is '{self.intrin.data}'")
 
@@ -423,8 +425,15 @@ class InlineAsmOp(QuickOp):
     operand_attrs = opt_prop_def(ArrayAttr)
     res = opt_result_def()
 
-    FLAGS: ClassVar = ("has_side_effects", "is_align_stack")
-    DIALECTS: ClassVar = ("att", "intel")
+    DIALECTS: ClassVar = {0: "att", 1: "intel"}
+
+    assembly_format = (
+        "(`has_side_effects` $has_side_effects^)? (`is_align_stack` $is_align_stack^)?"
+        " (`tail_call_kind` `=` $tail_call_kind^)? (`asm_dialect` `=` custom<AsmDialect>($asm_dialect)^)?"
+        " (`operand_attrs` `=` $operand_attrs^)? $asm_string `,` $constraints $operands_ attr-dict"
+        " `:` functional-type(operands, results)"
+    )
+    custom_directives = (numbered_word("AsmDialect", DIALECTS, "expected one of: {words}"),)
 
     def __init__(
         self,
@@ -444,64 +453,8 @@ class InlineAsmOp(QuickOp):
             result_types=[res_types],
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> InlineAsmOp:
-        properties: dict[str, Attribute] = {
-            flag: UnitAttr() for flag in cls.FLAGS if parser.parse_optional_keyword(flag) is not None
-        }
-        if parser.parse_optional_keyword("tail_call_kind") is not None:
-            parser.parse_punctuation("=")
-            properties["tail_call_kind"] = TailCallKindAttr(TailCallKindAttr.parse_parameter(parser))
-        if parser.parse_optional_keyword("asm_dialect") is not None:
-            parser.parse_punctuation("=")
-            start = parser.pos
-            word = parser.parse_identifier()
-            if word not in cls.DIALECTS:
-                parser.raise_error(f"expected one of: {', '.join(cls.DIALECTS)}", start, start + len(word))
-            properties["asm_dialect"] = IntegerAttr(cls.DIALECTS.index(word), 64)
-        if parser.parse_optional_keyword("operand_attrs") is not None:
-            parser.parse_punctuation("=")
-            properties["operand_attrs"] = parser.parse_attribute()
-        text = parser.parse_str_literal()
-        parser.parse_punctuation(",")
-        constraints = parser.parse_str_literal()
-        names = parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-        )
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        function_type = parser.parse_function_type()
-        values = parser.resolve_operands(names or [], function_type.inputs.data, start)
-        op = InlineAsmOp(text, constraints, values, function_type.outputs.data)
-        op.properties |= properties
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        for flag in self.FLAGS:
-            if flag in self.properties:
-                printer.print_string(f" {flag}")
-        if self.tail_call_kind.data is not TailCallKind.NONE:
-            printer.print_string(f" tail_call_kind = <{self.tail_call_kind.data.value}>")
-        if self.asm_dialect is not None:
-            printer.print_string(f" asm_dialect = {self.DIALECTS[self.asm_dialect.value.data]}")
-        if self.operand_attrs is not None:
-            printer.print_string(" operand_attrs = ")
-            printer.print_attribute(self.operand_attrs)
-        printer.print_string(" ")
-        printer.print_string_literal(self.asm_string.data)
-        printer.print_string(", ")
-        printer.print_string_literal(self.constraints.data)
-        if self.operands_:
-            printer.print_string(" ")
-            printer.print_list(self.operands_, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_function_type(self.operand_types, self.result_types)
-
     def verify_(self) -> None:
-        if self.asm_dialect is not None and self.asm_dialect.value.data not in range(len(self.DIALECTS)):
+        if self.asm_dialect is not None and self.asm_dialect.value.data not in self.DIALECTS:
             raise VerifyException(f"there is no assembler dialect {self.asm_dialect.value.data}")
 
 
@@ -542,7 +495,7 @@ class AssumeOp(QuickOp):
         printer.print_string(" : i1")
 
     def verify_(self) -> None:
-        _bundles(self)
+        bundles_of(self)
 
 
 OPERATIONS: tuple[type[IRDLOperation], ...] = (CallOp, CallIntrinsicOp, InlineAsmOp, AssumeOp)

@@ -21,13 +21,13 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerType,
     VectorType,
-    i1,
     i32,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    ParsePropInAttrDict,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -42,13 +42,17 @@ from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir.llvm.memory import move_properties
 from xla_emitters.dialects.mlir.llvm.metadata import LoopAnnotationAttr, NamedParametersAttr
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
 Way = tuple[Block, Sequence[SSAValue | Operation]]
 """A block, and the values of its arguments."""
+
+
+def _way(block: str, arguments: str) -> str:
+    """`^block(%x, %i : f32, i32)` in a format."""
+    return f"${block} (`(` ${arguments}^ `:` type(${arguments}) `)`)?"
 
 
 def _parse_way(parser: Parser) -> tuple[Block, list[SSAValue]]:
@@ -74,11 +78,6 @@ def _print_way(printer: Printer, block: Block, values: Sequence[SSAValue]) -> No
             printer.print_list([value.type for value in values], printer.print_attribute)
 
 
-def _print_attributes(printer: Printer, op: BrOp | CondBrOp | SwitchOp, *names: str) -> None:
-    """The attribute dictionary, with the properties that it contains."""
-    printer.print_op_attributes({name: op.properties[name] for name in names if name in op.properties} | op.attributes)
-
-
 def _weights(weights: Sequence[int] | None) -> Attribute | None:
     return None if weights is None else DenseArrayBase.from_list(i32, weights)
 
@@ -98,24 +97,13 @@ class BrOp(QuickOp):
     loop_annotation = opt_prop_def(LoopAnnotationAttr)
     successor = successor_def()
 
+    assembly_format = f"{_way('successor', 'arguments')} attr-dict"
+    irdl_options = (ParsePropInAttrDict(),)
+
     traits = traits_def(IsTerminator())
 
     def __init__(self, dest: Block, *ops: Operation | SSAValue, loop_annotation: NamedParametersAttr | None = None):
         super().__init__(operands=[ops], successors=[dest], properties={"loop_annotation": loop_annotation})
-
-    @classmethod
-    def parse(cls, parser: Parser) -> BrOp:
-        block, values = _parse_way(parser)
-        attributes = parser.parse_optional_attr_dict()
-        op = BrOp(block, *values)
-        move_properties(("loop_annotation",), attributes, op.properties)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        _print_way(printer, self.successor, self.arguments)
-        _print_attributes(printer, self, "loop_annotation")
 
 
 @op_definition
@@ -132,7 +120,11 @@ class CondBrOp(QuickOp):
     then_block = successor_def()
     else_block = successor_def()
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$cond (`weights` `(` $branch_weights^ `)`)?"
+        f" `,` {_way('then_block', 'then_arguments')} `,` {_way('else_block', 'else_arguments')} attr-dict"
+    )
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
 
     traits = traits_def(IsTerminator())
 
@@ -144,41 +136,12 @@ class CondBrOp(QuickOp):
         else_block: Block,
         else_ops: Sequence[Operation | SSAValue],
         branch_weights: Sequence[int] | None = None,
-        loop_annotation: NamedParametersAttr | None = None,
     ):
         super().__init__(
             operands=[cond, then_ops, else_ops],
             successors=[then_block, else_block],
-            properties={"branch_weights": _weights(branch_weights), "loop_annotation": loop_annotation},
+            properties={"branch_weights": _weights(branch_weights)},
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CondBrOp:
-        cond = parser.parse_operand(i1)
-        weights: list[int] | None = None
-        if parser.parse_optional_keyword("weights") is not None:
-            with parser.in_parens():
-                weights = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-        parser.parse_punctuation(",")
-        then_block, then_values = _parse_way(parser)
-        parser.parse_punctuation(",")
-        else_block, else_values = _parse_way(parser)
-        attributes = parser.parse_optional_attr_dict()
-        op = CondBrOp(cond, then_block, then_values, else_block, else_values, weights)
-        move_properties(("loop_annotation",), attributes, op.properties)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.cond)
-        if self.branch_weights is not None:
-            printer.print_string(f" weights([{', '.join(map(str, self.branch_weights.iter_values()))}])")
-        printer.print_string(", ")
-        _print_way(printer, self.then_block, self.then_arguments)
-        printer.print_string(", ")
-        _print_way(printer, self.else_block, self.else_arguments)
-        _print_attributes(printer, self, "loop_annotation")
 
     def verify_(self) -> None:
         _verify_weights(self.branch_weights, 2)
@@ -256,7 +219,8 @@ class SwitchOp(QuickOp):
         cases = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, case)
         attributes = parser.parse_optional_attr_dict()
         op = SwitchOp(operand, default, cases)
-        move_properties(("branch_weights",), attributes, op.properties)
+        if (weights := attributes.pop("branch_weights", None)) is not None:
+            op.properties["branch_weights"] = weights
         op.attributes |= attributes
         return op
 
@@ -272,7 +236,8 @@ class SwitchOp(QuickOp):
             printer.print_string(f"{',' if position else ''}\n  {number}: ")
             _print_way(printer, block, values)
         printer.print_string("\n]")
-        _print_attributes(printer, self, "branch_weights")
+        weights = {} if self.branch_weights is None else {"branch_weights": self.branch_weights}
+        printer.print_op_attributes(weights | self.attributes)
 
     def verify_(self) -> None:
         ways, segments = len(self.case_destinations), tuple(self.case_operand_segments.iter_values())

@@ -345,12 +345,9 @@ class GlobalOp(QuickOp):
         alignment: int | None = None,
         unnamed_addr: int = 0,
         body: Region | None = None,
-        other_props: Mapping[str, Attribute | None] | None = None,
-        attributes: Mapping[str, Attribute | None] | None = None,
     ):
         super().__init__(
             properties={
-                **(other_props or {}),
                 "global_type": global_type,
                 "sym_name": StringAttr(sym_name) if isinstance(sym_name, str) else sym_name,
                 "linkage": LinkageAttr(linkage) if isinstance(linkage, str) else linkage,
@@ -360,7 +357,6 @@ class GlobalOp(QuickOp):
                 "alignment": None if alignment is None else IntegerAttr(alignment, 64),
                 "unnamed_addr": IntegerAttr(unnamed_addr, 64),
             },
-            attributes=attributes,
             regions=[body or Region()],
         )
 

@@ -10,7 +10,7 @@ Source: MLIR 22, LLVM dialect.
 
 from __future__ import annotations
 
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from xdsl.dialects import llvm as upstream
@@ -32,6 +32,7 @@ from xdsl.dialects.utils import print_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -45,6 +46,7 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import UNIT, integer
+from xla_emitters.dialects.mlir.directives import numbered_word
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -61,6 +63,13 @@ def _raw_indices(indices: tuple[int, ...]) -> DenseArrayBase:
 
 ORDERINGS = upstream.ATOMIC_ORDERING_KEYWORDS
 """Atomic ordering's number -> keyword; 0 is not atomic and has none."""
+
+Ordering = numbered_word("Ordering", ORDERINGS, "unknown atomic ordering '{word}'; one of: {words}")
+
+SCOPE = "(`syncscope` `(` $syncscope^ `)`)?"
+"""`syncscope("agent")` in a format: the threads that observe the order; by default all of the system."""
+
+_ATOMIC = f"(`atomic` {SCOPE} custom<Ordering>($ordering)^)?"
 
 # The bits of getelementptr's flags, and their keywords, longest first.
 _WRAP_FLAGS = {"inbounds": 3, "nusw": 2, "nuw": 4}
@@ -88,42 +97,21 @@ class GEPOp(QuickOp):
     def __init__(
         self,
         ptr: SSAValue | Operation,
-        indices: Sequence[int],
-        pointee_type: Attribute,
-        ssa_indices: Sequence[SSAValue | Operation] | None = None,
-        result_type: Attribute | None = None,
-        inbounds: bool = False,
-        nuw: bool = False,
-    ):
-        """`indices` has DYNAMIC_INDEX in place of each of `ssa_indices`; `from_mixed_indices` takes one list of both."""
-        super().__init__(
-            operands=[ptr, ssa_indices or []],
-            properties={
-                "elem_type": pointee_type,
-                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
-                "rawConstantIndices": _raw_indices(tuple(indices)),
-            },
-            result_types=[result_type or _POINTER],
-        )
-
-    @staticmethod
-    def from_mixed_indices(
-        ptr: SSAValue | Operation,
         indices: Sequence[int | SSAValue | Operation],
         pointee_type: Attribute,
         result_type: Attribute | None = None,
         inbounds: bool = False,
         nuw: bool = False,
-    ) -> GEPOp:
-        """The op from indices that are numbers or values."""
-        return GEPOp(
-            ptr,
-            [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices],
-            pointee_type,
-            [index for index in indices if not isinstance(index, int)],
-            result_type,
-            inbounds,
-            nuw,
+    ):
+        constants = tuple(index if isinstance(index, int) else DYNAMIC_INDEX for index in indices)
+        super().__init__(
+            operands=[ptr, [index for index in indices if not isinstance(index, int)]],
+            properties={
+                "elem_type": pointee_type,
+                "noWrapFlags": integer(3 * inbounds + 4 * nuw, 32),
+                "rawConstantIndices": _raw_indices(constants),
+            },
+            result_types=[result_type or _POINTER],
         )
 
     @property
@@ -147,8 +135,9 @@ class GEPOp(QuickOp):
         parser.parse_punctuation(",")
         elem_type = parser.parse_type()
         base, *rest = parser.resolve_operands([ptr, *values], function_type.inputs.data, start)
-        constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
-        op = GEPOp(base, constants, elem_type, rest, function_type.outputs.data[0])
+        following = iter(rest)
+        mixed = [index if isinstance(index, int) else next(following) for index in indices]
+        op = GEPOp(base, mixed, elem_type, function_type.outputs.data[0])
         op.properties["noWrapFlags"] = integer(flags, 32)
         op.attributes |= attributes
         return op
@@ -208,6 +197,9 @@ class AllocaOp(QuickOp):
     inalloca = opt_prop_def(UnitAttr)
     res = result_def(LLVMPointerType)
 
+    assembly_format = "(`inalloca` $inalloca^)? $size `x` $elem_type attr-dict `:` functional-type(operands, results)"
+    irdl_options = (ParsePropInAttrDict(),)
+
     def __init__(
         self,
         size: SSAValue | Operation,
@@ -226,33 +218,6 @@ class AllocaOp(QuickOp):
             },
             result_types=[result_type or _POINTER],
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AllocaOp:
-        inalloca = parser.parse_optional_keyword("inalloca") is not None
-        size = parser.parse_unresolved_operand()
-        parser.parse_keyword("x")
-        elem_type = parser.parse_type()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        function_type = parser.parse_function_type()
-        (count,) = parser.resolve_operands([size], function_type.inputs.data, start)
-        if len(function_type.outputs) != 1 or not isinstance(pointer := function_type.outputs.data[0], LLVMPointerType):
-            parser.raise_error("the result of an alloca must be a pointer", start, parser.pos)
-        op = AllocaOp(count, elem_type, None, pointer, inalloca)
-        move_properties(("alignment",), attributes, op.properties)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" inalloca " if self.inalloca is not None else " ")
-        printer.print_ssa_value(self.size)
-        printer.print_string(" x ")
-        printer.print_attribute(self.elem_type)
-        printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
-        printer.print_string(" : ")
-        printer.print_function_type(self.operand_types, self.result_types)
 
 
 _POINTER = LLVMPointerType()
@@ -278,38 +243,9 @@ def _flags(**flags: bool) -> dict[str, Attribute | None]:
     return {name: UNIT if is_set else None for name, is_set in flags.items()}
 
 
-def parse_ordering(parser: Parser) -> IntegerAttr:
-    """`monotonic`, by its number."""
-    start = parser.pos
-    word = parser.parse_identifier()
-    if word not in ORDERINGS.values():
-        parser.raise_error(
-            f"unknown atomic ordering '{word}'; one of: {', '.join(ORDERINGS.values())}", start, start + len(word)
-        )
-    return ordering_number(word)
-
-
 def ordering_number(word: str) -> IntegerAttr:
     """The number of an ordering such as `monotonic` in an op's property."""
     return integer(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
-
-
-def parse_scope(parser: Parser) -> StringAttr | None:
-    """`syncscope("agent")`, if it is there: the threads that observe the order; by default all of the system."""
-    if parser.parse_optional_keyword("syncscope") is None:
-        return None
-    with parser.in_parens():
-        return StringAttr(parser.parse_str_literal())
-
-
-def print_order(printer: Printer, scope: StringAttr | None, *orderings: IntegerAttr) -> None:
-    """The inverse of `parse_scope` and `parse_ordering`, each after a space."""
-    if scope is not None:
-        printer.print_string(" syncscope(")
-        printer.print_string_literal(scope.data)
-        printer.print_string(")")
-    for ordering in orderings:
-        printer.print_string(f" {ORDERINGS[ordering.value.data]}")
 
 
 def verify_ordering(ordering: IntegerAttr, allowed: Collection[str], of_what: str = "ordering") -> None:
@@ -332,20 +268,6 @@ def is_atomic_float(accessed: Attribute) -> bool:
     return isinstance(accessed, AnyFloat) and accessed.bitwidth in _ATOMIC_BITS
 
 
-def _parse_atomic(parser: Parser, properties: dict[str, Attribute | None]) -> None:
-    """`atomic syncscope("agent") monotonic`, if it is there."""
-    if parser.parse_optional_keyword("atomic") is None:
-        return
-    properties["syncscope"] = parse_scope(parser)
-    properties["ordering"] = parse_ordering(parser)
-
-
-def _print_atomic(printer: Printer, op: LoadOp | StoreOp) -> None:
-    if op.ordering.value.data:
-        printer.print_string(" atomic")
-        print_order(printer, op.syncscope, op.ordering)
-
-
 def _verify_atomic(op: LoadOp | StoreOp, accessed: Attribute, allowed: Collection[str]) -> None:
     if not op.ordering.value.data:
         if op.syncscope is not None:
@@ -360,50 +282,46 @@ def _verify_atomic(op: LoadOp | StoreOp, accessed: Attribute, allowed: Collectio
         raise VerifyException("is atomic, so it needs an alignment")
 
 
-# Properties in the attribute dictionary: metadata of an access.
-METADATA = ("alignment", "nontemporal", "access_groups", "alias_scopes", "noalias_scopes", "tbaa")
+class AccessOp(QuickOp):
+    """An access to memory, with the properties that all kinds have.
 
+    alignment   bytes; by default the natural alignment of the type
+    syncscope   the threads that observe the order of an atomic access
+    """
 
-def _print_access_attributes(printer: Printer, op: LoadOp | StoreOp) -> None:
-    properties = {name: op.properties[name] for name in METADATA if name in op.properties}
-    printer.print_op_attributes(properties | op.attributes)
+    alignment = opt_prop_def(IntegerAttr)
+    volatile_ = opt_prop_def(UnitAttr)
+    syncscope = opt_prop_def(StringAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
 
-
-def move_properties(
-    names: Sequence[str],
-    attributes: dict[str, Attribute],
-    properties: MutableMapping[str, Attribute] | MutableMapping[str, Attribute | None],
-) -> None:
-    """Moves those of `names` that an op's dictionary holds to its properties."""
-    for name in names:
-        if (value := attributes.pop(name, None)) is not None:
-            properties[name] = value
+    irdl_options = (ParsePropInAttrDict(),)
 
 
 @op_definition
-class LoadOp(QuickOp):
+class LoadOp(AccessOp):
     """`llvm.load volatile %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>`
 
     invariant   the memory is not written while the kernel runs: the load may be moved and merged, and uses the read-only cache
-    alignment   bytes; by default the natural alignment of the type
     """
 
     name = "llvm.load"
 
     ptr = operand_def(LLVMPointerType)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
     nontemporal = opt_prop_def(UnitAttr)
     invariant = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
-    syncscope = opt_prop_def(StringAttr)
     dereferenceable = opt_prop_def(DereferenceableAttr)
     dereferenced_value = result_def()
+
+    assembly_format = (
+        f"(`volatile` $volatile_^)? $ptr {_ATOMIC} (`invariant` $invariant^)? (`invariant_group` $invariantGroup^)?"
+        " (`dereferenceable` `` $dereferenceable^)? attr-dict `:` type($ptr) `->` type($dereferenced_value)"
+    )
+    custom_directives = (Ordering,)
 
     traits = traits_def(_AccessEffect())
 
@@ -415,7 +333,6 @@ class LoadOp(QuickOp):
         ordering: int = 0,
         invariant: bool = False,
         volatile: bool = False,
-        nontemporal: bool = False,
     ):
         super().__init__(
             operands=[ptr],
@@ -423,47 +340,9 @@ class LoadOp(QuickOp):
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
-                **_flags(invariant=invariant, volatile_=volatile, nontemporal=nontemporal),
+                **_flags(invariant=invariant, volatile_=volatile),
             },
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LoadOp:
-        properties = _flags(volatile_=parser.parse_optional_keyword("volatile") is not None)
-        ptr = parser.parse_unresolved_operand()
-        _parse_atomic(parser, properties)
-        properties |= _flags(
-            invariant=parser.parse_optional_keyword("invariant") is not None,
-            invariantGroup=parser.parse_optional_keyword("invariant_group") is not None,
-        )
-        if parser.parse_optional_keyword("dereferenceable") is not None:
-            properties["dereferenceable"] = DereferenceableAttr.new(DereferenceableAttr.parse_parameters(parser))
-        attributes = parser.parse_optional_attr_dict()
-        move_properties(METADATA, attributes, properties)
-        parser.parse_punctuation(":")
-        pointer = parser.resolve_operand(ptr, parser.parse_type())
-        parser.parse_punctuation("->")
-        op = LoadOp(pointer, parser.parse_type())
-        op.properties |= {name: value for name, value in properties.items() if value is not None}
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" volatile " if self.volatile_ is not None else " ")
-        printer.print_ssa_value(self.ptr)
-        _print_atomic(printer, self)
-        if self.invariant is not None:
-            printer.print_string(" invariant")
-        if self.invariantGroup is not None:
-            printer.print_string(" invariant_group")
-        if self.dereferenceable is not None:
-            printer.print_string(" dereferenceable")
-            self.dereferenceable.print_parameters(printer)
-        _print_access_attributes(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.ptr.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.dereferenced_value.type)
 
     def verify_(self) -> None:
         _verify_atomic(self, self.dereferenced_value.type, ("unordered", "monotonic", "acquire", "seq_cst"))
@@ -474,23 +353,22 @@ class LoadOp(QuickOp):
 
 
 @op_definition
-class StoreOp(QuickOp):
+class StoreOp(AccessOp):
     """`llvm.store %v, %p {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr`"""
 
     name = "llvm.store"
 
     value = operand_def()
     ptr = operand_def(LLVMPointerType)
-    alignment = opt_prop_def(IntegerAttr)
-    volatile_ = opt_prop_def(UnitAttr)
     nontemporal = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
-    access_groups = opt_prop_def(ArrayAttr)
-    alias_scopes = opt_prop_def(ArrayAttr)
-    noalias_scopes = opt_prop_def(ArrayAttr)
-    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=integer(0, i64))
-    syncscope = opt_prop_def(StringAttr)
+
+    assembly_format = (
+        f"(`volatile` $volatile_^)? $value `,` $ptr {_ATOMIC} (`invariant_group` $invariantGroup^)? attr-dict"
+        " `:` type($value) `,` type($ptr)"
+    )
+    custom_directives = (Ordering,)
 
     traits = traits_def(_AccessEffect())
 
@@ -501,48 +379,15 @@ class StoreOp(QuickOp):
         alignment: int | None = None,
         ordering: int = 0,
         volatile: bool = False,
-        nontemporal: bool = False,
     ):
         super().__init__(
             operands=[value, ptr],
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
-                **_flags(volatile_=volatile, nontemporal=nontemporal),
+                **_flags(volatile_=volatile),
             },
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> StoreOp:
-        properties = _flags(volatile_=parser.parse_optional_keyword("volatile") is not None)
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        ptr = parser.parse_unresolved_operand()
-        _parse_atomic(parser, properties)
-        properties |= _flags(invariantGroup=parser.parse_optional_keyword("invariant_group") is not None)
-        attributes = parser.parse_optional_attr_dict()
-        move_properties(METADATA, attributes, properties)
-        parser.parse_punctuation(":")
-        stored = parser.resolve_operand(value, parser.parse_type())
-        parser.parse_punctuation(",")
-        op = StoreOp(stored, parser.resolve_operand(ptr, parser.parse_type()))
-        op.properties |= {name: value for name, value in properties.items() if value is not None}
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" volatile " if self.volatile_ is not None else " ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.ptr)
-        _print_atomic(printer, self)
-        if self.invariantGroup is not None:
-            printer.print_string(" invariant_group")
-        _print_access_attributes(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
-        printer.print_string(", ")
-        printer.print_attribute(self.ptr.type)
 
     def verify_(self) -> None:
         _verify_atomic(self, self.value.type, ("unordered", "monotonic", "release", "seq_cst"))

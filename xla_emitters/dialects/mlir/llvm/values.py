@@ -28,7 +28,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnitAttr,
     VectorType,
-    i1,
     i64,
 )
 from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType, OverflowAttr
@@ -41,11 +40,19 @@ from xdsl.irdl import (
     VarConstraint,
     base,
     irdl_attr_definition,
+    irdl_to_attr_constraint,
     operand_def,
     opt_prop_def,
     prop_def,
     result_def,
     traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
@@ -55,6 +62,7 @@ from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.directives import Derived, numbered_word, truth_type
 from xla_emitters.dialects.mlir.op_rows import op_of_family
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -188,9 +196,10 @@ class ExtractElementOp(QuickOp):
         super().__init__(operands=[vector, position], result_types=[vector_type.element_type])
 
 
-def truth_type(compared: Attribute) -> Attribute:
-    """The type of a comparison's result: i1, or a vector of i1 for vectors."""
-    return VectorType(i1, compared.shape) if isa(compared, VectorType) else i1
+def _predicate(words: Sequence[str]) -> type[CustomDirective]:
+    return numbered_word(
+        "Predicate", dict(enumerate(words)), "unknown predicate '{word}'; one of: {words}", is_quoted=True
+    )
 
 
 class CompareOp(QuickOp):
@@ -200,9 +209,11 @@ class CompareOp(QuickOp):
     lhs = operand_def(T)
     rhs = operand_def(T)
     predicate = prop_def(IntegerAttr)
-    res = result_def(I1 | VectorType[I1])
+    res = result_def(Derived("T", truth_type, irdl_to_attr_constraint(I1 | VectorType[I1])))
 
     PREDICATES: ClassVar[tuple[str, ...]]
+
+    assembly_format = "custom<Predicate>($predicate) $lhs `,` $rhs attr-dict `:` type($lhs)"
 
     traits = traits_def(Pure())
 
@@ -227,36 +238,6 @@ class CompareOp(QuickOp):
         """`slt`, `oeq` ..."""
         return self.PREDICATES[self.predicate.value.data]
 
-    @classmethod
-    def parse(cls, parser: Parser):
-        start = parser.pos
-        word = parser.parse_str_literal()
-        if word not in cls.PREDICATES:
-            parser.raise_error(
-                f"unknown predicate '{word}'; one of: {', '.join(cls.PREDICATES)}", start, start + len(word) + 2
-            )
-        lhs = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        rhs = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        compared = parser.parse_type()
-        op = cls(parser.resolve_operand(lhs, compared), parser.resolve_operand(rhs, compared), word)
-        if (flags := attributes.pop("fastmathFlags", None)) is not None:
-            op.properties["fastmathFlags"] = flags
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f' "{self.predicate_name}" ')
-        printer.print_ssa_value(self.lhs)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.rhs)
-        flags = self.properties.get("fastmathFlags", NO_FLAGS)
-        printer.print_op_attributes(({} if flags == NO_FLAGS else {"fastmathFlags": flags}) | self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.lhs.type)
-
     def verify_(self) -> None:
         wanted = truth_type(self.lhs.type)
         if self.res.type != wanted:
@@ -269,6 +250,7 @@ class CompareOp(QuickOp):
 class ICmpOp(CompareOp):
     name = "llvm.icmp"
     PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_ICMP_FLAGS)
+    custom_directives = (_predicate(PREDICATES),)
 
     def verify_(self) -> None:
         super().verify_()
@@ -281,6 +263,9 @@ class FCmpOp(CompareOp):
     name = "llvm.fcmp"
     PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_FCMP_FLAGS)
     fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
+
+    custom_directives = (_predicate(PREDICATES),)
+    irdl_options = (ParsePropInAttrDict(),)
 
     def verify_(self) -> None:
         super().verify_()
@@ -310,6 +295,20 @@ class SelectOp(QuickOp):
         super().__init__(operands=[cond, lhs, rhs], result_types=[SSAValue.get(lhs).type])
 
 
+@irdl_custom_directive
+class Overflow(CustomDirective):
+    """`overflow<nsw, nuw>`, or nothing."""
+
+    flags: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.flags.set(state, IntegerAttr(OverflowAttr.parse(parser).to_int(), 32))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        assert isinstance(op, TruncOp)
+        OverflowAttr.from_int(op.overflowFlags.value.data).print(printer)
+
+
 @op_definition
 class TruncOp(QuickOp):
     """`llvm.trunc %a overflow<nsw> : i32 to i16`; nsw is flag 1, nuw 2."""
@@ -320,6 +319,9 @@ class TruncOp(QuickOp):
     overflowFlags = prop_def(IntegerAttr[I32], default_value=IntegerAttr(0, 32))
     res = result_def(INTEGER)
 
+    assembly_format = "$arg custom<Overflow>($overflowFlags) attr-dict `:` type($arg) `to` type($res)"
+    custom_directives = (Overflow,)
+
     traits = traits_def(Pure())
 
     def __init__(self, arg: SSAValue | Operation, res_type: Attribute, overflow: OverflowAttr | None = None):
@@ -328,28 +330,6 @@ class TruncOp(QuickOp):
             result_types=[res_type],
             properties={"overflowFlags": IntegerAttr(overflow.to_int() if overflow else 0, 32)},
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> TruncOp:
-        arg = parser.parse_unresolved_operand()
-        overflow = OverflowAttr.parse(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(arg, parser.parse_type())
-        parser.parse_keyword("to")
-        op = TruncOp(value, parser.parse_type(), overflow)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.arg)
-        OverflowAttr.from_int(self.overflowFlags.value.data).print(printer)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.arg.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.res.type)
 
     def verify_(self) -> None:
         verify_same_shape(self.arg.type, self.res.type)

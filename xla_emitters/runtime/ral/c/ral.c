@@ -1,4 +1,4 @@
-/* The runtime of a program in C: arguments, constants, products of matrices, convolutions, messages. See ral.h. */
+/* The runtime of a program in C: arguments, buffers, constants, launches, products of matrices, convolutions, messages. See ral.h. */
 #include "ral.h"
 
 #include <math.h>
@@ -6,22 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As `dynamic/host/call_context` has it, 8 bytes a field. */
-struct ral_context {
-  struct call *runtime;
-  void (*function)(ral_context *context, const char *name, void **args);
-  int64_t status;
-  const void **inputs;
-  void **outputs;
-  void **constants;
-  int64_t shared_work;
-  void *buffers;
-  int64_t allocations, bytes, peak_bytes, limit;
+/* In front of a buffer's elements: the buffers of a call are a list. */
+struct buffer {
+  struct buffer *before, *behind;
+  int64_t references, bytes;
+  char padding[64 - 2 * sizeof(void *) - 2 * sizeof(int64_t)];
 };
 
 struct call {
   const ral_program *program;
   ral_error error;
+  const void **inputs; /* ral_array */
+  ral_array *outputs;
+  struct buffer *buffers;
+  int64_t bytes; /* of these */
 };
 
 struct registered {
@@ -482,20 +480,6 @@ static const char *convolution(const char *types, void **args) {
   return is_done ? NULL : "out of memory";
 }
 
-/* ---- calls by name ---- */
-
-static const char *asserted(struct call *call, const char *text, const char *types, void **args) {
-  int64_t values[16];
-  int count = 0;
-  void **slot = args + 1 + 3; /* behind the context, and the truth value, a buffer of no dimensions */
-  for (const char *kind = strstr(types, "_m0d"); kind && (kind = strstr(kind + 1, "_m0d")) && count < 16; slot += 3) {
-    const void *data = *(void **)slot[1];
-    values[count++] = strncmp(kind, "_m0di64", 7) ? *(const int32_t *)data : *(const int64_t *)data;
-  }
-  ral_fail(&call->error, text, count, values);
-  return "";
-}
-
 /* The message for a buffer that is not allocated: its name is the last argument, its sizes are those before. */
 static const char *no_buffer(struct call *call, const char *types, void **args) {
   ral_error *error = &call->error;
@@ -515,6 +499,238 @@ static const char *no_buffer(struct call *call, const char *types, void **args) 
   return "";
 }
 
+/* ---- functions of any types: the next argument, or result, in the order of a name's types ---- */
+
+struct arguments {
+  const char *types;
+  void **args;
+};
+
+struct argument {
+  const char *code; /* "pvoid", "i64", "m2df32" ... up to the next "_" */
+  int rank;         /* of a buffer */
+  void **args;
+};
+
+static struct argument next(struct arguments *left) {
+  size_t length = strcspn(left->types, "_");
+  struct argument found = {left->types, 0, left->args};
+  if (*found.code == 'm') found.rank = atoi(found.code + 1);
+  left->args += *found.code == 'm' ? 3 + 2 * found.rank : *found.code != 'v'; /* "void": none */
+  left->types += length + strspn(left->types + length, "_");
+  return found;
+}
+
+static int64_t bytes_each(const struct argument *buffer) {
+  const char *type = strchr(buffer->code, 'd') + 1;
+  int bits = atoi(type + strcspn(type, "0123456789"));
+  return bits < 8 ? 1 : bits / 8;
+}
+
+static int64_t number_of(struct argument given) {
+  const void *at = given.args[0];
+  const char *bits = given.code + strcspn(given.code, "0123456789");
+  return *bits == '6' ? *(const int64_t *)at : *bits == '3' ? *(const int32_t *)at : *(const int8_t *)at;
+}
+
+static int64_t *sizes_of(const struct argument *buffer, int64_t *sizes) {
+  for (int dim = 0; dim < buffer->rank; ++dim) sizes[dim] = at(buffer->args, 3 + dim);
+  return sizes;
+}
+
+/* The number of elements times `each`; -1 where a size is negative, or it is too large. */
+static int64_t product(const int64_t *sizes, int rank, int64_t each) {
+  for (int dim = 0; dim < rank; ++dim)
+    if (sizes[dim] < 0 || __builtin_mul_overflow(each, sizes[dim], &each)) return -1;
+  return each;
+}
+
+static void store(const struct argument *buffer, void *allocated, void *data, const int64_t *sizes) {
+  int64_t stride = 1;
+  *(void **)buffer->args[0] = allocated;
+  *(void **)buffer->args[1] = data;
+  *(int64_t *)buffer->args[2] = 0;
+  for (int dim = buffer->rank - 1; dim >= 0; --dim) {
+    *(int64_t *)buffer->args[3 + dim] = sizes[dim];
+    *(int64_t *)buffer->args[3 + buffer->rank + dim] = stride;
+    stride *= sizes[dim];
+  }
+}
+
+/* ---- buffers ---- */
+
+static void *aligned(int64_t bytes) { return aligned_alloc(64, (size_t)(bytes / 64 + 1) * 64); }
+
+/* A buffer with one reference; NULL without memory, and for a negative number. */
+static void *fresh(struct call *call, int64_t bytes) {
+  int is_allowed = bytes >= 0 && bytes <= call->program->limit - call->bytes && bytes < INT64_MAX / 2;
+  struct buffer *made = is_allowed ? aligned(bytes + (int64_t)sizeof *made) : NULL;
+  if (made == NULL) return NULL;
+  *made = (struct buffer){NULL, call->buffers, 1, bytes, {0}};
+  if (made->behind) made->behind->before = made;
+  call->buffers = made;
+  call->bytes += bytes;
+  return made + 1;
+}
+
+static struct buffer *head(void *data) { return (struct buffer *)data - 1; }
+
+static void unlink_buffer(struct call *call, struct buffer *buffer) {
+  *(buffer->before ? &buffer->before->behind : &call->buffers) = buffer->behind;
+  if (buffer->behind) buffer->behind->before = buffer->before;
+  call->bytes -= buffer->bytes;
+}
+
+void ral_free(void *data) {
+  if (data) free(head(data));
+}
+
+static const char *alloc(struct call *call, struct arguments left) {
+  const char *types = left.types;
+  void **args = left.args;
+  int64_t sizes[RAL_MAX_RANK];
+  int rank = 0;
+  next(&left);
+  for (; *left.types == 'i' && rank < RAL_MAX_RANK; ++rank) sizes[rank] = number_of(next(&left));
+  next(&left);
+  struct argument result = next(&left);
+  void *data = fresh(call, product(sizes, rank, bytes_each(&result)));
+  if (data == NULL) return no_buffer(call, types, args);
+  store(&result, data, data, sizes);
+  return NULL;
+}
+
+static const char *dealloc(struct call *call, struct arguments left) {
+  next(&left);
+  void *data = *(void **)next(&left).args[0];
+  if (data == NULL || --head(data)->references) return NULL;
+  unlink_buffer(call, head(data));
+  ral_free(data);
+  return NULL;
+}
+
+static const char *inc_ref(struct call *call, struct arguments left) {
+  int64_t sizes[RAL_MAX_RANK], before[RAL_MAX_RANK];
+  int rank = 0;
+  (void)call;
+  next(&left);
+  struct argument source = next(&left);
+  for (; *left.types == 'i' && rank < RAL_MAX_RANK; ++rank) sizes[rank] = number_of(next(&left));
+  struct argument result = next(&left);
+  if (product(sizes, rank, 1) != product(sizes_of(&source, before), source.rank, 1))
+    return "no reshape: the numbers of elements differ";
+  void *allocated = *(void **)source.args[0];
+  if (allocated) ++head(allocated)->references;
+  store(&result, allocated, *(void **)source.args[1], sizes);
+  return NULL;
+}
+
+static const char *copy(struct call *call, struct arguments left) {
+  int64_t sizes[RAL_MAX_RANK], others[RAL_MAX_RANK];
+  (void)call;
+  next(&left), next(&left);
+  struct argument source = next(&left), target = next(&left);
+  size_t of_sizes = sizeof *sizes * (size_t)source.rank;
+  if (source.rank != target.rank || memcmp(sizes_of(&source, sizes), sizes_of(&target, others), of_sizes))
+    return "a copy between buffers of other sizes";
+  memmove(*(void **)target.args[1], *(void **)source.args[1], (size_t)product(sizes, source.rank, bytes_each(&source)));
+  return NULL;
+}
+
+static const char *nothing(struct call *call, struct arguments left) { return (void)call, (void)left, NULL; }
+
+/* ---- constants, kernels, arguments and results ---- */
+
+static const char *constant(struct call *call, struct arguments left) {
+  int64_t sizes[RAL_MAX_RANK];
+  next(&left), next(&left);
+  int64_t number = number_of(next(&left));
+  const char *text = strrchr(*(const char **)next(&left).args[0], '_'); /* "..._f32_2x3" */
+  struct argument result = next(&left);
+  for (int dim = 0; dim < result.rank; ++dim) sizes[dim] = strtoll(text + 1, (char **)(uintptr_t)&text, 10);
+  store(&result, NULL, call->program->constants[number], sizes);
+  return NULL;
+}
+
+static const char *launch(struct call *call, struct arguments left) {
+  int64_t words[256], blocks = 0, shared = 0;
+  int used = 0;
+  const ral_description *is = call->program->is;
+  for (int number = 0; number < 9; ++number) { /* context, stream, grid, block, bytes of shared memory */
+    struct argument given = next(&left);
+    if (number == 2) blocks = number_of(given);
+    if (number == 8) shared = number_of(given);
+  }
+  struct argument given = next(&left);
+  for (; *given.code != 'p' && used < 253; given = next(&left))
+    words[used++] = *given.code == 'm' ? *(int64_t *)given.args[1] : number_of(given);
+  const char *name = *(const char **)given.args[0];
+  int kernel = 0;
+  while (kernel < is->kernels && strcmp(is->kernel[kernel].name, name)) ++kernel;
+  if (*given.code != 'p' || kernel == is->kernels) return "no such kernel";
+  if (blocks <= 0) return NULL;
+  void *scratch = shared ? aligned(shared) : NULL;
+  if (shared && scratch == NULL) return "out of memory, or a size is negative";
+  words[used++] = 0;
+  words[used++] = blocks;
+  words[used++] = (int64_t)(uintptr_t)scratch;
+  is->kernel[kernel].run(words);
+  free(scratch);
+  return NULL;
+}
+
+static const char *receive(struct call *call, struct arguments left) {
+  next(&left);
+  int64_t number = number_of(next(&left));
+  struct argument result = next(&left);
+  const ral_array *given = call->inputs[number];
+  void *data = given->data, *owned = NULL;
+  if (call->program->is->is_owned[number]) {
+    int64_t bytes = product(given->sizes, result.rank, bytes_each(&result));
+    owned = fresh(call, bytes);
+    if (owned == NULL) return "out of memory, or a size is negative";
+    data = memcpy(owned, data, (size_t)bytes);
+  }
+  store(&result, owned, data, given->sizes);
+  return NULL;
+}
+
+static const char *give(struct call *call, struct arguments left) {
+  next(&left);
+  ral_array *result = &call->outputs[number_of(next(&left))];
+  struct argument made = next(&left);
+  void *allocated = *(void **)made.args[0];
+  if (allocated == NULL || head(allocated)->references != 1) return "a result is not a buffer of its own";
+  unlink_buffer(call, head(allocated));
+  result->data = *(void **)made.args[1];
+  sizes_of(&made, result->sizes);
+  return NULL;
+}
+
+static const struct {
+  const char *name;
+  const char *(*run)(struct call *call, struct arguments arguments);
+} own[] = {
+    {"alloc", alloc},          {"dealloc", dealloc}, {"inc_ref", inc_ref},           {"h2d", copy},
+    {"d2h", copy},             {"d2d", copy},        {"h2h", copy},                  {"sync_on_stream", nothing},
+    {"ral_const", constant},   {"ral_kernel_launch", launch}, {"ral_recv_input", receive}, {"ral_send_output", give},
+};
+
+/* ---- calls by name ---- */
+
+static const char *asserted(struct call *call, const char *text, const char *types, void **args) {
+  int64_t values[16];
+  int count = 0;
+  if (**(uint8_t **)args[2]) return NULL;
+  void **slot = args + 1 + 3; /* behind the context, and the truth value, a buffer of no dimensions */
+  for (const char *kind = strstr(types, "_m0d"); kind && (kind = strstr(kind + 1, "_m0d")) && count < 16; slot += 3) {
+    const void *data = *(void **)slot[1];
+    values[count++] = strncmp(kind, "_m0di64", 7) ? *(const int32_t *)data : *(const int64_t *)data;
+  }
+  ral_fail(&call->error, text, count, values);
+  return "";
+}
+
 static const char *called(struct call *call, const char *name, void **args) {
   for (struct registered *known = call->program->functions; known; known = known->next)
     if (!strcmp(known->name, name)) return known->function(args);
@@ -522,6 +738,9 @@ static const char *called(struct call *call, const char *name, void **args) {
   if (types == NULL) return "a function without types";
   size_t length = (size_t)(device - name);
   types += 3;
+  for (size_t number = 0; number < sizeof own / sizeof *own; ++number)
+    if (strlen(own[number].name) == length && !strncmp(own[number].name, name, length))
+      return own[number].run(call, (struct arguments){types, args});
   for (int number = 0; number < call->program->is->texts; number += 2) {
     const char *known = call->program->is->text[number];
     if (strlen(known) == length && !strncmp(known, name, length))
@@ -530,12 +749,6 @@ static const char *called(struct call *call, const char *name, void **args) {
   }
   if (length == 8 && !strncmp(name, "ral_gemm", 8)) return gemm(types, args);
   if (length == 8 && !strncmp(name, "ral_conv", 8)) return convolution(types, args);
-  if (!strncmp(name, "alloc___", 8)) return no_buffer(call, types, args);
-  if (!strncmp(name, "ral_kernel_launch___", 20) || !strncmp(name, "ral_recv_input___", 17))
-    return "out of memory, or a size is negative";
-  if (!strncmp(name, "inc_ref___", 10)) return "no reshape: the numbers of elements differ";
-  if (strstr(name, "2d___") || strstr(name, "2h___")) return "a copy between buffers of other sizes";
-  if (!strncmp(name, "ral_send_output___", 18)) return "a result is not a buffer of its own";
   return "no such function";
 }
 
@@ -581,8 +794,6 @@ void ral_close(ral_program *program) {
   free(program->constants);
   free(program);
 }
-
-static void *aligned(int64_t bytes) { return aligned_alloc(64, (size_t)(bytes / 64 + 1) * 64); }
 
 static const char *load(FILE *file, const ral_constant *constant, void **data) {
   char *memory = *data = aligned(constant->bytes);
@@ -644,39 +855,34 @@ static int place(const ral_array *given, int rank, int bytes, ral_array *copy, c
 
 int ral_run(const ral_program *program, const ral_array *inputs, ral_array *outputs, char *message, size_t size) {
   const ral_description *is = program->is;
-  struct call call = {program, {message, message ? size : 0}};
-  if (is->check(inputs, &call.error)) return 1;
-  for (int64_t number = 0; number < is->inputs; ++number) {
-    const char *why = unreadable(&inputs[number], is->input_ranks[number], is->input_bytes[number]);
-    if (why) return ral_fail(&call.error, why, 1, &number);
-  }
   const void **given = malloc(sizeof(void *) * (size_t)(is->inputs + 1));
   ral_array *copies = calloc((size_t)is->inputs + 1, sizeof *copies);
-  void **results = malloc(sizeof(void *) * (size_t)(is->outputs + 1));
-  int failed = given == NULL || copies == NULL || results == NULL;
-  for (int number = 0; !failed && number < is->inputs; ++number)
-    failed = place(&inputs[number], is->input_ranks[number], is->input_bytes[number], &copies[number], &given[number]);
-  if (failed) {
-    ral_fail(&call.error, "out of memory", 0, NULL);
-  } else {
-    for (int number = 0; number < is->outputs; ++number) {
-      outputs[number].data = NULL;
-      results[number] = &outputs[number];
-    }
-    ral_context context = {&call, serve, 0, given, results, program->constants, INT64_MAX, NULL, 0, 0, 0, program->limit};
+  struct call call = {program, {message, message ? size : 0}, given, outputs, NULL, 0};
+  int failed = is->check(inputs, &call.error);
+  for (int64_t number = 0; !failed && number < is->inputs; ++number) {
+    const char *why = unreadable(&inputs[number], is->input_ranks[number], is->input_bytes[number]);
+    if (why == NULL && (given == NULL || copies == NULL ||
+                        place(&inputs[number], is->input_ranks[number], is->input_bytes[number], &copies[number], &given[number])))
+      why = "out of memory";
+    if (why) failed = ral_fail(&call.error, why, 1, &number);
+  }
+  for (int number = 0; number < is->outputs; ++number) outputs[number].data = NULL;
+  if (!failed) {
+    ral_context context = {&call, serve, 0};
     is->main(&context);
     failed = context.status != 0;
-    if (failed) {
-      is->drop(&context);
-      for (int number = 0; number < is->outputs; ++number) {
-        is->free(outputs[number].data);
-        outputs[number].data = NULL;
-      }
-    }
+  }
+  while (failed && call.buffers) {
+    void *data = call.buffers + 1;
+    unlink_buffer(&call, call.buffers);
+    ral_free(data);
+  }
+  for (int number = 0; failed && number < is->outputs; ++number) {
+    ral_free(outputs[number].data);
+    outputs[number].data = NULL;
   }
   for (int number = 0; copies && number < is->inputs; ++number) free(copies[number].data);
   free(given);
   free(copies);
-  free(results);
   return failed;
 }

@@ -40,7 +40,19 @@ void ral_close(ral_program *program);
 /* ---- below: for NAME.c ---- */
 
 typedef __int128 ral_wide;
-typedef struct ral_context ral_context;
+
+/* What the host program hands to each function: `runtime` is of ral.c; a function that fails sets the status. */
+typedef struct ral_context {
+  struct call *runtime;
+  void (*function)(struct ral_context *context, const char *name, void **args);
+  int64_t status;
+} ral_context;
+
+/* A kernel: `run` takes its arguments, the range of its blocks, and memory of a block. */
+typedef struct {
+  const char *name;
+  void (*run)(int64_t *words);
+} ral_kernel;
 
 typedef struct {
   int64_t offset, stored, bytes; /* in NAME.bin; `stored` bytes are repeated */
@@ -49,20 +61,21 @@ typedef struct {
 
 typedef struct {
   const char *name;
-  int inputs, outputs, constants, texts;
-  const int *input_ranks, *input_bytes; /* of each argument: dimensions, bytes of an element */
+  int inputs, outputs, constants, texts, kernels;
+  const int *input_ranks, *input_bytes, *is_owned; /* of each argument: dimensions, bytes of an element, whether the program owns it */
+  const ral_kernel *kernel;
   const ral_constant *constant;
   const char *const *text; /* name of an assertion, its message, and so on */
   int (*check)(const ral_array *inputs, ral_error *error);
   void (*main)(ral_context *context);
-  void (*drop)(ral_context *context);
-  void (*free)(void *data);
 } ral_description;
 
 /* NULL, with a message, where the constants cannot be read. */
 ral_program *ral_open(const ral_description *description, const char *constants, char *message, size_t size);
 /* 0, or 1 with a message. */
 int ral_run(const ral_program *program, const ral_array *inputs, ral_array *outputs, char *message, size_t size);
+/* Frees a result. */
+void ral_free(void *data);
 /* Writes the text, with values for {0}, {1} ...; returns 1. */
 int ral_fail(ral_error *error, const char *text, int count, const int64_t *values);
 ral_wide ral_floordiv(ral_wide a, ral_wide b);

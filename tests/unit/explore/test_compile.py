@@ -1,0 +1,42 @@
+"""Files of torch.export.save are known by what is in them, not by their names; without PyTorch a verb says which extra reads them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from xla_emitters.errors import ToolError
+from xla_emitters.explore.compile import is_torch_archive
+from xla_emitters.tools.main import main
+
+
+def archive(path: Path, **members: str) -> Path:
+    with ZipFile(path, "w") as made:
+        for name, text in members.items():
+            made.writestr(f"layer/{name}", text)
+    return path
+
+
+def test_what_is_inside_decides(tmp_path: Path) -> None:
+    assert is_torch_archive(archive(tmp_path / "layer", archive_format="pt2", byteorder="little"))
+    assert not is_torch_archive(archive(tmp_path / "layer.pt2", byteorder="little"))
+    assert not is_torch_archive(archive(tmp_path / "other.pt2", archive_format="pt3"))
+    cut = tmp_path / "cut.pt2"
+    cut.write_bytes((tmp_path / "layer").read_bytes()[:40])
+    assert not is_torch_archive(cut)
+    assert not is_torch_archive("module @m {\n}")
+    assert not is_torch_archive(tmp_path / "none.pt2")
+
+
+def test_without_pytorch_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    file = archive(tmp_path / "layer.pt2", archive_format="pt2")
+    assert main(["list", str(file)]) == ToolError.exit_code
+    said = capsys.readouterr().err
+    assert "PyTorch is not installed" in said
+    assert "[torch]" in said
