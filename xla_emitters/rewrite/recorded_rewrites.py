@@ -15,7 +15,7 @@ The IR is printed after each rewrite, so a record is slow and is limited: what c
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -55,7 +55,10 @@ class RewriteRecord:
         self._matched: Operation | None = None
         self._erased = list[Operation]()  # those that are being erased, outermost first
         self._characters = 0
-        self._text, self._lines, self._contents = self._listed()
+        text, lines, contents = self._listed()
+        self._text: str = text
+        self._lines: dict[Operation, int] = lines
+        self._contents: dict[Operation, tuple[object, ...]] = contents
 
     def match(self, op: Operation) -> None:
         """The driver is about to visit `op`."""
@@ -105,8 +108,9 @@ class RewriteRecord:
 
     def _listed(self) -> tuple[str, dict[Operation, int], dict[Operation, tuple[object, ...]]]:
         text, starts = self._print(self._module)
-        contents = {op: _contents_of(op) for op in self._module.walk()}
-        return text, {op: line + 1 for line, op in reversed(starts)}, contents
+        contents: dict[Operation, tuple[object, ...]] = {op: _contents_of(op) for op in self._module.walk()}
+        lines: dict[Operation, int] = {op: line + 1 for line, op in reversed(starts)}
+        return text, lines, contents
 
 
 def _names(ops: dict[Operation, Any], without: dict[Operation, Any]) -> tuple[str, ...]:
@@ -114,8 +118,8 @@ def _names(ops: dict[Operation, Any], without: dict[Operation, Any]) -> tuple[st
 
 
 def _contents_of(op: Operation) -> tuple[object, ...]:
-    types = tuple(result.type for result in op.results)
-    return tuple(op.operands), types, dict(op.properties), dict(op.attributes), tuple(op.successors)
+    types = [result.type for result in op.results]
+    return [*op.operands], types, {**op.properties}, {**op.attributes}, [*op.successors]
 
 
 def _name_of(frame: FrameType) -> str:
@@ -134,7 +138,7 @@ _RECORDING: ContextVar[RewriteRecord | None] = ContextVar("recording", default=N
 
 
 @contextmanager
-def record_rewrites(module: ModuleOp, print_module: Print) -> Iterator[RewriteRecord]:
+def record_rewrites(module: ModuleOp, print_module: Print) -> Generator[RewriteRecord]:
     """Records the rewrites of the pass that is run inside the `with`, on this thread."""
     record, hook = RewriteRecord(module, print_module), sys.getprofile()
     token = _RECORDING.set(record)

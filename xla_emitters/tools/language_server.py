@@ -117,7 +117,7 @@ class Diagnoser:
 
 
 def _prices(rows: Costs) -> dict[str, str]:
-    costs = {name: dict[str, str](each) for name, each in rows.items()}
+    costs = {name: {row[0]: row[1] for row in each} for name, each in rows.items()}
     return {
         name: f"{cost['expected time']} on {cost.get('target', 'the target')}"
         for name, cost in costs.items()

@@ -137,7 +137,8 @@ class Step:
 
 
 def _rewrite_from_json(data: Mapping[str, Any]) -> Rewrite:
-    return Rewrite(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+    names = [tuple[str, ...](data[key]) for key in ("added", "erased", "changed")]
+    return Rewrite(data["pattern"], data["op"], data["line"], *names, ir=data["ir"])
 
 
 @dataclass(frozen=True)
