@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from xla_emitters.trace import Decision, Remark, Step, Trace
+from xla_emitters.trace import Decision, Remark, Rewrite, Step, Trace
 
 REMARK = Remark("xla-vectorize-loads-stores", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")
 
@@ -75,6 +75,8 @@ def test_json_and_back() -> None:
     made = trace()
     launch = Decision("launch", "1 block", {"grid": [1, 1, 1]})
     made.steps.append(Step("ptx", "ptx", "a", 0.5, {}, (), (launch,), (("tanh_0", "add_0"), ())))
+    rewrite = Rewrite("fold", "arith.addi", 3, ("arith.constant",), ("arith.addi", "scf.if"), (), "b")
+    made.steps.append(Step("xla-canonicalize", None, "b", 0.5, rewrites=(rewrite,), left_out=2))
     data = json.loads(json.dumps(made.to_json()))
     assert Trace.from_json(data) == made
     assert set(data) == {"schema", "name", "steps"}
@@ -88,6 +90,8 @@ def test_json_and_back() -> None:
         "decisions",
         "sources",
         "origins",
+        "rewrites",
+        "left_out",
     }
     assert data["steps"][4]["ms"] == 500.0
     with pytest.raises(ValueError, match="a trace of schema 0"):
