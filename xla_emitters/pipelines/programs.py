@@ -37,7 +37,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
 from xla_emitters.dynamic.passes.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.dynamic.sizes import sizes_of
-from xla_emitters.dynamic.sizes.specs import parameter_specs, result_specs
+from xla_emitters.dynamic.sizes.program import parameter_specs, result_specs
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
