@@ -12,9 +12,10 @@
 An op of xDSL's becomes quick by a subclass: `class AddiOp(arith.AddiOp, QuickOp)`, xDSL's class first, because its `__init__` calls the
 next one with `operands=...`. `quick_ops` makes such subclasses of a whole dialect. xDSL's own classes stay as they are.
 
-An op is plain if its definition has no options except segment sizes, and one value, successor or region is given for each name, or a list
-for a variadic one. Others are built by xDSL's own functions, which also raise its errors. Walks read an op's neighbour before they
-yield the op, as xDSL's do: it may be erased meanwhile. The lists of uses keep xDSL's order (a new use comes first), on which passes depend.
+An op is plain if its definition has no options except segment sizes and those of its text, and one value, successor or region is given
+for each name, or a list for a variadic one. Others are built by xDSL's own functions, which also raise its errors. Walks read an op's
+neighbour before they yield the op, as xDSL's do: it may be erased meanwhile. The lists of uses keep xDSL's order (a new use comes first),
+on which passes depend.
 Source: xDSL, xdsl/ir/core.py, xdsl/irdl/operations.py.
 """
 
@@ -139,8 +140,8 @@ def replace_all_uses(old: SSAValue, new: SSAValue) -> None:
         _put_first(new, use)
         use = after
     old.first_use = None
-    if new._name is None:
-        new._name = old._name
+    if new._name is None and old._name is not None:
+        new._name = _valid_name(OpResult, old._name)
 
 
 class QuickResult(OpResult[Any], metaclass=PlainMeta):
@@ -213,7 +214,8 @@ def _layout_of(op_type: type[IRDLOperation]) -> _Layout:
     )
     lists = definition.operands, definition.results, definition.regions, definition.successors
     operands, results, regions, successors = map(_counts, lists)
-    is_plain = len(sizes) == len(definition.options)
+    # Where a property is written in the text is nothing to the builder.
+    is_plain = all(isinstance(option, (*_SIZES, irdl.ParsePropInAttrDict)) for option in definition.options)
     found = _LAYOUTS[op_type] = _Layout(operands, results, regions, successors, sizes, is_plain)
     return found
 

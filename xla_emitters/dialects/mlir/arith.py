@@ -65,6 +65,8 @@ from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
+_NO_OVERFLOW = IntegerOverflowAttr("none")
+
 BOOL_LIKE = container_of(IntegerType(1))
 INTEGER_LIKE = container_of(IntegerType)
 INTEGER_OR_INDEX_LIKE = container_of(IntegerType | IndexType)
@@ -275,7 +277,7 @@ class ExtSIOp(upstream.ExtSIOp, QuickOp):
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
 
     def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+        QuickOp.__init__(self, operands=[op], result_types=[target_type])
 
     verify_ = _verify_widening
 
@@ -289,7 +291,7 @@ class ExtUIOp(upstream.ExtUIOp, QuickOp):
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
 
     def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+        QuickOp.__init__(self, operands=[op], result_types=[target_type])
 
     verify_ = _verify_widening
 
@@ -304,7 +306,7 @@ class TruncIOp(upstream.TruncIOp, QuickOp):
     assembly_format = "$input (`overflow` `` $overflowFlags^)? attr-dict `:` type($input) `to` type($result)"
 
     def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        IRDLOperation.__init__(self, operands=[op], result_types=[target_type])
+        QuickOp.__init__(self, operands=[op], result_types=[target_type])
 
     verify_ = _verify_narrowing
 
@@ -419,9 +421,44 @@ ScalingTruncFOp = op_of_row(
 )
 
 
+class _MayOverflow:
+    """The constructor of ops with overflow flags. That of xDSL's class calls `IRDLOperation.__init__` by name, past `QuickOp`'s."""
+
+    def __init__(
+        self: Any,
+        operand1: SSAValue | Operation,
+        operand2: SSAValue | Operation,
+        result_type: Attribute | None = None,
+        overflow: IntegerOverflowAttr = _NO_OVERFLOW,
+    ) -> None:
+        QuickOp.__init__(
+            self,
+            operands=[operand1, operand2],
+            properties={"overflowFlags": overflow},
+            result_types=[SSAValue.get(operand1).type if result_type is None else result_type],
+        )
+
+
+class AddiOp(_MayOverflow, upstream.AddiOp, QuickOp):
+    """See `_MayOverflow`; likewise the next ones."""
+
+
+class SubiOp(_MayOverflow, upstream.SubiOp, QuickOp):
+    pass
+
+
+class MuliOp(_MayOverflow, upstream.MuliOp, QuickOp):
+    pass
+
+
+class ShLIOp(_MayOverflow, upstream.ShLIOp, QuickOp):
+    pass
+
+
 ARITH = dialect_of(
     upstream.Arith,
     (
+        *(AddiOp, SubiOp, MuliOp, ShLIOp),
         *(ShRSIOp, ShRUIOp, DivSIOp, DivUIOp, CmpiOp, CmpfOp, SelectOp),
         *(ExtSIOp, ExtUIOp, TruncIOp, ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp),
         *(IndexCastUIOp, RemfOp, ScalingExtFOp, ScalingTruncFOp),

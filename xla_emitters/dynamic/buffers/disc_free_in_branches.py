@@ -71,7 +71,7 @@ def _free_inside(choice: lmhlo.CaseOp, buffer: SSAValue) -> None:
     for region in choice.branches:
         last = region.block.last_op
         assert last is not None
-        end = memref.DeallocOp.get(buffer)
+        end = memref.DeallocOp.build(operands=[buffer])
         end.location = freed[0].location
         Rewriter.insert_op(end, InsertPoint.before(last))
     Rewriter.erase_op(freed[0])

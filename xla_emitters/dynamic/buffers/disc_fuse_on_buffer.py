@@ -222,7 +222,7 @@ class _FunctionFusion:
         if fusion.shared:
             made.attributes[SHARED] = ArrayAttr(map(StringAttr, fusion.shared))
         made.location = fuse_all(part.op.location for part in parts)
-        ends = [memref.DeallocOp.get(op.results[0]) for op in outside]
+        ends = [memref.DeallocOp.build(operands=[op.results[0]]) for op in outside]
         for end, alloc in zip(ends, outside, strict=True):
             end.location = alloc.location
         return [*outside, made, *ends]

@@ -197,7 +197,7 @@ class _Body:
             given[leaf if is_free else self._copy(leaf, ir_type)] = None
         for buffer in self.owned:
             if buffer not in given:
-                self.code.builder.insert(memref.DeallocOp.get(buffer))
+                self.code.builder.insert(memref.DeallocOp.build(operands=[buffer]))
         return list(given)
 
     # ------------------------------------------------------------------------------------------------- instructions

@@ -498,7 +498,7 @@ def _partial_buffers(fusion: FusionLoops, reducer: Reducer, tiles: Tiles) -> lis
         )
         buffer = host.insert(made)
         buffer.name_hint = "partials"
-        free = memref.DeallocOp.get(buffer)
+        free = memref.DeallocOp.build(operands=[buffer])
         free.location = fusion.op.location
         QuickBuilder(InsertPoint.after(fusion.op)).insert(free)
         found.append(buffer)

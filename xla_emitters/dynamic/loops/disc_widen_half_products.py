@@ -73,7 +73,7 @@ def _widen(op: BufferOp, name: str) -> None:
         op.operands[len(op.operands) - 1] = wide[result]
         _convert(wide[result], result, after, op, f"{name}_2")
     for buffer in wide.values():
-        after.insert(memref.DeallocOp.get(buffer)).location = op.location
+        after.insert(memref.DeallocOp.build(operands=[buffer])).location = op.location
 
 
 def _allocated(buffer: SSAValue, builder: Builder, op: BufferOp) -> SSAValue:

@@ -51,7 +51,7 @@ def scratch_buffer(fusion: FusionLoops, sizes: Sequence[Number], element: Attrib
         memref.AllocOp(unknown, [], MemRefType(element, known, like.layout, like.memory_space))
     )
     made.name_hint = "runs"
-    free = memref.DeallocOp.get(made)
+    free = memref.DeallocOp.build(operands=[made])
     free.location = fusion.op.location
     QuickBuilder(InsertPoint.after(fusion.op)).insert(free)
     return made
