@@ -48,8 +48,12 @@ def grammar(lexer: Any, scope: str) -> dict[str, Any]:
             kinds = next(cell.cell_contents for cell in kind.__closure__ if isinstance(cell.cell_contents, tuple))
             names = {str(n): {"name": name(each, scope)} for n, each in enumerate(kinds, 1) if each in SCOPES}
             patterns.append({"match": text, "captures": names})
+        elif kind is Comment.Multiline:  # TextMate matches line by line
+            patterns.append({"begin": r"/\*", "end": r"\*/", "name": name(kind, scope)})
         elif kind in SCOPES:
             patterns.append({"match": text, "name": name(kind, scope)})
+        elif kind is Name:  # without a colour, but whole: the digits of a name are no number
+            patterns.append({"match": text})
     return {"scopeName": scope, "name": lexer.name, "patterns": patterns}
 
 

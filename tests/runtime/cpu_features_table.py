@@ -25,11 +25,12 @@ from runtime.programs_table import programs
 
 from xla_emitters.errors import Unsupported, XlaEmittersError
 from xla_emitters.lowering.cpu.cpu_code import cpu_object
+from xla_emitters.lowering.cpu.cpu_steps import ENTRY
 from xla_emitters.lowering.cpu.cpu_target import CpuTarget, cpu_target
 from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
+from xla_emitters.pipelines.program_llvm import MAIN, LlvmHost
 from xla_emitters.settings import CPU
 
 RUN, MADE = ("native", "x86-64-v3", "x86-64-v2"), ("x86-64-v4", "znver5", "sapphirerapids")
@@ -85,8 +86,8 @@ def verdicts(name: str) -> dict[str, str]:
 def _text(lowering: CpuLowering) -> tuple[str, tuple[str, ...]]:
     """A program's kernels and host program as LLVM IR, and the functions that a linker sees."""
     try:
-        host = LlvmHost("program", lowering.host, lowering.module, CompileOptions())
-        return host.ir, (MAIN, DROP, FREE)
+        host = LlvmHost("program", lowering, CompileOptions())
+        return host.ir, (MAIN, *(f"{kernel}{ENTRY}" for kernel in lowering.parameters))
     except Unsupported:
         return lowering.ir, tuple(lowering.parameters)
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +26,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, XlaEmittersError
-from xla_emitters.lowering.toolchain.toolchain import start_compile
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.support.decoding import decoded
+from xla_emitters.support.processes import RunningTool
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tools.main import main
 
@@ -288,9 +288,7 @@ def test_a_tool_that_does_not_work(
     tool.chmod(0o755)
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", str(tool))
     monkeypatch.setenv("XLA_EMITTERS_DISABLE_CACHE", "1")
-    monkeypatch.setattr(
-        "xla_emitters.lowering.toolchain.toolchain.start_compile", partial(start_compile, timeout_seconds=0.5)
-    )
+    monkeypatch.setattr(RunningTool, "finish", partialmethod(RunningTool.finish, timeout_seconds=0.5))
     code, err = said(["compile", NEGATE], capsys)
     assert code == 4, err
     assert message in err

@@ -16,7 +16,7 @@ def test_emitter_and_launch_are_xlas(name: str) -> None:
     assert other_choices(name, program) == []
 
 
-@pytest.mark.parametrize("name", every(3, files()[::7]))
+@pytest.mark.parametrize("name", every(5, files()[::7]))
 def test_every_stage_of_four_blocks_is_right(name: str) -> None:
     assert examine(name, blocks=4).problems == ()
 

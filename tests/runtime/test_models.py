@@ -29,7 +29,7 @@ def test_every_model_is_in_the_corpus() -> None:
 
 
 # `test_cpu_programs.py` and `test_library_programs.py` have programs of the parts of the others.
-LARGE = ("decoder", "resnet", "unet")
+LARGE = ("decoder", "encoder", "resnet", "unet")
 
 
 @pytest.mark.parametrize("name", but_long(NAMES, LARGE))

@@ -41,7 +41,7 @@ NAMES = {
 
 LONG = (
     *("cache_by_rows", "cumulative", "double", "gradients", "half_channels_first", "narrow", "pooling_gradient"),
-    "special_functions",
+    *("routines", "special_functions"),
 )
 
 

@@ -1,8 +1,7 @@
-"""Sizes and shapes as text, in jax.export's notation of symbolic dimensions.
+"""Sizes as text, in jax.export's notation of symbolic dimensions.
 
-    2*b + floordiv(s + 1, 2) - max(b, 1)            (b, 2*s, 16)
+    2*b + floordiv(s + 1, 2) - max(b, 1)
 
-    shape   := '(' sizes? ')' | sizes                 sizes := size (',' size)* ','?
     size    := ('+'|'-')? term (('+'|'-') term)*      term := factor ('*' factor)*
     factor  := '-' factor | base ('^' number)?
     base    := number | name | ('floordiv'|'mod'|'max'|'min') '(' size ',' size ')' | '(' size ')'
@@ -15,7 +14,6 @@ Source: docs/reference/4 2.1, 3.1; JAX's page "Shape polymorphism".
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 
 from xla_emitters.algebra.size import MAX_DEGREE, OPERATIONS, Size, TooLarge, operation
@@ -39,18 +37,6 @@ def parse_size(text: str, file: str = "<size>") -> Size:
     return size
 
 
-def parse_shape(text: str, file: str = "<shape>") -> tuple[Size, ...]:
-    """Reads the sizes of a shape, with or without parentheses around them.
-
-    >>> parse_shape("(b, 2*s, 16)"), parse_shape("b,"), parse_shape("")
-    ((<Size b>, <Size 2*s>, <Size 16>), (<Size b>,), ())
-    """
-    parser = _Parser(text, file)
-    sizes = parser.shape()
-    parser.end("an operator or the end of the text")
-    return sizes
-
-
 def print_shape(sizes: Iterable[Size | int]) -> str:
     """The shape as a tuple of sizes.
 
@@ -62,37 +48,13 @@ def print_shape(sizes: Iterable[Size | int]) -> str:
 
 
 class _Parser(ExpressionCursor):
-    """Recursive descent over the tokens of one size or shape."""
+    """Recursive descent over the tokens of one size."""
 
     stage = "shapes.parse"
     groups = "parentheses and signs"
     max_nesting = 60
     marks = token_pattern(r"\.\.\.|[-+*^(),]", "A-Za-z_")
     hints = {"/": "floordiv(a, b)", "%": "mod(a, b)"}  # noqa: RUF012 - a constant of the class
-
-    def shape(self) -> tuple[Size, ...]:
-        """Parentheses around the whole text belong to the shape, others to a size."""
-        closing = self.closing_of_first()
-        is_enclosed = closing is not None and not self.source.text[closing + 1 :].strip()
-        if is_enclosed:
-            self.advance()
-        sizes: list[Size] = []
-        while not (self.token.kind is ExpressionKind.END or (is_enclosed and self.token.start == closing)):
-            sizes.append(self.size())
-            if not self.accept(","):
-                break
-        if is_enclosed:
-            self.expect(")", "after the sizes")
-        return tuple(sizes)
-
-    def closing_of_first(self) -> int | None:
-        """The offset of the parenthesis that closes the first token, or None."""
-        depth = 0
-        for match in re.finditer(r"[()]", self.source.text) if self.token.text == "(" else ():
-            depth += 1 if match[0] == "(" else -1
-            if depth == 0:
-                return match.start()
-        return None
 
     def size(self) -> Size:
         start = self.token

@@ -67,8 +67,8 @@ class Plan:
 
         raises DataError, with argument and axis, if there is none
 
-        >>> from xla_emitters.algebra.size_text import parse_shape
-        >>> p = plan([Parameter(parse_shape("b, 2*s, s + 1"))], Facts())
+        >>> b, s = Size.symbol("b"), Size.symbol("s")
+        >>> p = plan([Parameter((b, 2 * s, s + 1))], Facts())
         >>> p.solve([(2, 6, 4)])
         {'b': 2, 's': 3}
         >>> p.solve([(2, 6, 5)])
@@ -167,8 +167,8 @@ def plan(parameters: Sequence[Parameter], facts: Facts, place: Place | None = No
     place    of the program's signature, for the error
     raises   Unsupported if a symbol cannot be solved for; it names the remaining symbols and axes
 
-    >>> from xla_emitters.algebra.size_text import parse_shape
-    >>> plan([Parameter(parse_shape("a*b")), Parameter(parse_shape("a"))], Facts())
+    >>> a, b = Size.symbol("a"), Size.symbol("b")
+    >>> plan([Parameter((a * b,)), Parameter((a,))], Facts())
     Traceback (most recent call last):
     ...
     xla_emitters.errors.Unsupported: error: [shapes] no value of 'b' follows from the shapes of the arguments

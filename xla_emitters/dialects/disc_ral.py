@@ -19,6 +19,7 @@ Source: seed document, "DhloInjectExecutionContext", "LowerToLibraryCallsV2", "R
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.dtypes import dtype_of
+from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import UsageError
 
 
@@ -229,3 +230,15 @@ def is_marker(op: Operation) -> bool:
 
 
 DISC_RAL = Dialect("disc_ral", [StreamOp, RecvInputOp, SendOutputOp, DispatchOp], [ContextType, StreamType])
+
+
+def constant_name(array: Array, element: Attribute) -> str:
+    """The name of a constant: MD5 of its bytes in hexadecimal, the element type's code, the sizes: `..._i32_2`; pred elements are bytes.
+
+    array    row major
+    element  its type in IR
+    """
+    text = array.tobytes().hex().upper()
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest().upper()
+    code = {"i1": "i8", "bf16": "f16"}.get(type_code(element), type_code(element))
+    return "_".join((digest, code, *(("x".join(map(str, array.shape)),) if array.ndim else ())))

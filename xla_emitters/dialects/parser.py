@@ -6,8 +6,17 @@
     distinct[0]<>                               MLIR's distinct attribute
     ^0:                                         a block that is named by a number; xDSL reads only a branch to it
 
-Lines, types and dictionaries that its context has read before are not parsed again (`repeated_text.py`); tokens are read by `lexer.py`, and
-the smallest steps take fewer calls than xDSL's. Source: xDSL, xdsl/parser; MLIR 22, builtin attributes.
+Lines, types and dictionaries that its context has read before are not parsed again (`repeated_text.py`); the smallest steps take fewer
+calls than xDSL's.
+Source: xDSL, xdsl/parser; MLIR 22, builtin attributes.
+
+Tokens are read in fewer calls than xDSL's lexer makes:
+
+    %0 = arith.addi %a, %b : i32    two expressions and nine calls per token     ->  one expression for the blanks and the token
+
+Only plain tokens are read here: ASCII identifiers, numbers, punctuation, strings without backslashes. Everything else, the end and errors
+included, is left to xDSL's lexer, which reads it again from the same position. So tokens, positions and messages are xDSL's.
+Source: xDSL, xdsl/utils/mlir_lexer.py, xdsl/utils/lexer.py.
 """
 
 # pyright: reportPrivateUsage=false
@@ -17,16 +26,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
+    ArrayAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     MemRefType,
@@ -34,17 +45,122 @@ from xdsl.dialects.builtin import (
     TensorType,
     VectorType,
 )
-from xdsl.ir import Attribute, Block, Operation, TypeAttribute
+from xdsl.ir import Attribute, Block, BuiltinAttribute, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser, Parser, ParserState
-from xdsl.utils.lexer import Input, Span
-from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRToken, MLIRTokenKind
+from xdsl.printer import Printer
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import (
+    KIND_BY_PUNCTUATION_SPELLING,
+    MLIRLexer,
+    MLIRToken,
+    MLIRTokenKind,
+    StringLiteral,
+)
 
 from xla_emitters.dialects import float_bits
 from xla_emitters.dialects.completion import adopt
-from xla_emitters.dialects.distinct import DistinctAttr
-from xla_emitters.dialects.lexer import QuickLexer
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, Line, RepeatedText, keep, line_at
+
+
+@irdl_attr_definition
+class DistinctAttr(ParametrizedAttribute, BuiltinAttribute):
+    """`distinct[1]<"a">`: an attribute that equals no other, not even one of the same content. Within a text the number identifies it.
+
+    `parser.py` calls this for the word `distinct`.
+    """
+
+    name = "builtin.distinct"
+
+    number: IntAttr
+    content: ArrayAttr[Attribute]
+
+    @classmethod
+    def parse_body(cls, parser: AttrParser) -> DistinctAttr:
+        """Parses the part after the word: `[1]<"a">`; the content may be missing."""
+        with parser.in_square_brackets():
+            number = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        with parser.in_angle_brackets():
+            content = parser.parse_optional_attribute()
+        return cls(IntAttr(number), ArrayAttr([] if content is None else [content]))
+
+    def print_builtin(self, printer: Printer) -> None:
+        printer.print_string(f"distinct[{self.number.data}]<")
+        printer.print_list(self.content, printer.print_attribute)
+        printer.print_string(">")
+
+
+_new: Callable[[Any], Any] = object.__new__
+
+_SUFFIX = r"(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*)"
+_NAME = r"[a-zA-Z_][a-zA-Z0-9_$.]*"
+
+
+class _Plain(NamedTuple):
+    """A kind of token that is read here."""
+
+    kind: MLIRTokenKind
+    expression: str
+    span: type[Span[str]] = Span
+
+
+_PLAIN = (
+    _Plain(MLIRTokenKind.PERCENT_IDENT, f"%{_SUFFIX}"),
+    _Plain(MLIRTokenKind.BARE_IDENT, _NAME),
+    *(_Plain(KIND_BY_PUNCTUATION_SPELLING[each], re.escape(each)) for each in (",", ":", "(", ")", "=", "<", ">")),
+    _Plain(MLIRTokenKind.FLOAT_LIT, r"[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?"),
+    _Plain(MLIRTokenKind.INTEGER_LIT, "0x[0-9a-fA-F]+|[0-9]+"),
+    _Plain(MLIRTokenKind.EXCLAMATION_IDENT, f"!{_SUFFIX}"),
+    _Plain(MLIRTokenKind.STRING_LIT, r'"[^"\\\n\v\f]*"', StringLiteral),
+    _Plain(MLIRTokenKind.L_BRACE, r"\{(?!-#)"),
+    *(_Plain(KIND_BY_PUNCTUATION_SPELLING[each], re.escape(each)) for each in ("}", "[", "]", "?", "*", "|", "+")),
+    _Plain(MLIRTokenKind.HASH_IDENT, rf"#(?!-\}}){_SUFFIX}"),
+    _Plain(MLIRTokenKind.AT_IDENT, f"@{_NAME}"),
+    _Plain(MLIRTokenKind.CARET_IDENT, rf"\^{_SUFFIX}"),
+    _Plain(MLIRTokenKind.ARROW, "->"),
+    _Plain(MLIRTokenKind.MINUS, "-(?!>)"),
+)
+# Possessive: a comment must not be cut so that its rest is read as a token.
+_TOKEN = re.compile(r"(?:\s++|//[^\n]*+)*+(?:" + "|".join(f"({each.expression})" for each in _PLAIN) + ")", re.ASCII)
+# By number of the group; group 0 is the whole match.
+_TOKEN_KINDS = (MLIRTokenKind.EOF, *[each.kind for each in _PLAIN])
+_SPANS: tuple[type[Span[str]], ...] = (Span, *[each.span for each in _PLAIN])
+
+
+class QuickToken(Token[MLIRTokenKind, str]):
+    """A token that holds its text; xDSL's cuts it out of the input each time."""
+
+    # In place of a property: each token has a value of its own.
+    text: str = ""  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
+
+
+class QuickLexer(MLIRLexer):
+    """xDSL's lexer, with the changes listed in the file's head."""
+
+    # As in xDSL, except for the possessive `++` and `*+`: without them the time to notice a missing closing quote doubles with every
+    # character.
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def lex(self) -> MLIRToken:
+        """The next token. raises xDSL's ParseError if there is none"""
+        source = self.input
+        found = _TOKEN.match(source.content, self.pos)
+        if found is None:
+            return super().lex()
+        group: Any = found.lastindex
+        span = _new(_SPANS[group])
+        # A frozen dataclass: its __init__ sets each field by a function call.
+        fields = span.__dict__
+        fields["start"], fields["end"] = found.span(group)
+        fields["input"] = source
+        self.pos = fields["end"]
+        token: MLIRToken = _new(QuickToken)
+        token.kind = _TOKEN_KINDS[group]
+        token.span = span
+        token.text = found[group]  # pyright: ignore[reportAttributeAccessIssue]
+        return token
+
 
 _T = TypeVar("_T")
 _KINDS: dict[str, MLIRTokenKind] = dict(KIND_BY_PUNCTUATION_SPELLING)

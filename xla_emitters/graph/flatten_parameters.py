@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp
 from xla_emitters.dialects.hlo.types import AliasAttr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.fusion_parts import rename
+from xla_emitters.graph.names import rename
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 

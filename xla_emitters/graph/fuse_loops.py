@@ -4,10 +4,11 @@
     b: tuple(i + 1, fusion(x, y), y)                                      ->        b.steps: the body's instructions, 16 times
                                                                                 w = (...) tuple(i, f, y)
 
-Each iteration of such a loop reads and writes all of its arrays; the kernel reads and writes them once. A loop is taken if XLA states its
-trip count, every array that it changes is computed from the same element of arrays of the same shape, of scalars that the loop computes
-likewise, and of constants. A body that is too long to repeat that often is repeated `steps` times, where that divides the trip count: the
-loop stays, with fewer iterations. Each element is computed by the same operations in the same order, so no bit of a result changes.
+Each iteration of such a loop reads and writes all of its arrays; the kernel reads and writes them once. A loop is taken if its trip count
+follows from constants, and every array that it changes is computed from the same element of arrays of the same shape, of scalars that the
+loop computes likewise, and of constants. A body that is too long to repeat that often is repeated `steps` times, where that divides the
+trip count: the loop stays, with fewer iterations. Each element is computed by the same operations in the same order: no bit of a result
+changes.
 XLA unrolls such loops in the same way at most twice (its double buffering), and keeps them on the host.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import field
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
@@ -37,10 +39,10 @@ from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array, tuple_type
-from xla_emitters.graph.computation_steps import known_trip_count
 from xla_emitters.graph.control_computations import control_computations, fusions_of
 from xla_emitters.graph.entry import computation_of
 from xla_emitters.graph.fusion_parts import new_fusion, rename
+from xla_emitters.graph.loop_recurrences import proved_trips
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.view import view_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -48,6 +50,8 @@ from xla_emitters.support.late_dataclass import dataclass
 
 MOST_OPS = 256
 """Operations of an element, over all repetitions, that a kernel may have."""
+MOST_TRIPS = 4096
+"""Iterations of a loop that are counted."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class _ElementwiseLoop:
         for op in reversed(list(self.body.instructions)):
             if op.result.first_use is None and op is not root and not isinstance(op, ParameterOp):
                 Rewriter.erase_op(op)
-        self.loop.attributes["backend_config"] = StringAttr(_fewer_trips(self.loop, self.steps))
+        _state_fewer_trips(self.loop, self.steps)
 
     def _leaves(self, names: Names, state: SSAValue, before: HloOp) -> list[SSAValue]:
         """The arrays of a state."""
@@ -231,9 +235,9 @@ class _Steps:
 
 def _loop_of(loop: HloOp) -> _ElementwiseLoop | str:
     """The loop, or the reason why no kernel can run it."""
-    trips = known_trip_count(loop)
+    trips = proved_trips(loop, MOST_TRIPS)
     if not isinstance(loop, RuleOp) or trips is None or trips < 1:
-        return "how often it runs is not known"
+        return "how often it runs does not follow from constants"
     body = find_computation(loop, loop.symbols("body")[0])
     root, types = body.root.owner, loop.result.type
     if not isinstance(root, TupleOp) or not isinstance(types, TupleType) or not all(map(is_array, types.types)):
@@ -281,12 +285,12 @@ def _why_not(fusion: FusionOp) -> str | None:
     return None
 
 
-def _fewer_trips(loop: HloOp, steps: int) -> str:
-    """The loop's configuration with `steps` iterations in one."""
-    config = loop.attributes["backend_config"]
-    assert isinstance(config, StringAttr)
-    found = json.loads(config.data)
-    found["known_trip_count"]["n"] = str(int(found["known_trip_count"]["n"]) // steps)
-    if "known_init_step" in found:
-        found["known_init_step"]["step"] = str(int(found["known_init_step"]["step"]) * steps)
-    return json.dumps(found, separators=(",", ":"))
+def _state_fewer_trips(loop: HloOp, steps: int) -> None:
+    """The loop's configuration, if it states how often it runs, has `steps` iterations in one."""
+    config = loop.attributes.get("backend_config")
+    found: dict[str, Any] = json.loads(config.data) if isinstance(config, StringAttr) else {}
+    if "known_trip_count" in found:
+        found["known_trip_count"]["n"] = str(int(found["known_trip_count"]["n"]) // steps)
+        if "known_init_step" in found:
+            found["known_init_step"]["step"] = str(int(found["known_init_step"]["step"]) * steps)
+        loop.attributes["backend_config"] = StringAttr(json.dumps(found, separators=(",", ":")))

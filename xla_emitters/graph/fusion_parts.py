@@ -28,14 +28,13 @@ from xla_emitters.dialects.hlo.computation import (
     ParameterOp,
     ReturnOp,
     TupleOp,
-    fresh_name,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import tuple_type
 from xla_emitters.graph.entry import changes_width
-from xla_emitters.graph.names import Names
+from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.overwrites import is_callers, may_overwrite
 from xla_emitters.graph.view import HloFusion
 from xla_emitters.support.late_dataclass import dataclass
@@ -242,10 +241,3 @@ def may_write(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> dict[int, 
         for number, value in view.wanted_aliases.items()
         if is_callers(value) or may_overwrite(value, view.call, bodies)
     }
-
-
-def rename(op: HloOp, names: set[str]) -> None:
-    """Gives `op` its name, or with a number appended the first one that is not in `names`, and adds it to `names`."""
-    name = fresh_name(op.instruction_name.data, names)
-    names.add(name)
-    op.properties["name"] = StringAttr(name)

@@ -32,7 +32,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dtypes import dtype
 from xla_emitters.graph.control_computations import runs_itself
-from xla_emitters.graph.fusion_parts import rename
+from xla_emitters.graph.names import rename
 
 
 def inline(

@@ -29,7 +29,7 @@ from xla_emitters.dialects.hlo.computation import (
     fresh_name,
 )
 from xla_emitters.dialects.hlo.types import tuple_type
-from xla_emitters.graph.fusion_parts import rename
+from xla_emitters.graph.names import rename
 
 
 def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:

@@ -44,7 +44,7 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
 )
 from xla_emitters.graph.reduction_starts import combining_opcodes
-from xla_emitters.program.array_forms import TYPES, computed_array, constant, reduced, taken
+from xla_emitters.program.array_forms import ARRAY_FUNCTIONS, TYPES, computed_array, constant, reduced, taken
 from xla_emitters.program.steps import Compute, Extent, Number, Recurrence
 
 MOST_ELEMENTS = 1024
@@ -79,6 +79,38 @@ def recurrence_of(loop: HloOp) -> Recurrence | None:
             return None
         done.append(value)
     return rows.recurrence(holds, done)
+
+
+def proved_trips(loop: HloOp, most: int) -> int | None:
+    """How often a `while` runs, if that follows from constants alone; None if not, or if it runs more than `most` times.
+
+    What XLA states is not used: a kernel that runs the iterations has no condition that could end it.
+    """
+    ends, initial = recurrence_of(loop), loop.operands[0].owner
+    around = loop.parent_op()
+    if ends is None or not isinstance(initial, TupleOp) or not isinstance(around, ComputationOp):
+        return None
+    rows = _Rows(())
+    outside = _Followed(rows, around, [partial(_same, None) for _ in around.parameters])
+    state = [extent for leaf in ends.state if (extent := rows.extent(outside.of(initial.operands[leaf]))) is not None]
+    if len(state) < len(ends.state):
+        return None
+    arrays, made = list[Any](), [(ARRAY_FUNCTIONS[function], operands) for function, operands in rows.code]
+
+    def value(extent: Extent) -> Any:
+        return extent if isinstance(extent, int) else arrays[extent.index]
+
+    with np.errstate(all="ignore"):
+        for function, operands in made:
+            arrays.append(function(*map(value, operands)))
+        arrays = [*map(value, state), *(None for _ in ends.code)]
+        for trips in range(most + 1):
+            for row in ends.code:
+                arrays[row.result.index] = ARRAY_FUNCTIONS[row.function](*map(value, row.operands))
+            if not value(ends.holds):
+                return trips
+            arrays[: len(state)] = map(value, ends.after)
+    return None
 
 
 def deciding_leaves(loop: HloOp) -> frozenset[int] | None:

@@ -5,7 +5,8 @@
     names.add(op, before)                     the same for an instruction; it may have the name of `before`,
     names.replace(before, op.result)          which it usually replaces
 
-Names are counted once per computation, so that a pass over thousands of instructions stays linear.
+`rename` does so for one instruction and a set of names. Names are counted once per computation, so that a pass over thousands of
+instructions stays linear.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, insert_computation
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, fresh_name, insert_computation
 from xla_emitters.support.late_dataclass import dataclass
 
 _NUMBERED = re.compile(r"(.*)\.([1-9][0-9]*)", re.DOTALL)
@@ -137,3 +138,10 @@ class Names:
         if around not in self._instructions:
             self._instructions[around] = _Taken(Counter(other.instruction_name.data for other in around.instructions))
         return self._instructions[around]
+
+
+def rename(op: HloOp, names: set[str]) -> None:
+    """Gives `op` its name, or with a number appended the first one that is not in `names`, and adds it to `names`."""
+    name = fresh_name(op.instruction_name.data, names)
+    names.add(name)
+    op.properties["name"] = StringAttr(name)

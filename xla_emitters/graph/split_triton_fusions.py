@@ -48,8 +48,8 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.cuts import CutPart, cut_before, find_cuts, owner_of
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.fusion_parts import Part, Parting, rename
-from xla_emitters.graph.names import Names
+from xla_emitters.graph.fusion_parts import Part, Parting
+from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.refusals import is_splittable_kind, refuse_values, without_code
 from xla_emitters.graph.view import HloFusion, view_of
 from xla_emitters.rewrite.kernel_pass import KernelPass

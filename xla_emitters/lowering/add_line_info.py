@@ -39,9 +39,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, OpResult
 
 from xla_emitters.dialects.attributes import int_attr, string, unchecked
-from xla_emitters.dialects.distinct import DistinctAttr
 from xla_emitters.dialects.locations import first_position
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.parser import DistinctAttr
 from xla_emitters.dialects.printer import print_ir_with_lines
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

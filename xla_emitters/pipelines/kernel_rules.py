@@ -79,6 +79,8 @@ def _widest_read_apart(view: FusionView, chip: Device, widest: int) -> int:
     if not any(op.opcode in _SHIFTING for op in view.instructions):
         return widest
     root, moved = view.roots[0], _bytes_of_an_element(view)
+    if not is_array(root.result.type):
+        return widest
     found = indexing_of_operands(view, root)
     reads = [
         (each.map, parameter, element_of(parameter.result).bits / 8 * _points(each.map) / max(1, view.elements))

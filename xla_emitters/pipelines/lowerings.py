@@ -19,7 +19,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.buffers.buffer_uses import leaves_the_block, writes
 from xla_emitters.dynamic.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.dynamic.sizes import Argument, Sizes
-from xla_emitters.dynamic.sizes.specs import result_specs
+from xla_emitters.dynamic.sizes.program import result_specs
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.library.arguments import element_name

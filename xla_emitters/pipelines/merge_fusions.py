@@ -6,11 +6,13 @@
 XLA leaves such a pair where the reader reaches an element by several paths, or where both have a hero; the array between them is then
 written and read for nothing. A pair is merged if it becomes one kernel of the reader's emitter, and if the reader needs at most
 `REPEATS` times the elements that the first one has: each path counts the elements for which it is taken. Emitters are those whose
-kernels compute an element where it is needed: loops, concatenates and transposes. Each element is computed by the same operations.
+kernels compute an element where it is needed: loops, concatenates and transposes. Each element is computed by the same operations. What may
+run beside an exchange between devices stays beside it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf, prod
 
 from xdsl.context import Context
@@ -20,6 +22,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import DEFAULT_DEVICE, device
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.emitters.emit import emitter_for
@@ -98,6 +101,9 @@ class MergeFusionsPass(KernelPass):
         emitters = self._emitter(of_first), self._emitter(of_reader)
         if emitters[1] not in _OF_ELEMENTS or emitters[0] not in (emitters[1], "loop", "memcpy", "transpose"):
             return f"one has a kernel of the {emitters[0]} emitter, the other of the {emitters[1]} emitter"
+        around = list(_between(first, reader))
+        if waiting := next((op for op in around if _communicates(op)), None):
+            return f"%{waiting.instruction_name.data} between them may run beside the first"
         repeats, is_same_place = _reads(of_reader, reader, first)
         if emitters[0] == "transpose" and not is_same_place:
             return "an element is needed at another place than the tiles have it"
@@ -121,6 +127,20 @@ class MergeFusionsPass(KernelPass):
                 return emitter_for(view, device(self.target), self.hero_rules).name
             except XlaEmittersError:
                 return "no"
+
+
+def _between(first: FusionOp, reader: FusionOp) -> Iterator[HloOp]:
+    """The instructions between two of one computation."""
+    op = first.next_op
+    while op is not None and op is not reader:
+        if isinstance(op, HloOp):
+            yield op
+        op = op.next_op
+
+
+def _communicates(op: HloOp) -> bool:
+    """Whether other work runs beside an instruction: an exchange between devices, or the wait for one (`graph/unwrap_async`)."""
+    return op.opcode.endswith(("-start", "-done", "-update")) or op.opcode in ("opt-barrier", "send", "recv")
 
 
 def _reads(view: HloFusion, reader: FusionOp, first: FusionOp) -> tuple[float, bool]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.quick_op import walk
@@ -100,6 +101,16 @@ def _of_more_than_fusions(_: CompileOptions, module: ModuleOp) -> bool:
     steps = ("hlo.fusion", "hlo.get_tuple_element", "hlo.parameter", "hlo.tuple")
     instructions = (op for computation in run_by(entry) for op in computation.instructions)
     return not is_one_kernel(entry) and any(op.name not in steps and not isinstance(op, RuleOp) for op in instructions)
+
+
+def _reads_a_fusion(_: CompileOptions, module: ModuleOp) -> bool:
+    """Modules with a fusion that reads the result of another one."""
+    return any(
+        isinstance(operand.owner, Operation) and operand.owner.name == op.name
+        for op in walk(module)
+        if op.name == "hlo.fusion"
+        for operand in op.operands
+    )
 
 
 def _takes_tuples(_: CompileOptions, module: ModuleOp) -> bool:
@@ -205,7 +216,7 @@ GRAPH: tuple[PassRow, ...] = (
     PassRow(
         lambda o: made("xla-merge-fusions", o.target, o.hero_rules),
         "each fusion has the constants and bitcasts that it reads, and none is split yet that another joins",
-        wanted=_by_rules,
+        wanted=lambda o, module: _by_rules(o, module) and _reads_a_fusion(o, module),
         name="xla-merge-fusions",
     ),
     _row(

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from xla_emitters.dialects.disc_ral import constant_name
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.dynamic.host.disc_convert_const_to_ral import constant_name, stored
+from xla_emitters.dynamic.host.disc_convert_const_to_ral import stored
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.program import Program

@@ -30,7 +30,7 @@ from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import SHARED
 from xla_emitters.dynamic.buffers.fusion_rules import Group, Part
 from xla_emitters.dynamic.sizes import Sizes, sizes_of
-from xla_emitters.dynamic.sizes.specs import spec_of
+from xla_emitters.dynamic.sizes.program import spec_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.text.hlo.stack_frames import PythonLines

@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dynamic.sizes import Sizes
-from xla_emitters.dynamic.sizes.specs import plain_size
+from xla_emitters.dynamic.sizes.program import plain_size
 from xla_emitters.pipelines.program_gpu import library_function
 from xla_emitters.pipelines.program_kernels import LoweredKernel
 from xla_emitters.program.arrays import UNKNOWN, Argument, ArraySpec, Launch, Size

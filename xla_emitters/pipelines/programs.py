@@ -37,7 +37,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
 from xla_emitters.dynamic.passes.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.dynamic.sizes import sizes_of
-from xla_emitters.dynamic.sizes.specs import parameter_specs, result_specs
+from xla_emitters.dynamic.sizes.program import parameter_specs, result_specs
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
@@ -122,24 +122,24 @@ class OnDemand(Lowerings):
         from xla_emitters.pipelines.program_steps import ProgramSteps
 
         # A host program that the caller's own passes made has no steps: they are made of buffers.
-        has_steps = program_rows(self.options)[1] is None
+        has_steps = self.stage in ON_KERNELS and program_rows(self.options)[1] is None
         return ProgramSteps(self.lowering.steps if has_steps else NO_STEPS, self.sizes)
 
     @property
     def temporaries(self) -> tuple[ArraySpec, ...]:
-        return self._written.temporaries if self.stage in ON_KERNELS else ()
+        return self._written.temporaries
 
     @property
     def constants(self) -> tuple[int, ...]:
-        return self._written.constants if self.stage in ON_KERNELS else ()
+        return self._written.constants
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        return self._written.steps if self.stage in ON_KERNELS else ()
+        return self._written.steps
 
     @property
     def calls(self) -> tuple[LibraryCall, ...]:
-        return self._written.calls if self.stage in ON_KERNELS else ()
+        return self._written.calls
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

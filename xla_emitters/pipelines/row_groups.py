@@ -34,8 +34,8 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple_type
 from xla_emitters.graph.control_computations import fusions_of
 from xla_emitters.graph.entry import computation_of
-from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion, rename
-from xla_emitters.graph.names import Names
+from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion
+from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.view import view_of
 from xla_emitters.support.late_dataclass import dataclass
 

@@ -16,7 +16,7 @@ from typing import Any
 from xla_emitters.pricing.calls import CallCost
 from xla_emitters.program.callees import LibraryCall
 from xla_emitters.program.communication import WAIT, waits_for
-from xla_emitters.program.steps import Branch, Call, Launch, Loop, Step
+from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step
 from xla_emitters.support.units import microseconds
 
 MOST_SHOWN = 40
@@ -90,12 +90,17 @@ class Timeline:
 
 
 def timeline_of(
-    steps: Sequence[Step], calls: Sequence[LibraryCall], kernels: Mapping[str, float], costs: Sequence[CallCost | None]
+    steps: Sequence[Step],
+    calls: Sequence[LibraryCall],
+    kernels: Mapping[str, float],
+    costs: Sequence[CallCost | None],
+    copies: Mapping[Copy, float] | None = None,
 ) -> Timeline:
     """The timeline of a program.
 
     kernels  name -> microseconds
     costs    of calls by their numbers; None: no work
+    copies   step -> microseconds
     """
     found, now, free = Timeline(), 0.0, 0.0
     under_way = list[tuple[Call, float]]()
@@ -114,9 +119,9 @@ def timeline_of(
                     under_way.append((step, free))
                 else:
                     now = free
-            case Launch() | Call() | Loop() | Branch():
-                name = step.kernel if isinstance(step, Launch) else step.name
-                if (time := _time_of(step, calls, kernels, costs)) > 0:
+            case Launch() | Call() | Copy() | Loop() | Branch():
+                if (time := _time_of(step, calls, kernels, costs, copies or {})) > 0:
+                    name = "copy" if isinstance(step, Copy) else step.kernel if isinstance(step, Launch) else step.name
                     found.spans.append(Span(name, "compute", now, now + time))
                     now += time
             case _:
@@ -125,16 +130,22 @@ def timeline_of(
 
 
 def _time_of(
-    step: Step, calls: Sequence[LibraryCall], kernels: Mapping[str, float], costs: Sequence[CallCost | None]
+    step: Step,
+    calls: Sequence[LibraryCall],
+    kernels: Mapping[str, float],
+    costs: Sequence[CallCost | None],
+    copies: Mapping[Copy, float],
 ) -> float:
     """Microseconds of a step and the steps inside it."""
 
     def inside(steps: Sequence[Step]) -> float:
-        return timeline_of(steps, calls, kernels, costs).time
+        return timeline_of(steps, calls, kernels, costs, copies).time
 
     match step:
         case Launch():
             return kernels.get(step.kernel, 0.0)
+        case Copy():
+            return copies.get(step, 0.0)
         case Call():
             cost = costs[step.op]
             return cost.time if cost is not None else 0.0

@@ -157,16 +157,13 @@ class Outline:
             lines.append(f"{len(others)} more take{'s' * (len(others) == 1)} {percent(others, self.time)} of the time")
         return lines
 
-    def summary(self, most: int = 15) -> list[str]:
+    def summary(self) -> list[str]:
         """The lines with which `explain` begins: the dearest rows, and all that is unusual."""
         unusual = self.unusual()
         said = [*(["unusual"] if unusual else []), *(f"  {line}" for line in unusual), *self.facts]
         return [
             self.title(),
-            *(
-                f"  {line}"
-                for line in [self.signature(), *self.table(most), *said, *([self.times] if self.work else [])]
-            ),
+            *(f"  {line}" for line in [self.signature(), *self.table(15), *said, *([self.times] if self.work else [])]),
         ]
 
     def to_json(self) -> dict[str, Any]:

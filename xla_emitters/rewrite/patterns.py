@@ -18,7 +18,7 @@ other raise InternalError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,25 +41,6 @@ MAX_ROUNDS = 10  # walks over the whole root; MLIR's canonicalize has the same l
 MAX_REWRITES_PER_OP = 200  # terminating sets of patterns were seen to need fewer than 10
 
 
-def apply_patterns(
-    root: Operation,
-    patterns: Iterable[RewritePattern],
-    *,
-    fold: bool = False,
-    ctx: Context | None = None,
-) -> bool:
-    """Applies `patterns` to the ops inside `root`, outermost and first ones first, until none matches.
-
-    patterns  tried in order on every op
-    fold      also fold ops to constants or to their operands, erase dead ones, and keep constants once per function, at its entry
-    ctx       needed for folders of dialects that materialise their own constants
-    returns   whether anything changed
-    raises    InternalError if the patterns do not come to an end.
-    """
-    always = tuple(patterns)
-    return apply_patterns_by_type(root, lambda _: always, fold=fold, ctx=ctx)
-
-
 def apply_patterns_by_type(
     root: Operation,
     patterns_of: Callable[[type[Operation]], Sequence[RewritePattern]],
@@ -68,9 +49,13 @@ def apply_patterns_by_type(
     ctx: Context | None = None,
     begin_with: Container[type[Operation]] | None = None,
 ) -> bool:
-    """`apply_patterns` with the patterns of an op looked up by its type; `patterns_of` is called once per type.
+    """Applies patterns to the ops inside `root`, outermost and first ones first, until none matches; returns whether anything changed.
 
-    begin_with  visit only ops of these types, and then what a change may matter to; None: all ops
+    patterns_of  the patterns of an op's type, tried in order; called once per type
+    fold         also fold ops to constants or to their operands, erase dead ones, and keep constants once per function, at its entry
+    ctx          needed for folders of dialects that materialise their own constants
+    begin_with   visit only ops of these types, and then what a change may matter to; None: all ops
+    raises       InternalError if the patterns do not come to an end.
     """
     return _GreedyDriver(root, patterns_of, fold, ctx, begin_with).run()
 

@@ -124,7 +124,7 @@ def program_index(
 
 
 def module_judgement(module: ModuleOp, how: CompileOptions) -> Judgement:
-    """The prices of a module's kernels where there are tools for them, and whether the numbers of the IR before LLVM are right, in some blocks."""
+    """The prices of a module's kernels, where there are tools for them; whether the IR before LLVM is right, in some blocks."""
     from xla_emitters.explore.check.check import check
     from xla_emitters.explore.cost.cost import cost
     from xla_emitters.explore.page.data import costs_of

@@ -45,8 +45,8 @@ class Asked:
     name      of the text in messages
     sizes     of a program, as `--sizes` takes them
     replaced  (stage, IR) of kernels of a module that were edited
-    part      "first": its price, and whether its numbers are right before LLVM; "page": the data of its page; "judged": the page, with the
-              price and whether the numbers of each stage are right
+    part      "first": its price, and whether its numbers are right before LLVM; "page": the data of its page, of a program
+              its stages alone; "judged": the page with each pass, the price, and whether the numbers of each stage are right
     rewrites  whether each rewrite of each pass is to be recorded
     """
 
@@ -93,8 +93,9 @@ def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
         if asked.part == "first":
             return _first(page_index.program_judgement(compiled, how, sizes))
         judged = is_judged and (bool(sizes) or not compiled(replace(how, stage="stablehlo")).symbols)
+        most = SERVED_KERNELS if is_judged or asked.rewrites else 0  # the stages first
         index = page_index.program_index(
-            compiled, asked.name, how, sizes if judged else {}, chunks, most=SERVED_KERNELS, checked=judged
+            compiled, asked.name, how, sizes if judged else {}, chunks, most=most, checked=judged
         )
     else:
         module = parse_module(text, asked.name)
@@ -110,7 +111,11 @@ def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
 
 def _first(found: Judgement) -> dict[str, Any]:
     verdict = found.verdict
-    said = verdict and {"ok": verdict.ok, "summary": verdict.summary, "details": list(verdict.details)}
+    if verdict is None:
+        return {"costs": found.costs, "verdict": None}
+    # Of a module the verdict is on "1 stage", which is this one.
+    summary = verdict.summary.replace("ok  1 stage: ", "ok  llvm-dialect: ")
+    said = {"ok": verdict.ok, "summary": summary, "details": list(verdict.details)}
     return {"costs": found.costs, "verdict": said}
 
 

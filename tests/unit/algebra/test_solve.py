@@ -1,14 +1,20 @@
 """From argument shapes to symbols: every assignment is found again, every other shape is refused with argument and axis."""
 
 import itertools
+import re
 
 import pytest
 
 from xla_emitters.algebra.facts import Facts
 from xla_emitters.algebra.size import Size
-from xla_emitters.algebra.size_text import parse_shape
+from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.algebra.solve import Parameter, plan
 from xla_emitters.errors import DataError, Place, Unsupported
+
+
+def parse_shape(text):
+    """The sizes between the commas outside of parentheses."""
+    return tuple(parse_size(part) for part in re.split(r",(?![^(]*\))", text) if part.strip())
 
 
 def make(*shapes, facts=None, names=()):

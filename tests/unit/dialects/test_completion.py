@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.completion import adopt, completed, own_class
 from xla_emitters.dialects.context import REPLACED_DIALECTS, op_named, parse_ir
 from xla_emitters.dialects.mlir import arith, cf, func, memref
-from xla_emitters.rewrite.patterns import apply_patterns
+from xla_emitters.rewrite.patterns import apply_patterns_by_type
 
 
 @completed
@@ -65,7 +65,7 @@ def test_an_op_that_a_pattern_inserts_is_adopted():
                 rewriter.replace(op, stock_arith.ShRSIOp(op.lhs, op.rhs))
 
     module = parse_ir("func.func @f(%x: i32) -> i32 {\n%r = arith.addi %x, %x : i32\nreturn %r : i32\n}")
-    apply_patterns(module, [ToStock()])
+    apply_patterns_by_type(module, lambda _: (ToStock(),))
     (shifted,) = [op for op in module.walk() if op.name == "arith.shrsi"]
     assert type(shifted) is arith.ShRSIOp
 
@@ -84,7 +84,7 @@ def test_xdsls_patterns_of_branches_make_ours():
         if hasattr(trait, "get_canonicalization_patterns")
         for pattern in trait.get_canonicalization_patterns()
     ]
-    assert apply_patterns(module, patterns)
+    assert apply_patterns_by_type(module, lambda _: patterns)
     assert [type(op) for op in module.walk() if op.name == "arith.select"] == [arith.SelectOp]
 
 

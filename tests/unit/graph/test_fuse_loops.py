@@ -126,6 +126,15 @@ def test_iterations_run_in_one_kernel_with_the_same_values(step: str, left: list
         assert all(np.allclose(a, b, rtol=1e-6) for a, b in zip(ran, wanted, strict=True))
 
 
+def test_what_xla_states_is_not_believed() -> None:
+    for stated in ("", TRIPS.replace("12", "7")):
+        given, x = text(SHORT, stated), np.ones((4, 8), np.float32)
+        found = fused(given)
+        assert loops(found) == []
+        wanted, got = (evaluate(entry_of(each), [x, x, np.float32(1)]) for each in (parse_hlo(given, "m"), found))
+        assert np.array_equal(got[0], wanted[0])
+
+
 def test_what_is_not_read_is_not_computed() -> None:
     (fusion,) = fusions_run_by(entry_of(fused(text(SHORT.replace("add(m, d)", "add(m, m)"), TRIPS))))
     assert [parameter.instruction_name.data for parameter in view_of(fusion).parameters] == [
@@ -138,8 +147,6 @@ def test_what_is_not_read_is_not_computed() -> None:
 @pytest.mark.parametrize(
     ("step", "trips"),
     [
-        (SHORT, ""),
-        (SHORT, TRIPS.replace("12", "0")),
         # Another element is needed.
         ("t = f32[8,4] transpose(x), dimensions={1,0}\n  ROOT r = f32[4,8] bitcast(t)", TRIPS),
         ("ROOT r = f32[4,8] reverse(x), dimensions={1}", TRIPS),
@@ -148,9 +155,22 @@ def test_what_is_not_read_is_not_computed() -> None:
             "ROOT r = f32[4,8] broadcast(q), dimensions={}",
             TRIPS,
         ),
-        # 13 iterations have no divisor.
-        (LONG, TRIPS.replace("12", "13")),
     ],
 )
 def test_other_loops_stay(step: str, trips: str) -> None:
     assert any(op.opcode == "while" for op in entry_of(fused(text(step, trips))).instructions)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # 13 iterations have no divisor; a loop that never runs; one whose bound is a number of the state.
+        ("s32[] constant(12)", "s32[] constant(13)"),
+        ("s32[] constant(12)", "s32[] constant(0)"),
+        ("first { ROOT z = s32[] constant(0) }", "first { q = f32[] constant(0)\n  ROOT z = s32[] convert(q) }"),
+    ],
+)
+def test_loops_stay_unless_constants_say_how_often_they_run(before: str, after: str) -> None:
+    given = text(LONG, TRIPS)
+    assert before in given
+    assert any(op.opcode == "while" for op in entry_of(fused(given.replace(before, after))).instructions)

@@ -63,7 +63,7 @@ def test_hlo_text_becomes_a_kernel() -> None:
 
 
 def test_fusions_of_entry_in_order_share_a_temporary() -> None:
-    program = compile(TWO_FUSIONS, stage="xla_gpu")
+    program = compile(TWO_FUSIONS, stage="xla_gpu", tune="xla")
     assert [kernel.name for kernel in program.kernels] == ["a", "b"]
     assert [str(spec) for spec in program.temporaries] == ["f32[8]"]
     assert [[(a.kind, a.index) for a in kernel.arguments] for kernel in program.kernels] == [

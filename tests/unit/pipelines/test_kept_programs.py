@@ -16,6 +16,7 @@ from xla_emitters.program import Program
 from xla_emitters.runtime import cache as cache_module
 from xla_emitters.runtime.cache import PROGRAMS, Cache, key_of
 from xla_emitters.settings import read_settings
+from xla_emitters.support import extras
 from xla_emitters.tools.main import main
 
 NEGATE = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
@@ -107,9 +108,11 @@ def test_another_xdsl_is_another_compiler(monkeypatch: pytest.MonkeyPatch, tmp_p
         (tmp_path / version / "xdsl" / "__init__.py").touch()
         (tmp_path / version / f"xdsl-{version}.dist-info").mkdir()
         spec = SimpleNamespace(origin=str(tmp_path / version / "xdsl" / "__init__.py"))
-        monkeypatch.setattr(cache_module, "find_spec", {"xdsl": spec}.get)
+        monkeypatch.setattr(extras, "find_spec", {"xdsl": spec}.get)
+        extras.version_read.cache_clear()
         cache_module.own_fingerprint.cache_clear()
         found.add(cache_module.own_fingerprint())
+    extras.version_read.cache_clear()
     cache_module.own_fingerprint.cache_clear()
     assert len(found) == 2
 

@@ -26,10 +26,10 @@ def test_ways_with_triton() -> None:
 
 
 def test_records() -> None:
-    assert [CompileOptions(record=record).record for record in RECORDS] == ["none", "stages", "passes"]
+    assert [CompileOptions(record=record).record for record in RECORDS] == ["none", "stages", "passes", "rewrites"]
     with pytest.raises(UsageError, match="unknown record 'all'") as raised:
         CompileOptions(record="all")
-    assert raised.value.help == "one of: none, stages, passes"
+    assert raised.value.help == "one of: none, stages, passes, rewrites"
 
 
 def test_ways_to_choose_kernels() -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from xla_emitters.program import Program
 from xla_emitters.trace import Step
 
 SHAPE = "f32[64,100]"
+# `auto` would make one kernel of fusions that each read the one before.
+compiled = partial(compile, tune="xla")
 
 
 def module(kernels: int) -> str:
@@ -45,7 +48,7 @@ def test_several_processes_make_the_same_program(stage: str, monkeypatch: pytest
     received = list[bytes]()
     read = ir_bytes.ir_from_bytes
     monkeypatch.setattr(ir_bytes, "ir_from_bytes", lambda data: received.append(data) or read(data))
-    alone, together = (compile(module(9), stage=stage, cache=False, jobs=jobs) for jobs in (1, 2))
+    alone, together = (compiled(module(9), stage=stage, cache=False, jobs=jobs) for jobs in (1, 2))
     assert len(received) == 4
     assert without_time(together) == without_time(alone)
     assert together.code == alone.code
@@ -65,14 +68,14 @@ def test_a_child_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     text = module(9)
     emit = ir_bytes.ir_to_bytes
     monkeypatch.setattr(ir_bytes, "ir_to_bytes", lambda made: os._exit(1) if os.getpid() != here else emit(made))
-    assert compile(text, stage="scf", cache=False, jobs=2).code == compile(text, stage="scf", cache=False).code
+    assert compiled(text, stage="scf", cache=False, jobs=2).code == compiled(text, stage="scf", cache=False).code
 
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_a_child_without_ptx_is_replaced(monkeypatch: pytest.MonkeyPatch, dies: bool) -> None:
     here = os.getpid()
     text = module(9)
-    alone = compile(text, record="none", cache=False)
+    alone = compiled(text, record="none", cache=False)
     own = parallel_kernels.merge_modules
 
     def fails(*given: Any) -> Any:
@@ -83,7 +86,7 @@ def test_a_child_without_ptx_is_replaced(monkeypatch: pytest.MonkeyPatch, dies: 
         raise ToolError("no")
 
     monkeypatch.setattr(parallel_kernels, "merge_modules", fails)
-    assert compile(text, record="none", cache=False, jobs=2).kernels == alone.kernels
+    assert compiled(text, record="none", cache=False, jobs=2).kernels == alone.kernels
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
@@ -91,7 +94,7 @@ def test_a_child_without_ptx_is_replaced(monkeypatch: pytest.MonkeyPatch, dies: 
 def test_ptx_of_several_processes(monkeypatch: pytest.MonkeyPatch, opcode: str, joined: bool, jobs: int) -> None:
     """Each process makes PTX of its kernels; sines share libdevice's table, so that one process makes it all."""
     text = module(12).replace(" add(p, b)", f" {opcode}(p)")
-    alone = compile(text, record="none", cache=False)
+    alone = compiled(text, record="none", cache=False)
     seen = list[bool]()
     own = ptx_parts.join_ptx
 
@@ -102,7 +105,7 @@ def test_ptx_of_several_processes(monkeypatch: pytest.MonkeyPatch, opcode: str, 
         return answer
 
     monkeypatch.setattr(ptx_parts, "join_ptx", watched)
-    together = compile(text, record="none", cache=False, jobs=jobs)
+    together = compiled(text, record="none", cache=False, jobs=jobs)
     assert seen == [joined]
     assert without_time(together) == without_time(alone)
 
@@ -111,7 +114,7 @@ def test_ptx_of_several_processes(monkeypatch: pytest.MonkeyPatch, opcode: str, 
 def test_a_tool_that_takes_one_module_gets_the_whole(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """A child has a copy of its standard input, so that the tool would wait for the end of that."""
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
-    alone, together = (compile(module(8), record="none", cache=False, jobs=jobs) for jobs in (1, 2))
+    alone, together = (compiled(module(8), record="none", cache=False, jobs=jobs) for jobs in (1, 2))
     assert together.kernels == alone.kernels
 
 
@@ -121,20 +124,20 @@ def test_a_tool_that_takes_one_module_gets_the_whole(monkeypatch: pytest.MonkeyP
 )
 def test_what_is_told_of_the_whole_module_is_told(options: CompileOptions) -> None:
     read = read_module(module(8))
-    alone, together = (compile_module(read, replace(options, jobs=jobs)) for jobs in (1, 2))
+    alone, together = (compile_module(read, replace(options, jobs=jobs, tune="xla")) for jobs in (1, 2))
     assert without_time(together) == without_time(alone)
 
 
 def test_no_process_is_left() -> None:
     for stage in ("xla_gpu", "ptx"):
-        compile(module(8), stage=stage, record="none", cache=False, jobs=2)
+        compiled(module(8), stage=stage, record="none", cache=False, jobs=2)
         assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_no_process_compiles_nothing(jobs: int) -> None:
     with pytest.raises(UsageError, match="cannot compile"):
-        compile(module(1), jobs=jobs, cache=False)
+        compiled(module(1), jobs=jobs, cache=False)
 
 
 def test_the_cache_does_not_depend_on_the_number_of_processes() -> None:

@@ -13,7 +13,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.cse import cse
-from xla_emitters.rewrite.patterns import apply_patterns, apply_patterns_by_type
+from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.transforms.canonicalize import canonicalize
 from xla_emitters.transforms.loop_invariant_code_motion import loop_invariant_code_motion
 
@@ -84,10 +84,10 @@ def test_new_ops_take_the_location_of_the_op_that_they_replace():
           %0 = arith.mulf %x, %c : f32 loc("double")
           return %0 : f32
         }""")
-    assert apply_patterns(module, [DoubleIsSum()])
+    assert apply_patterns_by_type(module, lambda _: (DoubleIsSum(),))
     [new] = [op for op in module.walk() if isinstance(op, arith.AddfOp)]
     assert new.location == NameLoc(StringAttr("double"), new.location.location)
-    assert not apply_patterns(module, [DoubleIsSum()])  # nothing more to do
+    assert not apply_patterns_by_type(module, lambda _: (DoubleIsSum(),))  # nothing more to do
 
 
 PRODUCT_AND_SUM = """
@@ -121,7 +121,7 @@ def test_without_fold_nothing_else_is_touched():
           %0 = arith.addi %c, %c : index
           return
         }""")
-    assert not apply_patterns(module, [DoubleIsSum()])
+    assert not apply_patterns_by_type(module, lambda _: (DoubleIsSum(),))
     assert [op.name for op in module.walk()].count("arith.addi") == 1
 
 
@@ -165,7 +165,7 @@ def test_patterns_that_undo_each_other_are_reported():
         "func.func @f(%x: index, %y: index) -> index {\n %0 = arith.addi %x, %y : index\n return %0 : index\n}"
     )
     with pytest.raises(InternalError, match=r"undo each other around 'arith.addi'"):
-        apply_patterns(module, [Swap()])
+        apply_patterns_by_type(module, lambda _: (Swap(),))
 
 
 def chain(ops: int) -> str:

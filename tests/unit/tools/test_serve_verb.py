@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chromium import MISSING, browser
 
 from xla_emitters.explore.page.write import served_html
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.program import Program
 from xla_emitters.tools.main import main
 from xla_emitters.tools.page_server import PageServer, files_of
 from xla_emitters.tools.served import Answerer, Asked, answer
@@ -88,6 +90,39 @@ def test_a_replaced_kernel_is_judged_and_its_thread_named() -> None:
     assert "xla-replace-kernel" in culprit["lines"][0]
 
 
+def test_the_price_and_one_stage_come_first() -> None:
+    """The price is that of `cost`; a kernel edited wrongly is found; the page of a program has its stages alone until all is judged."""
+    first = answer(Asked("m.hlo", HLO, part="first"), CompileOptions())
+    judged = answer(Asked("m.hlo", HLO, part="judged"), CompileOptions())
+    (unit,) = judged["index"]["units"]
+    if unit["cost"]:
+        assert first["costs"] == {"fusion": unit["cost"]}
+        assert dict(first["costs"]["fusion"])["expected time"].endswith(" us")
+    assert first["verdict"]["ok"]
+    assert "llvm-dialect: 512 of 512 elements" in first["verdict"]["summary"]
+    scf = next(step["text"] for step in unit["steps"] if step["stage"] == "scf")
+    wrong = judged["chunks"][scf].replace("3.000000e+00", "4.000000e+00")
+    found = answer(Asked("m.hlo", HLO, replaced=[("scf", wrong)], part="first"), CompileOptions())
+    assert not found["verdict"]["ok"]
+    assert found["verdict"]["summary"].startswith("llvm-dialect:")
+    program = answer(Asked("m.mlir", PROGRAM, sizes="d0=64", part="first"), CompileOptions())
+    assert "llvm-dialect: 64 of 64 elements" in program["verdict"]["summary"]
+    nothing = answer(Asked("m.mlir", PROGRAM, part="first"), CompileOptions())
+    assert (nothing["costs"], nothing["verdict"]) == (None, None)
+    for part, is_short in (("page", True), ("judged", False)):
+        program = answer(Asked("m.mlir", PROGRAM, sizes="d0=64", part=part), CompileOptions())
+        units = program["index"]["units"]
+        assert {step["stage"] for step in units[0]["steps"] if step["text"] is not None} >= {"hlo", "fused", "kernels"}
+        assert all(unit["short"] for unit in units) == is_short
+
+
+def test_wrong_numbers_of_a_program_are_said_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Program, "run", lambda *_: [np.full(64, 0.5, "float32")])
+    found = answer(Asked("m.mlir", PROGRAM, sizes="d0=64", part="first"), CompileOptions())
+    assert not found["verdict"]["ok"]
+    assert found["verdict"]["summary"].startswith("llvm-dialect: ")
+
+
 @pytest.mark.parametrize(
     "text", ["", "HloModul", "module {", HLO.replace("multiply", "multiplies"), "\0" * 10, "func.func @f() {"]
 )
@@ -157,15 +192,17 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
     path.write_text(HLO)
     answerer = Answerer(CompileOptions(), 60.0, None)
     said = "document.querySelector('#said')?.textContent"
+    is_done = f"/^compiled, priced and checked.*numbers ok/.test({said})"
     with served(path, answerer) as server, browser() as chromium:
         chromium.open(server.address)
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(f"/^priced, and one stage checked.*numbers ok.*llvm-dialect: 512 of 512/.test({said})")
+        chromium.wait(is_done)
         # A fault that is typed has its place.
         chromium.run(type_into(HLO.replace("multiply(", "multiplies(")))
         chromium.wait(f"({said} || '').startsWith('6:')")
         # Another constant is a change, which Diff shows beside the text before.
         chromium.run(type_into(HLO.replace("constant(3)", "constant(5)")))
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(is_done)
         chromium.run("document.querySelector('[data-view=diff]').click()")
         chromium.wait("document.querySelector('.l.come')")
         assert chromium.run("return document.querySelector('#old').checked")
@@ -174,7 +211,7 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
         assert chromium.run("return document.querySelector('[data-view=rewrites].empty') !== null")
         chromium.run("document.querySelector('[data-view=rewrites]').click()")
         chromium.wait("document.querySelector('.place')?.textContent.startsWith('rewrite 1 of ')")
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(is_done)
         # A kernel that is edited by hand, wrongly: the pass and the thread.
         chromium.run("const what = document.querySelector('#what'); what.value = 'scf'; what.onchange({target: what});")
         chromium.wait("document.querySelector('#text').value.includes('func.func')")
@@ -186,7 +223,7 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
         # The file is saved by another program: the page shows it.
         path.write_text(HLO.replace("multiply(", "add("))
         chromium.wait("document.querySelector('#text').value.includes('add(')")
-        chromium.wait(f"({said} || '').includes('numbers ok')")
+        chromium.wait(is_done)
     answerer.end()
 
 

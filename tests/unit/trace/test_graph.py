@@ -60,7 +60,7 @@ def test_the_steps_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
     name = {id: label.splitlines()[0] for id, label in nodes.items()}
     assert {(name[a], name[b]) for a, b in edges} == {
         *(("p0", "squared"), ("squared", "sorted"), ("zero_1", "below"), ("zero_1", "next")),
-        *(("sorted", "negated"), ("negated", "r0")),
+        *(("sorted", "negated"), ("negated", "copy"), ("copy", "r0")),
     }
 
 
@@ -100,7 +100,9 @@ def test_model_explorers_fields(capsys: pytest.CaptureFixture[str]) -> None:
         assert {"id", "label", "namespace", "attrs", "incomingEdges", "outputsMetadata"} == node.keys()
         assert {edge["sourceNodeId"] for edge in node["incomingEdges"]} <= set(ids)
         assert all(isinstance(attr["value"], str) and attr.keys() == {"key", "value"} for attr in node["attrs"])
-    assert [node["label"] for node in graph["nodes"] if node["namespace"] == "turns"] == ["below", "next", "negated"]
+    assert [node["label"] for node in graph["nodes"] if node["namespace"] == "turns"] == [
+        *("below", "next", "negated", "copy")
+    ]
 
 
 def test_fusion_is_for_graphs(capsys: pytest.CaptureFixture[str]) -> None:

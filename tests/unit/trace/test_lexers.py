@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
-from pygments.token import Comment, Error, Keyword, Name, Number, String
+from pygments.token import Comment, Error, Keyword, Name, Number, Operator, String
 
 import xla_emitters as xe
 from xla_emitters.trace.lexers import HloLexer, MlirLexer
@@ -48,6 +48,17 @@ def test_mlir() -> None:
     assert found["@f"] in Name.Function
     assert found["1.5e+3"] in Number
     assert found["// c"] in Comment
+
+
+def test_hexadecimal_numbers_and_arrows() -> None:
+    """A number after 0x is whole, but an extent of 0 is none; an arrow is an operator in HLO, and the digits of a name are no number."""
+    found = kinds(MlirLexer(), "dense<0xFF800000> : tensor<0xf32>")
+    assert found["0xFF800000"] in Number
+    assert found["0x"] in Number
+    assert found["f32"] in Keyword.Type
+    found = kinds(HloLexer(), "HloModule negate_20x40, l={(f32[])->f32[]}")
+    assert found["negate_20x40"] is Name
+    assert found["->"] in Operator
 
 
 @pytest.mark.parametrize(("lexer", "paths"), [(HloLexer, HLO_TEXTS), (MlirLexer, MLIR_TEXTS)], ids=["hlo", "mlir"])

@@ -16,7 +16,6 @@ Source: seed document, "ConvertConstToTaoRAL"; docs/reference/4 1.3, 4.4.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from xdsl.ir import Attribute, Operation, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import lmhlo
-from xla_emitters.dialects.disc_ral import DispatchOp, SendOutputOp, is_marker, type_code
+from xla_emitters.dialects.disc_ral import DispatchOp, SendOutputOp, constant_name, is_marker
 from xla_emitters.dialects.hlo.constant import dense, is_dense, undense
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import arith, cf, memref
@@ -76,18 +75,6 @@ class DiscConvertConstToRalPass(KernelPass):
         elif found:
             held: dict[str, Attribute] = {name: dense(array, elements[name]) for name, array in found.items()}
             op.attributes[CONSTANTS] = DictionaryAttr(held)
-
-
-def constant_name(array: Array, element: Attribute) -> str:
-    """MD5 of the hexadecimal text of the bytes, the element type's code, the sizes: `..._i32_2`; pred elements are bytes.
-
-    array    row major
-    element  its type in IR
-    """
-    text = array.tobytes().hex().upper()
-    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest().upper()
-    code = {"i1": "i8", "bf16": "f16"}.get(type_code(element), type_code(element))
-    return "_".join((digest, code, *(("x".join(map(str, array.shape)),) if array.ndim else ())))
 
 
 def stored(array: Array) -> Array:

@@ -26,12 +26,12 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.disc_ral import constant_name
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import arith, func, gpu, memref, scf
 from xla_emitters.dtypes import Array, dtype_of
-from xla_emitters.dynamic.host.disc_convert_const_to_ral import constant_name
 from xla_emitters.dynamic.host.host_numbers import is_local, is_small, results_of
 from xla_emitters.errors import UsageError
 from xla_emitters.program.executable import Constants, Executable

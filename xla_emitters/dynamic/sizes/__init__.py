@@ -9,10 +9,9 @@ print(sizes.report())                         symbols, their sources, the guards
 
 arrays    arrays during the walk                  numbers   integer arithmetic on sizes: the shape operands
 sizing    shape rules over the sizes of a program    walk      walks a module from its entry: calls, loops, branches
-program   sizes, guards, names and report         specialize  a program at fixed sizes
+program   sizes, guards, names and report; a program at fixed sizes
 """
 
-from xla_emitters.dynamic.sizes.program import Argument, ProgramGuards, SizeNames, Sizes, sizes_of
-from xla_emitters.dynamic.sizes.specialize import specialize
+from xla_emitters.dynamic.sizes.program import Argument, ProgramGuards, SizeNames, Sizes, sizes_of, specialize
 
 __all__ = ["Argument", "ProgramGuards", "SizeNames", "Sizes", "sizes_of", "specialize"]

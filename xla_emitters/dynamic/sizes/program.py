@@ -15,6 +15,16 @@ axes against the symbols; requirements of ops on sizes; the range of sizes that 
 around there, and a wrapped size may look valid.)
 Source: docs/reference/4 2.1, 3.1, 7.
 
+`specialize` makes the program at fixed sizes: the same ops, with the numbers that the symbols' values give in their types.
+
+    %y = add %x, %x : tensor<?x?xf32>        b = 2, s = 5        %y = add %x, %x : tensor<2x5xf32>
+
+Sizes that depend on data stay unknown, and so do those of a computation that is called with several sizes. Ops that take sizes as
+operands keep them: they compute the same values. jax.export's refinement of a module does the same to its text.
+
+`spec_of` and others give the arrays of a program as plain values: sizes are numbers, the text of expressions in its symbols, or None where
+only data decide: f32[b,s,64].
+
 Names of symbols are from JAX's text if possible, else d0, d1 ...
 
     p0: f32[?,?]    'b' = {0} from specification '2*b' for dimension args[0].shape[0] (= {1})       axis 0 is 2*b
@@ -33,8 +43,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TupleType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.algebra.axes import Axes
 from xla_emitters.algebra.expression import FLOORDIV
@@ -43,12 +54,25 @@ from xla_emitters.algebra.guards import Guard, needed
 from xla_emitters.algebra.size import Size
 from xla_emitters.algebra.solve import Parameter, Plan, plan
 from xla_emitters.dialects.hlo.base import HloOp, integers
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, type_text
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.types import (
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    is_array,
+    leaf_types,
+    tuple_type,
+    type_text,
+)
 from xla_emitters.dynamic.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.dynamic.sizes.numbers import is_data
 from xla_emitters.dynamic.sizes.walk import Assertion, Walk
 from xla_emitters.errors import DataError, VerifyError
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.program.arrays import ArraySpec
+from xla_emitters.program.arrays import Size as Plain
 
 _OBTAINED = re.compile(r"'([A-Za-z_]\w*)' = \{(\d+)\} from specification")
 
@@ -435,3 +459,70 @@ class SizeNames:
                 return name
         self._named.append((key, next(self._fresh)))
         return self._named[-1][1]
+
+
+def specialize(module: ModuleOp, values: Mapping[str, int], sizes: Sizes | None = None) -> ModuleOp:
+    """A copy of `module` whose types contain the sizes for these values of the symbols.
+
+    sizes   of `module`; None: computed here
+    raises  DataError for a symbol without a value, and for an undefined size
+    """
+    sizes = sizes or sizes_of(module)
+    copies: dict[SSAValue, SSAValue] = {}
+    result = module.clone(copies)
+    for value, contexts in sizes.walk.values.items():
+        if not has_dynamic_dims(value.type):
+            continue
+        types = {_type_at(value.type, found, sizes, values) for found in contexts}
+        if len(types) == 1:
+            Rewriter.replace_value_with_new_type(copies[value], types.pop())
+    return result
+
+
+def _type_at(ir_type: Attribute, found: Value, sizes: Sizes, values: Mapping[str, int]) -> Attribute:
+    if isinstance(ir_type, TupleType) and isinstance(found, tuple):
+        parts = zip(ir_type.types, found, strict=True)
+        return tuple_type([_type_at(part, value, sizes, values) for part, value in parts])
+    if not is_array(ir_type) or not isinstance(found, Leaf):
+        return ir_type
+    known = [sizes.walk.size(key) for key in found.axes]
+    return array_type(
+        as_array(ir_type).element_type,
+        [_extent(size, dim, values) for size, dim in zip(known, dims_of(ir_type), strict=True)],
+    )
+
+
+def _extent(size: Size | None, dim: int, values: Mapping[str, int]) -> int:
+    return dim if dim >= 0 or size is None else size.evaluate(values)
+
+
+def plain_size(size: Size | int | None) -> Plain:
+    """A number, the text of an expression, or None."""
+    value = size.value if isinstance(size, Size) else size
+    return str(size) if value is None and size is not None else value
+
+
+def spec_of(value: SSAValue, sizes: Sizes) -> ArraySpec:
+    """The array that a value is."""
+    dims = dims_of(value)
+    known = sizes.of(value) or (None,) * len(dims)
+    shape = [dim if dim >= 0 else plain_size(size) for dim, size in zip(dims, known, strict=True)]
+    return ArraySpec.sized(element_of(value).name, shape)
+
+
+def parameter_specs(sizes: Sizes) -> Iterator[ArraySpec]:
+    """The program's parameters."""
+    for element, parameter in zip(sizes.guards.types, sizes.guards.parameters, strict=True):
+        yield ArraySpec.sized(element, list(map(plain_size, parameter.shape)))
+
+
+def result_specs(module: ModuleOp, sizes: Sizes) -> Iterator[ArraySpec]:
+    """The program's results."""
+    root = entry_of(module).root
+    for value in root.owner.operands if isinstance(root.owner, TupleOp) else [root]:
+        if is_array(value.type):
+            yield spec_of(value, sizes)
+        else:
+            for leaf in filter(is_array, leaf_types(value.type)):
+                shape = [dim if dim >= 0 else None for dim in as_array(leaf).get_shape()]
+                yield ArraySpec.sized(element_of(leaf).name, shape)

@@ -35,7 +35,7 @@ from xla_emitters.explore.bisect.wrong_thread import Difference, first_differenc
 from xla_emitters.explore.check.module_stages import rounds_otherwise
 from xla_emitters.explore.check.verdict import TOLERANT, Reference, Verdict, changed_results, reference_of
 from xla_emitters.explore.check.watched_kernels import check_kernels
-from xla_emitters.lowering.toolchain.ways import ptx_reason_missing
+from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.lowerings import Lowerings, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows, rows_of

@@ -8,8 +8,6 @@ a stage behind it may differ by what rounding can do to the type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from xla_emitters.dtypes import Array
@@ -21,13 +19,12 @@ from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import differing, random_arrays
 
 
-def stages_agree(program: Program, inputs: Sequence[Array] | None = None, *, seed: int = 0) -> Verdict:
-    """Runs every recorded stage of a program of one kernel.
+def stages_agree(program: Program) -> Verdict:
+    """Runs every recorded stage of a program of one kernel. raises DataError for arrays beyond the memory limit
 
-    inputs   of the arrays that the kernel only reads; None: drawn from `seed`. The arrays that it writes are zeros before
-    raises   DataError for arrays that do not fit, or beyond the memory limit
+    The arrays that the kernel only reads are drawn; those that it writes are zeros before.
     """
-    arrays = random_arrays(program.parameters, seed) if inputs is None else inputs
+    arrays = random_arrays(program.parameters, 0)
     trace, first, is_free = program.trace, list[Array](), False
     stages = [stage for stage in trace.stages if stage in EXECUTABLE_STAGES]
     for stage in stages:

@@ -267,12 +267,14 @@ def _cost_of(
                 pass
     priced = [_price(call, chip) for call in program.calls]
     calls = [replace(each, launches=called[number]) for number, each in enumerate(priced) if each is not None]
-    calls += [replace(_price_copy(program, copy, chip), launches=count) for copy, count in copied.items()]
+    copies = {copy: _price_copy(program, copy, chip) for copy in copied}
+    calls += [replace(copies[copy], launches=count) for copy, count in copied.items()]
+    moves = {copy: each.time for copy, each in copies.items()}
     named = zip(program.calls, priced, strict=True)
     unpriced = [call.name for call, each in named if each is None and call.name not in WITHOUT_WORK]
     found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
     if not kept:
-        return program.name, replace(found, timeline=_timeline(program, (), priced))
+        return program.name, replace(found, timeline=_timeline(program, (), priced, moves))
     code = machine_code_of(program.code, chip.architecture, options.toolchain)
     reached = {kernel.name: kernel for kernel in program.kernels}
     if len(reached) < len(kept):
@@ -287,13 +289,19 @@ def _cost_of(
         for kernel, (planned, _) in zip(reached.values(), kept, strict=True)
         if (products := tuple(_price_products(planned, chip)))
     }
-    timeline = _timeline(program, kernels, priced)
+    timeline = _timeline(program, kernels, priced, moves)
     return program.name, replace(found, kernels=tuple(kernels), as_calls=as_calls, timeline=timeline)
 
 
-def _timeline(program: Program, kernels: Sequence[KernelCost], calls: Sequence[CallCost | None]) -> Timeline:
+def _timeline(
+    program: Program,
+    kernels: Sequence[KernelCost],
+    calls: Sequence[CallCost | None],
+    copies: Mapping[Copy, float],
+) -> Timeline:
     """When the steps of a module run."""
-    return timeline_of(program.steps, program.calls, {kernel.name: kernel.time for kernel in kernels}, calls)
+    times = {kernel.name: kernel.time for kernel in kernels}
+    return timeline_of(program.steps, program.calls, times, calls, copies)
 
 
 def _price_products(planned: PlannedKernel, chip: Device) -> Iterator[CallCost]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from xla_emitters.errors import InternalError
 from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.settings import Toolchain
-from xla_emitters.support.processes import STAGE, TIMEOUT_SECONDS, run_tool
+from xla_emitters.support.processes import STAGE, run_tool
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,7 @@ class Assembly:
         return max(entry.shared_bytes for entry in self.entries)
 
 
-def assemble(
-    ptx: str,
-    architecture: str,
-    toolchain: Toolchain,
-    *,
-    line_info: bool = False,
-    timeout_seconds: float = TIMEOUT_SECONDS,
-) -> Assembly:
+def assemble(ptx: str, architecture: str, toolchain: Toolchain, *, line_info: bool = False) -> Assembly:
     """Assembles PTX by ptxas -v.
 
     line_info  record PTX lines for `disassemble_with_lines`; the code is the same
@@ -74,7 +67,7 @@ def assemble(
         source.write_text(ptx, "utf-8")
         lines = ["-lineinfo"] * line_info
         command = [ptxas.path, "-v", *lines, f"-arch={architecture}", str(source), "-o", str(cubin)]
-        answer = run_tool(command, timeout_seconds=timeout_seconds)
+        answer = run_tool(command)
         entries = _resources(
             answer.said + answer.text, re.findall(r"^\s*(?:\.visible |\.weak )?\.entry ([\w$]+)", ptx, re.M)
         )
@@ -107,14 +100,12 @@ def _resources(said: str, names: Sequence[str]) -> tuple[EntryResources, ...]:
     return tuple(found[name] for name in names if name in found)
 
 
-def disassemble(cubin: bytes, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+def disassemble(cubin: bytes, toolchain: Toolchain) -> str:
     """SASS of a cubin, by nvdisasm. raises ToolError."""
-    return _disassembled(cubin, (), toolchain, timeout_seconds)
+    return _disassembled(cubin, (), toolchain)
 
 
-def disassemble_with_lines(
-    cubin: bytes, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS
-) -> tuple[str, tuple[int, ...]]:
+def disassemble_with_lines(cubin: bytes, toolchain: Toolchain) -> tuple[str, tuple[int, ...]]:
     """The SASS, as `disassemble` returns it, and for each of its lines the PTX line, from 1; 0 for a line that is not an instruction.
 
     cubin   assembled with `line_info`
@@ -123,7 +114,7 @@ def disassemble_with_lines(
     ptxas records only where the line changes: an instruction merged from several others may have the line of the one before it.
     """
     kept, lines, now = list[str](), list[int](), 0
-    for line in _disassembled(cubin, ("-gp",), toolchain, timeout_seconds).split("\n"):
+    for line in _disassembled(cubin, ("-gp",), toolchain).split("\n"):
         if found := re.match(r'\s*//## File ".nv_debug_ptx_txt", line (\d+)', line):
             now = int(found[1])
         elif not line.lstrip().startswith("//##"):
@@ -138,16 +129,16 @@ def is_instruction(line: str) -> bool:
     return re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+\S", line) is not None
 
 
-def _disassembled(cubin: bytes, options: tuple[str, ...], toolchain: Toolchain, timeout_seconds: float) -> str:
-    return _output_of(find_tool("nvdisasm", toolchain).path, cubin, options, timeout_seconds)
+def _disassembled(cubin: bytes, options: tuple[str, ...], toolchain: Toolchain) -> str:
+    return _output_of(find_tool("nvdisasm", toolchain).path, cubin, options)
 
 
 @lru_cache(maxsize=8)  # nvdisasm takes 0.4 s to start
-def _output_of(nvdisasm: str, cubin: bytes, options: tuple[str, ...], timeout_seconds: float) -> str:
+def _output_of(nvdisasm: str, cubin: bytes, options: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         path = Path(directory) / "kernel.cubin"
         path.write_bytes(cubin)
-        return run_tool([nvdisasm, "-c", *options, str(path)], timeout_seconds=timeout_seconds).text
+        return run_tool([nvdisasm, "-c", *options, str(path)]).text
 
 
 def count_instructions(sass: str, entry: str | None = None) -> int:

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from xla_emitters.lowering.toolchain.machine_code import disassemble_with_lines
 from xla_emitters.lowering.toolchain.ptx_lines import Instruction, instruction_at
 from xla_emitters.settings import Toolchain
-from xla_emitters.support.processes import TIMEOUT_SECONDS
 
 _SASS = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)\s*(.*?)\s*;")
 _REGISTER = re.compile(r"\bR(\d+)\b")
@@ -47,9 +46,9 @@ class SassLines:
     lines: tuple[int, ...]
 
 
-def read_sass(cubin: bytes, ptx: str, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS) -> SassLines:
+def read_sass(cubin: bytes, ptx: str, toolchain: Toolchain) -> SassLines:
     """SASS of a cubin that was assembled from `ptx` with `line_info`. raises ToolError."""
-    text, lines = disassemble_with_lines(cubin, toolchain, timeout_seconds=timeout_seconds)
+    text, lines = disassemble_with_lines(cubin, toolchain)
     return SassLines(text, tuple(_corrected(text.split("\n"), lines, ptx.split("\n"))))
 
 

@@ -51,7 +51,7 @@ from xla_emitters.lowering.toolchain.tools import (
 )
 from xla_emitters.rewrite.id_functions import IdFunction, declared_by
 from xla_emitters.settings import Toolchain
-from xla_emitters.support.processes import STAGE, TIMEOUT_SECONDS, ResidentTool, RunningTool, borrow_tool, run_tool
+from xla_emitters.support.processes import STAGE, ResidentTool, RunningTool, borrow_tool, run_tool
 
 # Older drivers still accept PTX 8.6 (CUDA 12.7); these chips came later.
 _PTX_VERSION = 86
@@ -60,9 +60,7 @@ _LIBDEVICE_PREFIX = "__nv_"
 _BLOCK_IDS = 2**24
 
 
-def compile_to_ptx(
-    module: ModuleOp, architecture: str, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS
-) -> str:
+def compile_to_ptx(module: ModuleOp, architecture: str, toolchain: Toolchain) -> str:
     """PTX of a module in the LLVM dialect, by the chosen way.
 
     module        llvm.func ops (one or more kernels carry `nvvm.kernel`), llvm.mlir.global ops, as the last pass leaves them; not modified
@@ -71,11 +69,11 @@ def compile_to_ptx(
     raises        ToolError: the tool is missing, fails, hangs, or does not know the chip; or libdevice lacks a function.
                   InternalError: the module has no kernel, or calls an undefined function. UsageError: see `choose_way`.
     """
-    with start_compile(architecture, toolchain, timeout_seconds=timeout_seconds) as compiler:
+    with start_compile(architecture, toolchain) as compiler:
         return compiler.finish(module)
 
 
-def start_compile(architecture: str, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS) -> PtxCompiler:
+def start_compile(architecture: str, toolchain: Toolchain) -> PtxCompiler:
     """Starts the way's tool for one module that comes later, because loading the tool takes longer than compiling a kernel.
 
     raises  ToolError if it is missing, cannot start, or has another version; UsageError
@@ -96,7 +94,7 @@ def start_compile(architecture: str, toolchain: Toolchain, *, timeout_seconds: f
             tool = _borrow_llvmlite(toolchain)
         case Way.STEPS:
             pass
-    return PtxCompiler(architecture, toolchain, tool, timeout_seconds)
+    return PtxCompiler(architecture, toolchain, tool)
 
 
 @dataclass(frozen=True)
@@ -111,17 +109,10 @@ class ToolTexts:
 class PtxCompiler:
     """A started tool. As a context manager, it ends the process if no module was given to it, or returns it if it is to stay alive."""
 
-    def __init__(
-        self,
-        architecture: str,
-        toolchain: Toolchain,
-        tool: RunningTool | ResidentTool | None,
-        timeout_seconds: float,
-    ) -> None:
+    def __init__(self, architecture: str, toolchain: Toolchain, tool: RunningTool | ResidentTool | None) -> None:
         self._architecture = architecture
         self._toolchain = toolchain
         self._tool = tool
-        self._timeout_seconds = timeout_seconds
 
     @property
     def takes_more(self) -> bool:
@@ -136,9 +127,7 @@ class PtxCompiler:
         """As `finish`, with the LLVM IR that the PTX was made from; see `compile_to_llvm_ir`."""
         if isinstance(self._tool, RunningTool):
             start = time.perf_counter()  # mlir-opt does not print it
-            llvm_ir = compile_to_llvm_ir(
-                module, self._architecture, self._toolchain, timeout_seconds=self._timeout_seconds
-            )
+            llvm_ir = compile_to_llvm_ir(module, self._architecture, self._toolchain)
             seconds = time.perf_counter() - start
             return ToolTexts(self._finish(module, "ptx").ptx, llvm_ir, seconds)
         return self._finish(module, "both")
@@ -147,15 +136,15 @@ class PtxCompiler:
         answer: dict[str, Any] = {}
         match self._tool:
             case None:
-                return _texts_by_steps(module, self._architecture, self._toolchain, None, self._timeout_seconds)
+                return _texts_by_steps(module, self._architecture, self._toolchain, None)
             case ResidentTool() as tool:
                 job = _job(module, self._architecture, self._toolchain, wanted)
-                answer, said = _answer(tool, job, self._timeout_seconds)
+                answer, said = _answer(tool, job)
                 ptx = answer["result"]
             case RunningTool() as tool:
                 with _linked(module, self._toolchain) as libraries:
                     text = _gpu_module(module, libraries, self._architecture)
-                    binary = tool.finish(text.encode(), self._timeout_seconds)
+                    binary = tool.finish(text.encode())
                 ptx, said = _assembly_of(binary.text), binary.said
         _check_ptx(ptx, module, self._architecture, tool, said)
         return ToolTexts(ptx, answer.get("llvm", ""), answer.get("seconds", 0.0))
@@ -168,26 +157,19 @@ class PtxCompiler:
             self._tool.stop()
 
 
-def compile_to_llvm_ir(
-    module: ModuleOp, architecture: str, toolchain: Toolchain, *, timeout_seconds: float = TIMEOUT_SECONDS
-) -> str:
+def compile_to_llvm_ir(module: ModuleOp, architecture: str, toolchain: Toolchain) -> str:
     """Optimised LLVM IR of a module in the LLVM dialect, with libdevice linked: the input of PTX generation. raises as `compile_to_ptx`."""
     if choose_way(toolchain).way is Way.LLVMLITE:
-        return _by_llvmlite(module, architecture, toolchain, "llvm", None, timeout_seconds)
+        return _by_llvmlite(module, architecture, toolchain, "llvm", None)
     with _linked(module, toolchain) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
         for _, command in _steps_to_llvm_ir(libraries, architecture, toolchain):
-            data = run_tool(command, data, timeout_seconds).result
+            data = run_tool(command, data).result
     return data.decode(errors="replace")
 
 
 def compile_to_ptx_by_steps(
-    module: ModuleOp,
-    architecture: str,
-    toolchain: Toolchain,
-    directory: str | Path | None = None,
-    *,
-    timeout_seconds: float = TIMEOUT_SECONDS,
+    module: ModuleOp, architecture: str, toolchain: Toolchain, directory: str | Path | None = None
 ) -> str:
     """The same PTX as `compile_to_ptx`, with intermediate results.
 
@@ -197,10 +179,10 @@ def compile_to_ptx_by_steps(
     Uses llvmlite if that is the way, else mlir-translate, llvm-link, opt and llc.
     """
     if choose_way(toolchain).way is not Way.LLVMLITE:
-        return _texts_by_steps(module, architecture, toolchain, directory, timeout_seconds).ptx
+        return _texts_by_steps(module, architecture, toolchain, directory).ptx
     _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
     _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
-    ptx = _by_llvmlite(module, architecture, toolchain, "ptx", directory, timeout_seconds)
+    ptx = _by_llvmlite(module, architecture, toolchain, "ptx", directory)
     _keep(directory, "kernel.ptx", ptx.encode())
     return ptx
 
@@ -233,9 +215,9 @@ def _job(
     }
 
 
-def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> tuple[dict[str, Any], str]:
+def _answer(tool: ResidentTool, job: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The answer to a job, and LLVM's messages. raises ToolError with LLVM's message if it refuses."""
-    answer, said = tool.ask(job, timeout_seconds)
+    answer, said = tool.ask(job)
     if (refused := answer.get("error")) is None:
         return answer, said
     first, *rest = refused.splitlines() or ["no reason given"]
@@ -244,16 +226,11 @@ def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> 
 
 
 def _by_llvmlite(
-    module: ModuleOp,
-    architecture: str,
-    toolchain: Toolchain,
-    wanted: str,
-    directory: str | Path | None,
-    timeout_seconds: float,
+    module: ModuleOp, architecture: str, toolchain: Toolchain, wanted: str, directory: str | Path | None
 ) -> str:
     job = _job(module, architecture, toolchain, wanted, directory)
     with _borrow_llvmlite(toolchain) as tool:
-        answer, said = _answer(tool, job, timeout_seconds)
+        answer, said = _answer(tool, job)
         text = answer["result"]
         if wanted == "ptx":
             _check_ptx(text, module, architecture, tool, said)
@@ -276,7 +253,7 @@ def _gpu_module(module: ModuleOp, libraries: Sequence[str], architecture: str) -
 
 
 def _texts_by_steps(
-    module: ModuleOp, architecture: str, toolchain: Toolchain, directory: str | Path | None, timeout_seconds: float
+    module: ModuleOp, architecture: str, toolchain: Toolchain, directory: str | Path | None
 ) -> ToolTexts:
     said: list[str] = []
     start = time.perf_counter()
@@ -285,12 +262,12 @@ def _texts_by_steps(
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
         _keep(directory, "kernel.mlir", data)
         for name, command in _steps_to_llvm_ir(libraries, architecture, toolchain):
-            answer = run_tool(command, data, timeout_seconds)
+            answer = run_tool(command, data)
             data = answer.result
             said.append(answer.said)
             _keep(directory, name, data)
         llvm_ir, seconds = data.decode(errors="replace"), time.perf_counter() - start
-        answer = last.finish(data, timeout_seconds)
+        answer = last.finish(data)
     _keep(directory, "kernel.ptx", answer.result)
     _check_ptx(answer.text, module, architecture, last, "\n".join((*said, answer.said)))
     return ToolTexts(answer.text, llvm_ir, seconds)

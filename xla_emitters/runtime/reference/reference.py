@@ -59,12 +59,9 @@ def evaluate(
         return leaves_of(Schedule.of(computation).run(inputs, step))
 
 
-def call_beside(beside: Operation, *, most_iterations: int = MOST_ITERATIONS) -> Call:
-    """Evaluates computations of the module that contains `beside`, called by name, as `HloOp.evaluate` needs.
-
-    most_iterations  as for `evaluate`
-    """
-    return _calls_beside(beside, most_iterations, own_value)[0]
+def call_beside(beside: Operation) -> Call:
+    """Evaluates computations of the module that contains `beside`, called by name, as `HloOp.evaluate` needs."""
+    return _calls_beside(beside, MOST_ITERATIONS, own_value)[0]
 
 
 def _calls_beside(

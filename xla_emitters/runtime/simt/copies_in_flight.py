@@ -1,7 +1,8 @@
-"""Asynchronous copies to shared memory that are not complete yet, for the race detector (`sanitizer`).
+"""Asynchronous accesses of shared memory that are not complete yet, for the race detector (`sanitizer`).
 
     cp.async [s], [g], 16;  cp.async.commit_group;  cp.async.wait_group 0;       in flight from the first to the last
     cp.async.bulk ... [s], [g], size, [b];  mbarrier.try_wait [b]                until a thread has seen the phase of b complete
+    wgmma.mma_async ..., s;  wgmma.commit_group;  wgmma.wait_group 0;            reads s until the last; so do bulk copies to global memory
 
 A copy is counted among the groups of the thread that issued it, or, once it is said to complete an `mbarrier`, among the copies of that
 barrier. Source: PTX ISA 8.8, 9.7.9.25 "Asynchronous copy", 9.7.13.15 "mbarrier".
@@ -11,11 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
+
+
+class Flight(Enum):
+    """What accesses shared memory, by the groups that it is counted in."""
+
+    COPY = "cp.async"
+    PRODUCT = "wgmma"
+    STORE = "cp.async.bulk to global memory"
+
 
 Barrier = tuple[int, int]
 """An `mbarrier`: in whose block's shared memory, as a row of the chunk, and where."""
@@ -23,10 +34,10 @@ Barrier = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """What several lanes copy by one instruction.
+    """What several lanes access by one instruction.
 
-    shadow   of the memory that they write
-    starts   bytes from which on each lane writes pieces of `unit` bytes, int64 (lanes, pieces)
+    shadow   of the memory
+    starts   bytes from which on each lane accesses pieces of `unit` bytes, int64 (lanes, pieces)
     block    in whose memory, as a row of the chunk, int64 (lanes,)
     lanes    their numbers in the chunk, int64 (lanes,)
     groups   number of the group of each, int64 (lanes,); of bulk copies 0

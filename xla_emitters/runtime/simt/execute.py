@@ -91,14 +91,13 @@ def written_elements(
     *,
     blocks: Sequence[int] | range | None = None,
     results: int | None = None,
-    launch: Launch | None = None,
     watchers: Sequence[Watcher] = (),
 ) -> list[Array]:
     """Runs `blocks` as `execute` does and returns which elements they wrote, so that a test of a few blocks compares only those.
 
     returns  per result array a bool array of its shape: True where an element was written
     """
-    entry = Entry.of(module, launch, results, followed(RULES, watchers))
+    entry = Entry.of(module, None, results, followed(RULES, watchers))
     return entry.written_elements(arguments, blocks=blocks, watchers=watchers)
 
 

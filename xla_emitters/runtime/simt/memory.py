@@ -32,6 +32,7 @@ from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.program import Launch
+from xla_emitters.runtime.simt.copies_in_flight import Flight
 
 WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)
@@ -138,10 +139,10 @@ class Watcher:
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
 
-    def commit_copies(self, memory: Memory, lanes: Array) -> None:
-        """The asynchronous copies that these threads, bool (blocks, threads), have issued since the last call are a group."""
+    def commit_group(self, memory: Memory, lanes: Array, flight: Flight) -> None:
+        """What these threads, bool (blocks, threads), have issued asynchronously since the last call is a group."""
 
-    def await_copies(self, memory: Memory, lanes: Array, most: int) -> None:
+    def await_groups(self, memory: Memory, lanes: Array, most: int, flight: Flight) -> None:
         """These threads wait until at most so many of their groups are in flight."""
 
     def complete_by(self, memory: Memory, lanes: Array, barrier: tuple[int, int], *, is_bulk: bool) -> None:

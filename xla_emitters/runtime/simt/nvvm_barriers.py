@@ -25,6 +25,7 @@ from xla_emitters.dialects.mlir.nvvm_async import CpAsyncCommitGroupOp, CpAsyncO
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.copies_in_flight import Flight
 from xla_emitters.runtime.simt.gpu import WARP_SIZE, meet
 from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
@@ -414,22 +415,33 @@ def cp_async(op: Any) -> Kernel:
     return run
 
 
-@RULES.op(CpAsyncCommitGroupOp)
-def commit_group(op: Operation) -> Kernel:
+def _commit_group(flight: Flight) -> Kernel:
     def run(machine: Machine) -> None:
         for watcher in machine.memory.watchers:
-            watcher.commit_copies(machine.memory, active_lanes(machine))
+            watcher.commit_group(machine.memory, active_lanes(machine), flight)
 
     return run
 
 
+def _wait_group(flight: Flight) -> Kernel:
+    def run(machine: Machine, most: Array) -> None:
+        for watcher in machine.memory.watchers:
+            watcher.await_groups(machine.memory, active_lanes(machine), machine.uniform(most) or 0, flight)
+
+    return run
+
+
+@RULES.op(CpAsyncCommitGroupOp)
+def commit_copies(op: Operation) -> Kernel:
+    return _commit_group(Flight.COPY)
+
+
 @RULES.op(CpAsyncWaitGroupOp)
-def wait_group(op: Any) -> Kernel:
-    most = op.n.value.data
+def await_copies(op: Any) -> Kernel:
+    most, wait = np.full((1, 1), op.n.value.data), _wait_group(Flight.COPY)
 
     def run(machine: Machine) -> None:
-        for watcher in machine.memory.watchers:
-            watcher.await_copies(machine.memory, active_lanes(machine), most)
+        wait(machine, most)
 
     return run
 
@@ -468,6 +480,8 @@ OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "barrier.cta.arrive": arrive,
     "barrier.cluster.arrive": lambda op: _cluster_barrier(op, waits=False),
     "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
+    "cp.async.bulk.commit.group": lambda op: _commit_group(Flight.STORE),
+    "cp.async.bulk.wait.group": lambda op: _wait_group(Flight.STORE),
     "cp.async.mbarrier.arrive": _copies_arrive,
     "mbarrier.init": _mbarrier_init,
     "mbarrier.arrive": _mbarrier_arrive,
@@ -481,5 +495,7 @@ OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False),
     "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
     "mbarrier.pending_count": _pending,
+    "wgmma.commit_group.sync.aligned": lambda op: _commit_group(Flight.PRODUCT),
+    "wgmma.wait_group.sync.aligned": lambda op: _wait_group(Flight.PRODUCT),
 }
 """Intrinsics of this file, without `llvm.nvvm.`."""

@@ -210,7 +210,7 @@ def copy_intrinsic(name: str) -> Callable[[Operation], Kernel] | None:
     """The rule of an intrinsic without its `llvm.nvvm.`; None if it is none of these."""
     stem, is_multicast = name.removesuffix(".multicast"), name.endswith(".multicast")
     parts = stem.split(".")
-    if stem == "cp.async.bulk":
+    if stem in ("cp.async.bulk", "cp.async.bulk.store"):
         make: Callable[[Operation], Kernel] = bulk
     elif stem == "cp.async.bulk.warp":
         return by_first_lane

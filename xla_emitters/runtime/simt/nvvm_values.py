@@ -75,7 +75,12 @@ def ftz(rest: Sequence[str]) -> Unary:
     """A denormal number becomes zero, its sign stays."""
     of = form(rest[0])
     least = of.lanes.type(dtype(rest[0]).float_format.smallest_normal)
-    return lambda x: np.where(np.abs(x) < least, np.copysign(of.lanes.type(0), x), x)
+
+    def flushed(x: Array) -> Array:
+        denormal = np.abs(x) < least
+        return np.where(denormal, np.copysign(of.lanes.type(0), x), x) if denormal.any() else x
+
+    return flushed
 
 
 @row("saturate")

@@ -27,10 +27,11 @@ A barrier of a warp begins an epoch too, which orders the accesses of that warp 
 The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`.
 
 An asynchronous copy to shared memory writes when its thread has waited for its group, or when the phase of its `mbarrier` is seen complete
-(`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it.
+(`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it. So is a write to what a `wgmma`
+or a bulk copy to global memory reads, until its thread has waited.
 
-Not modelled: fences order nothing here; a barrier of some threads orders the whole block; a copy to global memory is complete when it is
-issued.
+Not modelled: fences order nothing here; a barrier of some threads orders the whole block; what a bulk copy writes to global memory is there
+when it is issued.
 Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
 
@@ -50,7 +51,7 @@ from xla_emitters.dialects.mlir import llvm, memref
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesInFlight
+from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesInFlight, Flight
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
 
@@ -73,17 +74,27 @@ class Touch(Enum):
     WRITE = "writes"
     UPDATE = "updates"
     COPY = "begins to copy to"
+    USE = "begins to use"
 
     @property
     def past(self) -> str:
-        return {"reads": "read", "writes": "wrote", "updates": "updated"}.get(self.value, "copies without a wait")
+        return _PAST[self.name]
+
+
+_PAST = {
+    **{"READ": "read", "WRITE": "wrote", "UPDATE": "updated"},
+    **{"COPY": "copies without a wait", "USE": "multiplies or copies without a wait"},
+}
+FLYING = (Touch.COPY, Touch.USE)
+"""Asynchronous accesses: of two of the same thread, one has not waited for the other."""
 
 
 IN_CONFLICT = {
     Touch.READ: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
-    Touch.WRITE: (Touch.COPY, Touch.WRITE, Touch.UPDATE, Touch.READ),
-    Touch.UPDATE: (Touch.COPY, Touch.WRITE, Touch.READ),
-    Touch.COPY: (Touch.COPY, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.WRITE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.UPDATE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.READ),
+    Touch.COPY: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.USE: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
 }
 
 UPDATES = {
@@ -222,7 +233,7 @@ class Sanitizer(Watcher):
         self._of_warps: Array | None = None
         self._of_clusters: Array | None = None
         self._stamps: Array = np.zeros((0, 0), np.int64)
-        self._copies = CopiesInFlight((0, 0), self._land)
+        self._flights = dict[Flight, CopiesInFlight]()
 
     def begin(self, memory: Memory) -> None:
         self._first_block = len(self._blocks)
@@ -240,7 +251,10 @@ class Sanitizer(Watcher):
         for buffer in memory.buffers:
             self._shadows[buffer] = self._arguments.get(_address(buffer))
         self._stamp_lanes(memory)
-        self._copies = CopiesInFlight(self._stamps.shape, self._land)
+        self._flights = {
+            flight: CopiesInFlight(self._stamps.shape, self._land if flight is Flight.COPY else self._used)
+            for flight in Flight
+        }
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
@@ -287,14 +301,16 @@ class Sanitizer(Watcher):
             return
         if touch is Touch.COPY and buffer.space is not Space.SHARED:
             touch = Touch.WRITE
+        if touch is Touch.USE and buffer.space is not Space.SHARED:
+            touch = Touch.READ
         shadow.refine(access.unit or access.size)
         lanes = self._lanes(memory, shadow, access)
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
                 found = lanes.find(shadow.stamps[earlier])
-                if (apart := (lanes.in_flight if earlier is Touch.COPY else lanes.apart)(found)) is not None:
+                if (apart := (lanes.in_flight if earlier in FLYING else lanes.apart)(found)) is not None:
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
-        if buffer.space is Space.SHARED and touch in (Touch.READ, Touch.UPDATE) and not _only_sets_bits(access.op):
+        if buffer.space is Space.SHARED and touch not in (Touch.WRITE, Touch.COPY) and not _only_sets_bits(access.op):
             self._check_written(memory, access, shadow, lanes)
         if touch in (Touch.WRITE, Touch.COPY):
             stamps = shadow.of(touch)
@@ -306,39 +322,57 @@ class Sanitizer(Watcher):
                     self._race(memory, access, touch, touch, shadow.unit, lanes, apart & ~together, found)
                 stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
             if touch is Touch.COPY:
-                self._issue(access, shadow, lanes)
+                self._issue(access, shadow, lanes, Flight.COPY)
+        elif touch is Touch.USE:
+            _join(shadow.of(Touch.READ), lanes)
+            shadow.of(touch)[lanes.units] = lanes.stamps
+            self._issue(access, shadow, lanes, _flight_of(access.op))
         else:
             _join(shadow.of(touch), lanes)
 
-    # ------------------------------------------------------------------------------------------ asynchronous copies
+    # ------------------------------------------------------------------------------------------ asynchronous accesses
 
-    def _issue(self, access: Access, shadow: Shadow, lanes: Lanes) -> None:
+    def _issue(self, access: Access, shadow: Shadow, lanes: Lanes, flight: Flight) -> None:
         starts, shape = lanes.units * shadow.unit, self._stamps.shape
         active = np.broadcast_to(np.True_ if access.active is None else access.active, shape)
         numbers, block = np.flatnonzero(active), starts[:, 0] // access.buffer.size
-        is_bulk = not isinstance(access.op, CpAsyncOp)
+        is_bulk = flight is Flight.COPY and not isinstance(access.op, CpAsyncOp)
         copies = Copies(shadow, starts, shadow.unit, block, numbers, numbers, self._ops[access.op], is_bulk)
-        self._copies.issue(copies)
+        self._flights[flight].issue(copies)
 
     def _land(self, copies: Copies) -> None:
         """Complete copies have written, now."""
+        shadow, units, stamps = self._landed(copies)
+        shadow.of(Touch.COPY)[units] = 0
+        shadow.of(Touch.WRITE)[units] = stamps
+
+    def _used(self, uses: Copies) -> None:
+        """What is complete has read, now; beside another reader since the last barrier, several have."""
+        shadow, units, stamps = self._landed(uses)
+        shadow.of(Touch.USE)[units] = 0
+        read = shadow.of(Touch.READ)
+        before = read[units]
+        is_other = (before >> EPOCH_SHIFT == stamps >> EPOCH_SHIFT) & ((before ^ stamps) >> OP_BITS != 0)
+        read[units] = np.where(is_other, stamps | SEVERAL, stamps)
+
+    def _landed(self, copies: Copies) -> tuple[Shadow, Array, Array]:
+        """The shadow, the units and the stamps of what is complete."""
         shadow: Shadow = copies.shadow
         units = copies.starts[..., None] // shadow.unit + np.arange(copies.unit // shadow.unit)
-        units = units.reshape(len(units), -1)
-        shadow.of(Touch.COPY)[units] = 0
-        shadow.of(Touch.WRITE)[units] = (self._stamps.reshape(-1)[copies.lanes] + copies.op)[:, None]
+        stamps = (self._stamps.reshape(-1)[copies.lanes] + copies.op)[:, None]
+        return shadow, units.reshape(len(units), -1), stamps
 
-    def commit_copies(self, memory: Memory, lanes: Array) -> None:
-        self._copies.commit(lanes)
+    def commit_group(self, memory: Memory, lanes: Array, flight: Flight) -> None:
+        self._flights[flight].commit(lanes)
 
-    def await_copies(self, memory: Memory, lanes: Array, most: int) -> None:
-        self._copies.await_groups(lanes, most)
+    def await_groups(self, memory: Memory, lanes: Array, most: int, flight: Flight) -> None:
+        self._flights[flight].await_groups(lanes, most)
 
     def complete_by(self, memory: Memory, lanes: Array, barrier: Barrier, *, is_bulk: bool) -> None:
-        self._copies.complete_by(lanes, barrier, is_bulk=is_bulk)
+        self._flights[Flight.COPY].complete_by(lanes, barrier, is_bulk=is_bulk)
 
     def phase_ends(self, memory: Memory, barrier: Barrier) -> None:
-        self._copies.phase_ends(barrier)
+        self._flights[Flight.COPY].phase_ends(barrier)
 
     def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
         always = np.ones((1, 1), np.bool_)
@@ -496,9 +530,11 @@ def _is_atomic(op: Operation) -> bool:
 
 def _touch(op: Operation, is_store: bool) -> Touch | None:
     """Kind of an access; None for the load before a compare-and-swap at its address, which checks the loaded value."""
-    is_bulk = isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.async.bulk")
-    if is_store and (is_bulk or isinstance(op, CpAsyncOp)):
+    name = op.intrin.data.removeprefix("llvm.nvvm.") if isinstance(op, llvm.CallIntrinsicOp) else ""
+    if is_store and (name.startswith("cp.async.bulk") or isinstance(op, CpAsyncOp)):
         return Touch.COPY
+    if not is_store and (name.startswith(_WGMMA) or name in _STORES):
+        return Touch.USE
     if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
         return Touch.UPDATE if is_store else Touch.READ
     if _is_atomic(op):
@@ -506,6 +542,15 @@ def _touch(op: Operation, is_store: bool) -> Touch | None:
     if isinstance(op, llvm.LoadOp) and any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
         return None
     return Touch.WRITE if is_store else Touch.READ
+
+
+_WGMMA, _STORES = "wgmma.mma_async", ("cp.async.bulk.store", "cp.async.bulk.tensor.store")
+
+
+def _flight_of(op: Operation) -> Flight:
+    """The groups that count an op that uses shared memory."""
+    assert isinstance(op, llvm.CallIntrinsicOp)
+    return Flight.PRODUCT if op.intrin.data.startswith(f"llvm.nvvm.{_WGMMA}") else Flight.STORE
 
 
 def _only_sets_bits(op: Operation) -> bool:

@@ -418,11 +418,15 @@ def minimum(one: Array, other: Array) -> Array:
     return np.where((one == 0) & (other == 0), -(-one + -other), np.minimum(one, other))
 
 
+SMALLEST_NORMAL = 2.0**-126
+"""Of float32."""
+
+
 def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Array:
     """one * two + three of lanes of a float form, rounded once.
 
     The product of two float32 is exact in float64. Rounding the sum to float64 and then to `form` is wrong only where the first rounding
-    gives a tie of the second, which has 25 digits at most: those sums are rounded to odd instead. The product of two f64 is held as a
+    gives a tie of the second, which has 25 digits, or fewer: those sums are rounded to odd instead. The product of two f64 is held as a
     sum of two (Dekker); a result whose intermediates overflow, or whose lost digits underflow, is rounded twice.
 
     Source: Boldo and Melquiond (2008), algorithms "Fma" and "OddRoundedAdd".
@@ -433,14 +437,26 @@ def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Arra
         total, lost_of_high = two_sum(high, upper)
         exact = total + _odd(*two_sum(lost_of_three, lost_of_high))
         return np.where(np.isfinite(exact), exact, one * two + three)
-    product = widen(form, one).astype(F64) * widen(form, two).astype(F64)
-    addend = widen(form, three).astype(F64)
-    total = product + addend
-    ties = (total.view(np.int64) & ((1 << 28) - 1)) == 0
+    operands = [widen(form, operand) for operand in (one, two, three)]
+    total = operands[0].astype(F64) * operands[1] + operands[2]
+    ties = _ties(form, total)
     if ties.any():
-        terms = (np.broadcast_to(term, total.shape)[ties] for term in (product, addend))
-        total[ties] = _odd(*two_sum(*terms))
+        places = np.nonzero(ties)  # few; found once for three arrays
+        a, b, c = (np.broadcast_to(operand, total.shape)[places].astype(F64) for operand in operands)
+        total[places] = _odd(*two_sum(a * b, c))
     return from_float(form, total)
+
+
+def _ties(form: Form, total: Array) -> Array:
+    """Mask of the numbers in float64 that may lie in the middle between two of `form`."""
+    if form.rounded != F32:
+        return total.view(np.int64) & (1 << 28) - 1 == 0
+    low = total.view(np.uint32)[..., ::2]
+    ties = low << np.uint32(3) == np.uint32(1 << 31)
+    magnitude = np.abs(total)
+    if total.size and not magnitude.min() >= SMALLEST_NORMAL:  # a denormal float32 has fewer digits; NaN hides them
+        ties |= (magnitude < SMALLEST_NORMAL) & (low << np.uint32(4) == 0)
+    return ties
 
 
 def two_sum(one: Array, other: Array) -> tuple[Array, Array]:

@@ -196,7 +196,7 @@ def bulk(e: Emitter, i: Instruction) -> None:
     ending = ".multicast" * is_multicast
     name = "cp.reduce.async.bulk" if update else "cp.async.bulk"
     name += ".tensor" * is_tensor
-    name += f".{update}" if update else (".load" if completes else ".store") * is_tensor
+    name += f".{update}" if update else ".load" * is_tensor if completes else ".store"
     name += f".{one_type(e, i)}" if update and not is_tensor else ""
     if is_tensor and completes:
         size = e.intrinsic(f"{name}{ending}", [*values, *mask], i32)
@@ -208,7 +208,21 @@ def bulk(e: Emitter, i: Instruction) -> None:
         e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.mbarrier.complete_tx{ending}", told, []))
 
 
-@row("cp.async.bulk.commit_group", "cp.async.bulk.wait_group", modifiers="read", results=0, pure=False)
+@row("cp.async.bulk.commit_group", results=0, pure=False)
+@row("cp.async.bulk.wait_group", modifiers="read", results=0, pure=False)
+def bulk_group(e: Emitter, i: Instruction) -> None:
+    """Ends or awaits a group of copies to global memory."""
+    order_groups(e, i, f"cp.async.bulk.{i.parts[3].replace('_', '.')}")
+
+
+def order_groups(e: Emitter, i: Instruction, name: str) -> None:
+    """A call of an intrinsic that ends a group, or that waits until there are at most so many."""
+    counts = operands(e, i, int(any(part == "wait_group" for part in i.parts)))
+    if not all(isinstance(count, Number) and count.value >= 0 for count in counts):
+        raise e.error(f"'{i.name}' takes a number of groups")
+    e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.{name}", [e.read(count, i32) for count in counts], []))
+
+
 @row("cp.async.bulk.prefetch.L2.global", modifiers="L2::cache_hint", results=0, pure=False)
 @row(
     *(f"cp.async.bulk.prefetch.tensor.{word}.L2.global" for word in _DIMENSIONS),
@@ -217,7 +231,7 @@ def bulk(e: Emitter, i: Instruction) -> None:
     pure=False,
 )
 def bulk_nothing(e: Emitter, i: Instruction) -> None:
-    """All copies are complete."""
+    """Has no meaning for the numbers."""
 
 
 @row(

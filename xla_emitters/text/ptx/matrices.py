@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import SHAPES, SPARSE, Mma, Wgmma, Wmma
 from xla_emitters.text.ptx.arithmetic import operands
+from xla_emitters.text.ptx.asynchronous import order_groups
 from xla_emitters.text.ptx.emitter import Emitter
 from xla_emitters.text.ptx.forms import check_operand
 from xla_emitters.text.ptx.memory import space_of
@@ -160,10 +161,15 @@ def wgmma(e: Emitter, i: Instruction) -> None:
     write_parts(e, i, parts, i.name, given, to)
 
 
-@row("wgmma.fence.sync.aligned", "wgmma.commit_group.sync.aligned", results=0, pure=False)
-@row("wgmma.wait_group.sync.aligned", results=0, pure=False)
+@row("wgmma.fence.sync.aligned", results=0, pure=False)
+def wgmma_fence(e: Emitter, i: Instruction) -> None:
+    """Registers are read when a product is issued."""
+
+
+@row("wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned", results=0, pure=False)
 def wgmma_order(e: Emitter, i: Instruction) -> None:
-    """A product is there when it is issued."""
+    """A product is there when it is issued; its matrices in shared memory are in use until it is waited for."""
+    order_groups(e, i, i.name)
 
 
 def _matrices(i: Instruction) -> int:

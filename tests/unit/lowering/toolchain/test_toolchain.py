@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from xla_emitters.lowering.toolchain.machine_code import assemble, count_instruc
 from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir, compile_to_ptx, compile_to_ptx_by_steps
 from xla_emitters.rewrite.id_functions import declared_by
 from xla_emitters.settings import Toolchain
+from xla_emitters.support.processes import RunningTool
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
@@ -235,8 +237,9 @@ def test_no_kernel() -> None:
 def test_hanging_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = fake_tool(tmp_path, "mlir-opt", SAYS_22 + "exec sleep 60")
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", path)
+    monkeypatch.setattr(RunningTool, "finish", partialmethod(RunningTool.finish, timeout_seconds=0.3))
     with pytest.raises(ToolError, match=r"mlir-opt did not end within 0\.3 s") as raised:
-        compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90", here(), timeout_seconds=0.3)
+        compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90", here())
     assert raised.value.details[-1].startswith(f"command: {path} --gpu-module-to-binary=format=isa")
 
 

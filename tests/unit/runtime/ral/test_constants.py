@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import bf16, f16, i1, i32
 
-from xla_emitters.dynamic.host.disc_convert_const_to_ral import as_bytes, constant_name, stored
+from xla_emitters.dialects.disc_ral import constant_name
+from xla_emitters.dynamic.host.disc_convert_const_to_ral import as_bytes, stored
 from xla_emitters.errors import DataError
 from xla_emitters.runtime.ral.constants import Constants
 

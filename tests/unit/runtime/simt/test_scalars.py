@@ -261,6 +261,22 @@ def test_fused_multiply_add_rounds_once(ir_type):
         assert value == rounded_fraction(exact, digits), (x, y, z)
 
 
+def test_fused_multiply_add_of_denormal_results_rounds_once():
+    """Against exact fractions: half a step of denormal numbers less 2 ** -196, which float64 cannot hold beside c. NaN is among them."""
+    form, rng = form_of(f32), np.random.default_rng(3)
+    hair = np.float32(2.0**-23)
+    a = np.full(300, (1 + hair) * np.float32(2.0**-75), np.float32) * rng.choice([1, -1], 300).astype(np.float32)
+    b = np.full(300, (1 - hair) * np.float32(2.0**-75), np.float32)
+    c = rng.integers(-(1 << 22), 1 << 22, 300).astype(np.float32) * np.float32(2.0**-149)
+    held = [np.concatenate([x, np.array([np.nan], np.float32)]).reshape(1, -1) for x in (a, b, c)]
+    got = scalars.fused_multiply_add(form, *held)[0]
+    assert np.isnan(got[-1])
+    for x, y, z, value in zip(a, b, c, got, strict=False):
+        kept, rest = divmod((as_fraction(x) * as_fraction(y) + as_fraction(z)) * Fraction(2) ** 149, 1)
+        kept += rest > Fraction(1, 2) or (rest == Fraction(1, 2) and kept % 2 == 1)
+        assert as_fraction(value) * 2**149 == kept, (x, y, z)
+
+
 def rounded_fraction(value: Fraction, digits: int) -> float:
     """Nearest number with `digits` binary digits, ties to even; no limit on the exponent (the test's values are normal)."""
     if value == 0:

@@ -36,6 +36,20 @@ def test_printed_text_reads_back_as_the_same_module(path: Path):
         assert module.is_structurally_equivalent(parse_ir(print_ir(module, generic=generic)))
 
 
+def test_an_alias_names_arrays_inside_tuples():
+    text = """HloModule m, input_output_alias={ {1,0}: (0, {0,2}, must-alias) }
+
+ENTRY %main {
+  %t = ((f32[8]{0}, s32[], f32[4]{0})) parameter(0)
+  %u = (f32[8]{0}, s32[], f32[4]{0}) get-tuple-element(%t), index=0
+  %x = f32[4]{0} get-tuple-element(%u), index=2
+  %v = (f32[4]{0}) tuple(%x)
+  ROOT %r = ((f32[8]{0}, s32[], f32[4]{0}), (f32[4]{0})) tuple(%u, %v)
+}
+"""
+    assert print_hlo(parse_hlo(text)) == text
+
+
 def test_what_is_printed():
     text = """HloModule m, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
 
