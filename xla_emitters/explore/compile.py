@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def compile(
-    source: str | Path | bytes | Any,
+    source: str | Path | bytes | bytearray | Any,
     *,
     cache: bool = True,
     flags: Mapping[str, Flag] | None = None,
@@ -43,6 +43,8 @@ def compile(
     returns  a `Program`; for a value of JAX a `JaxProgram`, for PyTorch's file a `TorchProgram`: subclasses
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags if XLA is not used
     """
+    if isinstance(source, bytearray):  # as `Exported.serialize` returns it
+        source = bytes(source)
     if isinstance(source, str | Path) and is_torch_archive(source):
         from xla_emitters.explore.from_torch.torch_program import from_torch, loaded
 
@@ -117,7 +119,7 @@ def compile_text(
 
 
 def examined(
-    source: str | Path | bytes | Program | ModuleOp, given: CompileKeywords
+    source: str | Path | bytes | bytearray | Program | ModuleOp, given: CompileKeywords
 ) -> tuple[Program | ModuleOp, CompileKeywords]:
     """What `check`, `bisect` and others compile again: a program in StableHLO, not lowered yet, or the module of HLO; and with what.
 
@@ -126,6 +128,8 @@ def examined(
     """
     from xla_emitters.pipelines.compiler import read_module, source_of
 
+    if isinstance(source, bytearray):
+        source = bytes(source)
     if isinstance(source, str | Path | bytes):
         text, name = read_text(source)
         if is_kernel_ir(text):

@@ -143,7 +143,7 @@ class Listing:
         return asdict(self)
 
 
-def listing_of(source: str | Path | bytes | Program | ModuleOp, options: CompileOptions) -> Listing:
+def listing_of(source: str | Path | bytes | bytearray | Program | ModuleOp, options: CompileOptions) -> Listing:
     """The listing of a module or a program, as `examined` takes it."""
     found = examined(source, options.as_keywords())[0]
     return list_module(found, options) if isinstance(found, ModuleOp) else list_program(found, options)

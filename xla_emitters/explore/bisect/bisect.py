@@ -73,7 +73,7 @@ from xla_emitters.runtime.simt.follow import LaneValues, Writer
 
 @collector_at_rest()
 def bisect(
-    source: str | Path | bytes | Program | ModuleOp,
+    source: str | Path | bytes | bytearray | Program | ModuleOp,
     *,
     sizes: Mapping[str, int] | None = None,
     blocks: int = 0,

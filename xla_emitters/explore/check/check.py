@@ -38,7 +38,7 @@ from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 
 def check(
-    source: str | Path | bytes | Program | ModuleOp,
+    source: str | Path | bytes | bytearray | Program | ModuleOp,
     *,
     stages: str = "all",
     sizes: Mapping[str, int] | None = None,

@@ -146,7 +146,7 @@ class CostReport:
 
 
 def cost(
-    source: str | Path | bytes | Program | ModuleOp,
+    source: str | Path | bytes | bytearray | Program | ModuleOp,
     *,
     targets: Sequence[str] = (DEFAULT_DEVICE,),
     sizes: Mapping[str, int] | None = None,

@@ -164,7 +164,7 @@ def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest
     assert kernels[json.loads(unpacked(path.read_text("utf-8"), "index"))["first"] - 1] == shown
     for unit, whole in zip(kernels, everything[1:], strict=True):
         assert [step["name"] for step in unit["steps"]] == [step["name"] for step in whole["steps"]]
-        ends = [row for row in texts_of(whole) if row.split()[-1] in ("kernels", "llvm-dialect", "ptx", "sass")]
+        ends = [row for row in texts_of(whole) if row.split()[-1] in ("kernels", "llvm-dialect", "llvm", "ptx", "sass")]
         assert texts_of(unit) == (ends if unit["short"] else texts_of(whole))
     with pytest.raises(SystemExit, match="2"):
         main(["show", str(EXAMPLES / "softmax.mlir"), "-o", str(path), "--kernels", "some"])

@@ -113,12 +113,14 @@ def test_of_an_export_for_several_platforms_cuda_is_taken() -> None:
 
     x = np.arange(4, dtype=np.float32)
     both = exported(branches, x, platforms=("cpu", "cuda"))
-    program = xe.compile(bytes(both.serialize()))
+    blob = both.serialize()  # a bytearray
+    program = xe.compile(blob)
+    assert xe.check(blob).ok
     assert len(program.parameters) == 1
     np.testing.assert_array_equal(np.asarray(program(x)), x * 3)
     (b,) = export.symbolic_shape("b")
     unknown = exported(branches, jax.ShapeDtypeStruct((b,), "float32"), platforms=("cpu", "cuda"))
-    np.testing.assert_array_equal(np.asarray(xe.compile(bytes(unknown.serialize()))(x)), x * 3)
+    np.testing.assert_array_equal(np.asarray(xe.compile(unknown.serialize())(x)), x * 3)
     neither = exported(branches, x, platforms=("cpu", "tpu")).serialize()
     with pytest.raises(ParseError, match="it is for cpu, tpu: none of them is cuda"):
         xe.compile(bytes(neither))
