@@ -14,8 +14,8 @@ from xla_emitters.pipelines.cpu_lowering import BACKENDS
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
+from xla_emitters.runtime.block_threads import SHARED_WORK
 from xla_emitters.runtime.loaded import MOST_BINDINGS
-from xla_emitters.runtime.threads import SHARED_WORK
 from xla_emitters.settings import CPU
 from xla_emitters.text.stablehlo import parse_stablehlo
 

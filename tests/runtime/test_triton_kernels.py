@@ -129,9 +129,10 @@ def test_products(name: str) -> None:
 GROUPS, PRODUCTS = r"cp\.async\.wait_group\s+\d;", r"wgmma\.wait_group\.sync\.aligned \d;"
 PHASE = r"mbarrier\.try_wait\.parity\.shared::cta\.b64 complete, \[%r\d+\], %r\d+;"
 COPIED, USED = (
-    "reads bytes? .* of @global_smem, which thread 0 of its block copies without a wait",
+    "begins to read bytes? .* of @global_smem, which thread 0 of its block copies without a wait",
     "uses %r.*, which a wgmma writes",
 )
+READ = "of @global_smem, which thread 0 of its block reads without a wait"
 PLANTED = [
     # kernel, what waits, which of them, what is there instead, the fault, the instruction at which it is found
     ("of_f16", GROUPS, 0, "", COPIED, "wgmma.mma_async"),
@@ -141,19 +142,22 @@ PLANTED = [
     ("of_f16", PRODUCTS, 3, "", USED, "cvt.rn.f16x2"),
     ("of_f16", PRODUCTS, 3, "wgmma.wait_group.sync.aligned 1;", USED, "cvt.rn.f16x2"),
     ("of_s8", GROUPS, 0, "", COPIED, "wgmma.mma_async"),
-    ("of_s8", PRODUCTS, 0, "", USED, "st.shared"),
+    ("of_f16", PRODUCTS, 1, "", READ, "cp.async.cg"),
+    ("of_s8", PRODUCTS, 0, "", READ, "st.shared"),
     ("of_bf16_boxes", PHASE, 0, "setp.eq.u32 complete, 0, 0;", COPIED, "wgmma.mma_async"),
     ("of_bf16_boxes", PRODUCTS, 1, "", USED, "cvt.rn.bf16x2"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("name", "pattern", "number", "instead", "fault", "where"), every(4, PLANTED), ids=range(len(PLANTED))
+    ("name", "pattern", "number", "instead", "fault", "where"),
+    every(4, PLANTED),
+    ids=range(len(PLANTED)),
 )
 def test_a_wait_that_is_missing_is_found_at_its_line(
     name: str, pattern: str, number: int, instead: str, fault: str, where: str
 ) -> None:
-    made = products(False)[name]
+    made = products(name in LONG)[name]
     found = [*re.finditer(pattern, made.ptx)][number]
     planted = made.ptx[: found.start()] + instead + made.ptx[found.end() :]
     _, how = read(made)

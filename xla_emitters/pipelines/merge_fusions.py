@@ -24,6 +24,9 @@ from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, FusionOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.errors import XlaEmittersError
@@ -95,6 +98,8 @@ class MergeFusionsPass(KernelPass):
                 return f"%{view.name} is for another compiler, or writes to an operand"
             if any(isinstance(op, FusionOp | CallOp) for op in view.computation.instructions):
                 return f"%{view.name} holds other fusions"
+            if any(isinstance(op, ReduceOp | ContractingOp | ScatterOp) for op in view.instructions):
+                return f"%{view.name} reduces, multiplies matrices or scatters"
         of_first, of_reader = view_of(first), view_of(reader)
         if len(of_first.result_types) > 1:
             return "it has several results"

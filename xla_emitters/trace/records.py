@@ -269,7 +269,7 @@ class Trace:
         return Html(trace_html(Trace(self.name, steps)))
 
     def __repr__(self) -> str:
-        from xla_emitters.trace.outline import outline
+        from xla_emitters.trace.trace_outline import outline
 
         return outline(self)
 

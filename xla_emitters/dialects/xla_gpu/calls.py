@@ -102,14 +102,8 @@ class PureCallOp(QuickOp):
         callee: str,
         arguments: Sequence[SSAValue | Operation],
         result_types: Sequence[Attribute],
-        attributes: Mapping[str, Attribute | None] | None = None,
     ):
-        super().__init__(
-            operands=[arguments],
-            result_types=[result_types],
-            properties={"callee": symbol(callee)},
-            attributes=attributes,
-        )
+        super().__init__(operands=[arguments], result_types=[result_types], properties={"callee": symbol(callee)})
 
     @property
     def callee(self) -> str:

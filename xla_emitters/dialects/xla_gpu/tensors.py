@@ -92,13 +92,8 @@ class PredicatedInsertOp(QuickOp):
         dest: SSAValue | Operation,
         indices: Sequence[SSAValue | Operation],
         condition: SSAValue | Operation,
-        attributes: Mapping[str, Attribute | None] | None = None,
     ):
-        super().__init__(
-            operands=[value, dest, indices, condition],
-            result_types=[SSAValue.get(dest).type],
-            attributes=attributes,
-        )
+        super().__init__(operands=[value, dest, indices, condition], result_types=[SSAValue.get(dest).type])
 
     def verify_(self) -> None:
         tensor_type = _verify_static(self.dest.type)
@@ -131,13 +126,8 @@ class PredicatedExtractOp(QuickOp):
         indices: Sequence[SSAValue | Operation],
         condition: SSAValue | Operation,
         fallback: SSAValue | Operation,
-        attributes: Mapping[str, Attribute | None] | None = None,
     ):
-        super().__init__(
-            operands=[src, indices, condition, fallback],
-            result_types=[_tensor_type(src).element_type],
-            attributes=attributes,
-        )
+        super().__init__(operands=[src, indices, condition, fallback], result_types=[_tensor_type(src).element_type])
 
     def verify_(self) -> None:
         tensor_type = _verify_static(self.src.type)
@@ -177,8 +167,8 @@ class AllocateSharedOp(QuickOp):
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, tensor_type: TensorType, attributes: Mapping[str, Attribute | None] | None = None):
-        super().__init__(result_types=[tensor_type], attributes=attributes)
+    def __init__(self, tensor_type: TensorType):
+        super().__init__(result_types=[tensor_type])
 
     def verify_(self) -> None:
         _verify_static(self.result.type)

@@ -293,6 +293,19 @@ class StitchGraph:
         self, wanted: Sequence[SSAValue], *, is_early: bool, ends: Sequence[SSAValue] = ()
     ) -> tuple[set[SSAValue], list[SSAValue]]:
         """All arrays of the matrix's size that others are computed from, and the sources among them, in order; stops at `ends`."""
+        key = (*wanted, is_early, *ends)
+        if key not in self._walks:
+            self._walks[key] = self._walk(wanted, is_early=is_early, ends=ends)
+        return self._walks[key]
+
+    @cached_property
+    def _walks(self) -> dict[tuple[SSAValue | bool, ...], tuple[set[SSAValue], list[SSAValue]]]:
+        """The answers of `_reached` so far: what may be kept is asked for each array and each round."""
+        return {}
+
+    def _walk(
+        self, wanted: Sequence[SSAValue], *, is_early: bool, ends: Sequence[SSAValue]
+    ) -> tuple[set[SSAValue], list[SSAValue]]:
         found, seen, waiting = dict[SSAValue, None](), set[SSAValue](), list(reversed(wanted))
         while waiting:
             buffer = waiting.pop()

@@ -8,7 +8,7 @@ sizes.guards.check(arguments)                 {"b": 2, "s": 16}, or a DataError,
 print(sizes.report())                         symbols, their sources, the guards
 
 arrays    arrays during the walk                  numbers   integer arithmetic on sizes: the shape operands
-sizing    shape rules over the sizes of a program    walk      walks a module from its entry: calls, loops, branches
+sizing    shape rules over the sizes of a program    size_walk walks a module from its entry: calls, loops, branches
 program   sizes, guards, names and report; a program at fixed sizes
 """
 

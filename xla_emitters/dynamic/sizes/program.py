@@ -68,7 +68,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dynamic.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.dynamic.sizes.numbers import is_data
-from xla_emitters.dynamic.sizes.walk import Assertion, Walk
+from xla_emitters.dynamic.sizes.size_walk import Assertion, Walk
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.program.arrays import ArraySpec

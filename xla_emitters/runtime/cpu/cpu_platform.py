@@ -27,10 +27,10 @@ from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS
 from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES
 from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.cpu import blas
 from xla_emitters.runtime.cpu.blas import SHARED_WORK, gemm_of, library, pointer
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64

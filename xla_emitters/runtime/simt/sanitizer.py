@@ -74,7 +74,7 @@ class Touch(Enum):
     WRITE = "writes"
     UPDATE = "updates"
     COPY = "begins to copy to"
-    USE = "begins to use"
+    USE = "begins to read"
 
     @property
     def past(self) -> str:
@@ -83,7 +83,7 @@ class Touch(Enum):
 
 _PAST = {
     **{"READ": "read", "WRITE": "wrote", "UPDATE": "updated"},
-    **{"COPY": "copies without a wait", "USE": "multiplies or copies without a wait"},
+    **{"COPY": "copies without a wait", "USE": "reads without a wait"},
 }
 FLYING = (Touch.COPY, Touch.USE)
 """Asynchronous accesses: of two of the same thread, one has not waited for the other."""

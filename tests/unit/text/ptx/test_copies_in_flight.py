@@ -37,8 +37,8 @@ def wait(most: int) -> str:
     ],
 )  # fmt: skip
 def test_after_the_wait_the_bytes_are_there(body: str, mirrored: bool | None) -> None:
-    wanted = np.arange(128) if mirrored is not None else np.zeros(128)
-    np.testing.assert_array_equal(executed(body), wanted ^ 127 if mirrored else wanted)
+    wanted: np.ndarray = np.zeros(128, np.int64) if mirrored is None else np.arange(128) ^ (127 if mirrored else 0)
+    np.testing.assert_array_equal(executed(body), wanted)
 
 
 UNWAITED = "reads bytes .* of @s, which thread .* copies without a wait: a race"

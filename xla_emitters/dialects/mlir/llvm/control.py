@@ -135,13 +135,8 @@ class CondBrOp(QuickOp):
         then_ops: Sequence[Operation | SSAValue],
         else_block: Block,
         else_ops: Sequence[Operation | SSAValue],
-        branch_weights: Sequence[int] | None = None,
     ):
-        super().__init__(
-            operands=[cond, then_ops, else_ops],
-            successors=[then_block, else_block],
-            properties={"branch_weights": _weights(branch_weights)},
-        )
+        super().__init__(operands=[cond, then_ops, else_ops], successors=[then_block, else_block])
 
     def verify_(self) -> None:
         _verify_weights(self.branch_weights, 2)

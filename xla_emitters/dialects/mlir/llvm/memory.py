@@ -206,7 +206,6 @@ class AllocaOp(QuickOp):
         elem_type: Attribute,
         alignment: int | None = None,
         result_type: LLVMPointerType | None = None,
-        inalloca: bool = False,
     ):
         """`alignment` in bytes; by default the type's own."""
         super().__init__(
@@ -214,7 +213,6 @@ class AllocaOp(QuickOp):
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "elem_type": elem_type,
-                **_flags(inalloca=inalloca),
             },
             result_types=[result_type or _POINTER],
         )

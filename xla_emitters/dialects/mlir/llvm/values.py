@@ -9,7 +9,7 @@ Source: MLIR 22, LLVM dialect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
@@ -217,20 +217,11 @@ class CompareOp(QuickOp):
 
     traits = traits_def(Pure())
 
-    def __init__(
-        self,
-        lhs: SSAValue | Operation,
-        rhs: SSAValue | Operation,
-        predicate: str | IntegerAttr,
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        if isinstance(predicate, str):
-            predicate = IntegerAttr(self.PREDICATES.index(predicate), i64)
+    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, predicate: str):
         super().__init__(
             operands=[lhs, rhs],
             result_types=[truth_type(SSAValue.get(lhs).type)],
-            properties={"predicate": predicate},
-            attributes=attributes,
+            properties={"predicate": IntegerAttr(self.PREDICATES.index(predicate), i64)},
         )
 
     @property

@@ -10,6 +10,7 @@ import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference.tolerance import Bounds
 from xla_emitters.text.hlo import parse_hlo
@@ -247,3 +248,35 @@ def test_windows_of_holes_only_hold_the_initial_value():
     entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
     (found,) = evaluate_bounds(entry, [np.ones((2, 4), np.float32)])
     assert [end.tolist() for end in found.ends] == [[[0.5, 0.5]]] * 2
+
+
+def test_a_body_whose_functions_have_errors_of_their_own_has_no_single_value() -> None:
+    """A cumulative log-sum-exp of known numbers, with functions that are wrong by 2 ulp, as libdevice's `expf` and `log1pf` may be."""
+    text = """HloModule m
+body { p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  m = f32[] maximum(p, q)
+  s = f32[] subtract(p, q)
+  a = f32[] abs(s)
+  n = f32[] negate(a)
+  e = f32[] exponential(n)
+  l = f32[] log-plus-one(e)
+  ROOT r = f32[] add(m, l) }
+ENTRY e { x = f32[8,16] parameter(0)
+  z = f32[] constant(-inf)
+  ROOT w = f32[8,16] reduce-window(x, z), window={size=1x16 pad=0_0x15_0}, to_apply=body }"""
+    x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
+    (bounds,) = evaluate_bounds(entry_of(parse_hlo(text, "m")), [x])
+
+    def off(value: Any, ulps: int) -> Any:
+        return (value + ulps * np.spacing(value)).astype(np.float32)
+
+    for ulps in (-2, 0, 2):
+        carried = x[:, :1]
+        for column in range(16):
+            if column:
+                of_exp = off(np.exp(-np.abs(carried - x[:, column : column + 1])), ulps)
+                carried = np.maximum(carried, x[:, column : column + 1]) + off(np.log1p(of_exp), ulps)
+            assert (bounds.low[:, column : column + 1] <= carried).all()
+            assert (carried <= bounds.high[:, column : column + 1]).all()
+    assert bounds.low[0, 15] < bounds.high[0, 15]

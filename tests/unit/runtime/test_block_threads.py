@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from xla_emitters.runtime.threads import TIMED_RUNS, Shared
+from xla_emitters.runtime.block_threads import TIMED_RUNS, Shared
 
 
 def test_each_run_covers_all_blocks_once() -> None:
