@@ -80,13 +80,14 @@ def test_all_steps_are_a_line_of_text(file: str) -> None:
 
 
 def test_a_module_says_its_memory_and_what_it_launches() -> None:
-    """Two kernels of 4 kB each: the first result lives until the second kernel has read it."""
+    """Two kernels of 4 kB each: the first result lives when the second kernel reads it, and is returned, so they are not merged."""
     text = """HloModule m
 f { p = f32[1000] parameter(0)
   ROOT n = f32[1000] negate(p) }
 ENTRY e { x = f32[1000] parameter(0)
   first = f32[1000] fusion(x), kind=kLoop, calls=f
-  ROOT second = f32[1000] fusion(first), kind=kLoop, calls=f }
+  second = f32[1000] fusion(first), kind=kLoop, calls=f
+  ROOT both = (f32[1000], f32[1000]) tuple(first, second) }
 """
     program = xe.compile(text, stage="llvm-dialect")
     x = np.ones(1000, np.float32)
