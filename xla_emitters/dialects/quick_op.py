@@ -267,7 +267,7 @@ def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any], known:
         return None
     found: list[Any] = []
     for each, count in zip(given, counts, strict=True):
-        kind: type[Any] = type(each)
+        kind: type[Any] = each.__class__
         if kind in known:
             found.append(each)
             continue

@@ -137,8 +137,8 @@ class Step:
 
 
 def _rewrite_from_json(data: Mapping[str, Any]) -> Rewrite:
-    names = [tuple[str, ...](data[key]) for key in ("added", "erased", "changed")]
-    return Rewrite(data["pattern"], data["op"], data["line"], *names, ir=data["ir"])
+    added, erased, changed = (tuple(map(str, data[key])) for key in ("added", "erased", "changed"))
+    return Rewrite(data["pattern"], data["op"], data["line"], added, erased, changed, data["ir"])
 
 
 @dataclass(frozen=True)

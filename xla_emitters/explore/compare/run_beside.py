@@ -99,12 +99,12 @@ def _rows(own: KernelComparison, kernel: Kernel, other: OtherCode) -> list[Resul
     made = own.run("other", module_of_ptx(theirs, f"{name}.other.ptx", other.shared_bytes))
     rows = list[ResultRow]()
     for number, (slot, spec) in enumerate(zip(own.planned.results, own.result_arrays, strict=True)):
-        label, part, words, arrays = f"{slot} {spec}", own.compared(slot, spec), list[str](), list[Array]()
+        label, part, words, arrays = f"{slot} {spec}", own.compared(number), list[str](), list[Array]()
         for found in (ours_made, made):
             if isinstance(found, Verdict):
                 words.append(found.summary)
                 continue
-            array = from_buffer(found[slot.kind, slot.index], spec)
+            array = from_buffer(found[number], spec)
             wrong = differing(array, own.reference.values[number]) & ~own.reference.bounds[number].admits(array) & part
             words.append("right" if not wrong.any() else f"{int(wrong.sum())} wrong")
             arrays.append(array)
