@@ -86,7 +86,7 @@ def test_nine_of_ten_instructions_have_a_source_and_the_code_is_the_same(path: P
 @needs(*SASS)
 def test_each_kernel_of_a_program_has_its_own_lines() -> None:
     """All are in one text; no line is of two kernels."""
-    program = compile(TWO, cache=False, stage="sass", line_info=True)
+    program = compile(TWO, cache=False, stage="sass", line_info=True, tune="xla")
     assert len(program.traces) > 1
     for stage in ("ptx", "sass"):
         assert len({trace[stage].ir for trace in program.traces}) == 1

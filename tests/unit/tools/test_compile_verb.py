@@ -208,7 +208,7 @@ def test_one_fusion_of_several(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     )
     path = tmp_path / "two.hlo"
     path.write_text(text)
-    _, both, _ = run(capsys, path, "--stage", "xla_gpu")
+    _, both, _ = run(capsys, path, "--stage", "xla_gpu", "--tune", "xla")
     assert re.findall(r"func.func @(\w+)", both) == ["first", "second"]
     _, one, _ = run(capsys, path, "--stage", "xla_gpu", "--fusion", "second")
     assert re.findall(r"func.func @(\w+)", one) == ["second"]
