@@ -31,9 +31,8 @@ def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: i
     program = compile_module(module, replace(options, stage="ptx", record="none"))
     inputs = drawn_inputs(program, {}, seed)
     places = allowed_starts(drawn_for(module, options.fusion))
-    return Case(
-        name, program, program.hlo, seed, inputs, reference_of(program, inputs, options=options).bounds, places=places
-    )
+    bounds = reference_of(program, inputs, options=options, tf32=True).bounds
+    return Case(name, program, program.hlo, seed, inputs, bounds, places=places)
 
 
 def bundle_program(
@@ -49,7 +48,7 @@ def bundle_program(
 
 def _shape(program: Program, values: Mapping[str, int], seed: int) -> Shape:
     inputs = drawn_inputs(program, values, seed)
-    reference = reference_of(program, inputs)
+    reference = reference_of(program, inputs, tf32=True)
     made = lowerings_of(program)
     parameters = [
         ArraySpec(spec.dtype, array.shape, tuple(reversed(range(array.ndim))))

@@ -462,7 +462,7 @@ class _Runner:
         options = None if self.given.is_program else compile_options(self.options)
         with progress("evaluating the reference"):
             try:
-                return reference_of(self.program, arrays, most_iterations=self.limit, options=options)
+                return reference_of(self.program, arrays, most_iterations=self.limit, options=options, tf32=self.on_gpu)
             except ExecutionError as error:
                 return error
 

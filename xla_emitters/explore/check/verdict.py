@@ -97,7 +97,7 @@ class Reference:
     """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may return.
 
     any_order  sums may be in any order, not only in the order of XLA's kernel: used if kernels are chosen by price
-    row_chains as for `evaluate_bounds`
+    row_chains, tf32  as for `evaluate_bounds`
     bounds_of_ops  makes the bounds from the tolerances of the ops; by default from the computation
     """
 
@@ -111,6 +111,7 @@ class Reference:
     any_order: bool = False
     row_chains: Mapping[int, int] = field(default_factory=dict[int, int])
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
+    tf32: bool = False
 
     def __post_init__(self) -> None:
         self.values = self.values or evaluate(self.computation, self.inputs, most_iterations=self.most_iterations)
@@ -134,6 +135,7 @@ class Reference:
             most_iterations=self.most_iterations,
             any_order=self.any_order,
             row_chains=self.row_chains,
+            tf32=self.tf32,
         )
 
     def _around(self, value: Array) -> Bounds:
@@ -204,11 +206,13 @@ def reference_for(
     values: Sequence[Array] = (),
     options: CompileOptions | None = None,
     plan: ProgramPlan | None = None,
+    tf32: bool = False,
 ) -> Reference:
     """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls.
 
     values   the results where they are known
     options  of the compilation, and `plan` its kernels: the bounds are for the order of their sums. None: for that of XLA's kernels
+    tf32     as for `evaluate_bounds`: results of a GPU
     """
     return Reference(
         drawn_for(module, fusion),
@@ -219,6 +223,7 @@ def reference_for(
         most_iterations=most_iterations,
         any_order=options is not None and options.tune == "price",
         row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
+        tf32=tf32,
     )
 
 
@@ -229,19 +234,21 @@ def reference_of(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
     options: CompileOptions | None = None,
+    tf32: bool = False,
 ) -> Reference:
     """The NumPy reference of what a program was compiled from, on arguments that fit.
 
     Of StableHLO it is that of the text as it was read; products are computed by the runtime's library.
 
     options  of the compilation of HLO, as for `reference_for`
+    tf32     as for `reference_for`
     raises   Unsupported where the text leaves out the data of constants
     """
     program.refuse_left_out()
     if isinstance(program.compilation, Compiled):
         module = source_of(program)
         plan = plan_module(module, options) if options is not None else None
-        return reference_for(module, inputs, program.fusion, atol, rtol, most_iterations, (), options, plan)
+        return reference_for(module, inputs, program.fusion, atol, rtol, most_iterations, (), options, plan, tf32)
     # Imported here, so that HLO does not load the second system.
     from xla_emitters.dynamic.sizes import specialize
     from xla_emitters.pipelines.lowerings import lowerings_of
@@ -254,7 +261,7 @@ def reference_of(
 
     def bounds() -> list[Bounds]:
         static = entry_of(specialize(made.source, sizes, made.sizes))
-        return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True)
+        return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True, tf32=tf32)
 
     return Reference(entry, arrays, atol, rtol, values, most_iterations=most_iterations, bounds_of_ops=bounds)
 

@@ -47,7 +47,7 @@ from xla_emitters.runtime.reference.bounds.collective import bounds_of_collectiv
 from xla_emitters.runtime.reference.bounds.contraction import bounds_of_contraction
 from xla_emitters.runtime.reference.bounds.elementwise import bounds_after, reinterpreted
 from xla_emitters.runtime.reference.bounds.index import bounds_of_window
-from xla_emitters.runtime.reference.bounds.library import bounds_of_library_call
+from xla_emitters.runtime.reference.bounds.library import bounds_of_library_call, rounded_factors
 from xla_emitters.runtime.reference.bounds.reduction import Run, bounds_of_reduction, nothing_known, taken
 from xla_emitters.runtime.reference.bounds.relations import by_relations
 from xla_emitters.runtime.reference.bounds.scatter import bounds_of_scatter
@@ -66,21 +66,23 @@ def evaluate_bounds(
     most_iterations: int = MOST_ITERATIONS,
     any_order: bool = False,
     row_chains: Mapping[int, int] = NO_CHAINS,
+    tf32: bool = False,
 ) -> list[Bounds]:
     """The bounds of each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
 
     inputs, most_iterations   as for `evaluate`
     any_order                 reductions may combine in any order: they are not in fusions of XLA's
     row_chains                elements of a reduction -> additions of its longest chain in kernels that read rows once (`row_chains`)
+    tf32                      tensor cores may round f32 factors of products and convolutions where the module lets them (`rounds_to_tf32`)
     """
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
-    tape = Tape() if is_plain and is_worth_a_tape(computation) else None
-    found = leaves_of(
-        _Carrying(computation, tape, most_iterations=most_iterations, any_order=any_order, row_chains=row_chains).of(
-            computation, known, is_outward=False
-        )
+    # Derivatives take a product's factors as they are.
+    tape = Tape() if is_plain and not tf32 and is_worth_a_tape(computation) else None
+    carrying = _Carrying(
+        computation, tape, most_iterations=most_iterations, any_order=any_order, row_chains=row_chains, tf32=tf32
     )
+    found = leaves_of(carrying.of(computation, known, is_outward=False))
     if tape is None:
         return found
     with np.errstate(all="ignore"):
@@ -94,7 +96,7 @@ class _Carrying:
     tape             records the steps and narrows their bounds; None: no derivatives
     most_iterations  the limit of every single loop
     any_order        reductions may combine in any order
-    row_chains       as for `evaluate_bounds`
+    row_chains, tf32 as for `evaluate_bounds`
     """
 
     def __init__(
@@ -105,8 +107,10 @@ class _Carrying:
         most_iterations: int = MOST_ITERATIONS,
         any_order: bool = False,
         row_chains: Mapping[int, int] = NO_CHAINS,
+        tf32: bool = False,
     ) -> None:
         self.around = around
+        self.tf32 = tf32
         self.row_chains = row_chains
         self.any_order = any_order
         self.tape = tape
@@ -128,7 +132,10 @@ class _Carrying:
             self._schedules[computation] = Schedule.of(computation)
 
         def step(op: HloOp, operands: Sequence[Any]) -> Any:
-            found = self._after(op, operands, is_outward=is_outward)
+            factors = rounded_factors(op, operands) if self.tf32 else operands
+            found = self._after(op, factors, is_outward=is_outward)
+            if factors is not operands:
+                return found
             if isinstance(found, Bounds) and not isinstance(op, FusionOp | CallOp | GetTupleElementOp | CopyOp):
                 found = by_relations(op, operands, found)
             if (

@@ -21,9 +21,11 @@ import numpy as np
 
 from xla_emitters import library
 from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array, Kind, dtype
+from xla_emitters.library.cublas import rounds_to_tf32
 from xla_emitters.library.gemm import activated, held_type
 from xla_emitters.runtime.reference.bounds.elementwise import converted
 from xla_emitters.runtime.reference.bounds.reduction import taken
@@ -57,6 +59,12 @@ _EXACT = frozenset(
 """Functions that round nothing."""
 
 
+FACTORS = ("lhs", "rhs", "image", "kernel", "result")
+"""The names of the operands that a gemm or a convolution multiplies."""
+TF32_ERROR = 2.0**-10
+"""Of a factor, relative to it."""
+
+
 def bounds_of_library_call(op: HloOp, operands: Sequence[Bounds], evaluate: Evaluate) -> Any:
     """The bounds of the op's result, or a tuple of them. raises Unsupported where the op's `evaluate` does.
 
@@ -71,6 +79,30 @@ def bounds_of_library_call(op: HloOp, operands: Sequence[Bounds], evaluate: Eval
     with np.errstate(all="ignore"):
         parts = _BOUNDS.get(name, _nothing_known)(op, config, operands, evaluate)
     return parts[0] if is_array(op.result.type) else tuple(parts)
+
+
+def rounded_factors(op: HloOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands of a product or convolution of f32 whose factors tensor cores may round to TF32; else the operands themselves.
+
+    Tensor cores keep 10 bits of a fraction: to the nearest, or cut off, which is the error taken here.
+    """
+    if not isinstance(op, ContractingOp) and op.opcode != "custom-call":
+        return operands
+    name, config = library_call_of(op)
+    if name not in ("gemm", "convolution") or not rounds_to_tf32(config):
+        return operands
+    names = config["operands"]
+    if any(element_of(operand).name != "f32" for operand, of in zip(op.operands, names, strict=True) if of in FACTORS):
+        return operands
+    return [_cut_to_tf32(bounds) if of in FACTORS else bounds for bounds, of in zip(operands, names, strict=True)]
+
+
+def _cut_to_tf32(bounds: Bounds) -> Bounds:
+    low, high = (end.astype(np.float64) for end in bounds.ends)
+    with np.errstate(all="ignore"):
+        return Bounds(
+            (low - np.abs(low) * TF32_ERROR).astype(np.float32), (high + np.abs(high) * TF32_ERROR).astype(np.float32)
+        )
 
 
 def _nothing_known(
@@ -151,7 +183,7 @@ def _products(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], 
         name: converted(bounds, element_of(operand), row)
         for name, bounds, operand in zip(names, operands, op.operands, strict=True)
     }
-    pair = [name for name in names if name in ("lhs", "rhs", "image", "kernel", "result")]
+    pair = [name for name in names if name in FACTORS]
     if config.get("rounds"):
         narrow = dtype(config["rounds"])
         given |= {name: converted(converted(given[name], row, narrow), narrow, row) for name in pair}

@@ -222,3 +222,37 @@ def test_narrow_floats_without_infinity() -> None:
     b[60:] = 0
     b[8:60] = 0
     assert (bounds(DOT.format(type="f8e4m3fn", of="copy"), a, b).low == kind(64)).all()
+
+
+def to_tf32(array: Array, rounding: int) -> Array:
+    """f32 with 10 bits of the fraction: cut off (0), or rounded to the nearest (1)."""
+    return ((array.view(np.uint32) + np.uint32(rounding << 12)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+# {} is what the module asks for.
+GEMM = """
+  r = (f32[6,5], s8[0]) custom-call(x, y), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{"alpha_real":1,
+    "alpha_imag":0,"beta":0,"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]},
+    "precision_config":{"operand_precision":["PRECISION","PRECISION"],"algorithm":"ALG_UNSET"},"epilogue":"DEFAULT"}}
+  ROOT d = f32[6,5] get-tuple-element(r), index=0"""
+OF_F32 = """
+  ROOT d = f32[6,5] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={PRECISION,PRECISION}"""
+
+
+@pytest.mark.parametrize("rounding", [0, 1], ids=["cut", "nearest"])
+@pytest.mark.parametrize("product", [OF_F32, GEMM], ids=["dot", "gemm"])
+def test_factors_on_a_gpu_are_rounded_to_tf32_where_the_module_lets_them(product: str, rounding: int) -> None:
+    x, y = drawn("f32", 6, 40), drawn("f32", 40, 5, seed=1)
+    rounded = to_tf32(x, rounding).astype(np.float64) @ to_tf32(y, rounding).astype(np.float64)
+    by_gpu = rounded.astype(np.float32)
+
+    def found(precision: str, *, tf32: bool) -> Bounds:
+        text = f"ENTRY e {{ x = f32[6,40] parameter(0)\n y = f32[40,5] parameter(1){product} }}"
+        return evaluate_bounds(entry_of(parse_hlo(text.replace("PRECISION", precision))), [x, y], tf32=tf32)[0]
+
+    default = "default" if product is OF_F32 else "DEFAULT"
+    highest = "highest" if product is OF_F32 else "HIGHEST"
+    assert found(default, tf32=True).admits(by_gpu).all()
+    assert not found(default, tf32=True).admits(by_gpu * np.float32(1.01)).all()
+    assert not found(default, tf32=False).admits(by_gpu).all()
+    assert not found(highest, tf32=True).admits(by_gpu).all()
