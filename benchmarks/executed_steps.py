@@ -7,7 +7,7 @@ from typing import Any
 
 from xla_emitters.program.steps import Step
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.walk import Frame, Memory, Run
+from xla_emitters.runtime.walk import Frame, FrameArguments, Memory, Run
 
 
 def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: Memory) -> int:
@@ -28,5 +28,6 @@ def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: Memory) -> in
 
     made = loaded.made
     places = made.parameters, made.slots, made.numbers, made.constants
-    Counting(loaded.bind([array.shape for array in inputs]), *places, loaded.platform, memory, made.names).run(inputs)
+    arguments = FrameArguments(*places, loaded.platform, memory, made.names)
+    Counting(loaded.bind([array.shape for array in inputs]), arguments).run(inputs)
     return count

@@ -114,6 +114,8 @@ def _minor_dim_moved_together(transpose: HloOp) -> int:
     return dims[-1] if dims else 1
 
 
+SHIFTING = frozenset({"slice", "dynamic-slice", "pad", "concatenate", "reverse", "reduce-window"})
+"""Opcodes whose operands' elements are not aligned like the result's."""
 ROUNDS = (1, 2)
 NARROWEST_BITS, WIDEST_BITS = 64, 128
 """Bits of an access before sm_100, whose widest has `ACCESS_BITS`. Accesses below 8 bytes need more instructions for the same bytes."""

@@ -21,13 +21,11 @@ from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
 from xla_emitters.emitters.transpose_tiles import PlainTiles
 from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.graph.indexing_analysis import indexing_of_operands
-from xla_emitters.graph.thread_work import WIDEST_BITS, ThreadWork
+from xla_emitters.graph.thread_work import SHIFTING, WIDEST_BITS, ThreadWork
 from xla_emitters.graph.view import FusionView
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.rewrite.notes import decide
 
-_SHIFTING = frozenset({"slice", "dynamic-slice", "pad", "concatenate", "reverse", "reduce-window"})
-"""Opcodes whose elements are not aligned like the result's."""
 L1_BYTES_PER_CLOCK = 128
 """Of a multiprocessor's first-level cache: four sectors."""
 LEAST_WAVES = 4
@@ -76,7 +74,7 @@ def _widest_read_apart(view: FusionView, chip: Device, widest: int) -> int:
     A thread of n elements reads one that is not aligned with n accesses, and each moves the sectors of all n in a warp from the first-level
     cache. A stencil has many of them.
     """
-    if not any(op.opcode in _SHIFTING for op in view.instructions):
+    if not any(op.opcode in SHIFTING for op in view.instructions):
         return widest
     root, moved = view.roots[0], _bytes_of_an_element(view)
     if not is_array(root.result.type):

@@ -55,7 +55,6 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
     _row(
         "disc-base-gemm",
         "transposes are merged into dots before they get a device or a kernel",
-        wanted=with_ops("hlo.dot"),
     ),
     _row(
         "disc-canonicalize-reduction",
@@ -219,7 +218,6 @@ CPU_LOOPS: tuple[PassRow, ...] = (
     _row(
         "disc-widen-half-products",
         "products and convolutions are final; the new conversions get loops",
-        wanted=with_ops("lmhlo.dot", "lmhlo.dynamic_conv"),
     ),
     PassRow(
         lambda _: made("disc-fuse-single-ops", target="cpu"),

@@ -176,10 +176,6 @@ def command() -> int:
     return main()
 
 
-if __name__ == "__main__":
-    sys.exit(command())
-
-
 REMOVED = {
     "--host": "programs are run as steps; the ahead-of-time form is: bundle --abi c",
     "--heat": "kernels are compiled once, for all sizes",
@@ -232,3 +228,7 @@ def add_environment(parser: argparse.ArgumentParser, *, is_listed: bool) -> None
             metavar=variable.metavar or None,
             help=f"{variable.help} [{variable.name}]" if is_listed else argparse.SUPPRESS,
         )
+
+
+if __name__ == "__main__":
+    sys.exit(command())

@@ -111,5 +111,5 @@ def test_each_pass_on_hlo_asks_once_and_so_do_the_plan_and_all_after_it(head: st
         found["entry_of"] <= 2
     )  # by the plan, and of the module as given: several fusions are compiled by other rules than one
     assert found["view_of"] == fusions[-1]
-    assert max(found.values()) <= fusions[-1], found
+    assert all(count <= fusions[-1] for name, count in found.items() if name != "entry_of"), found
     assert {"reduction": "find_reductions", "transpose": "find_transposes", "scatter": "scatter_of"}[head] in found

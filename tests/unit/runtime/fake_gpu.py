@@ -56,6 +56,6 @@ def program_for_fake(source: Path | str) -> Program:
     return program
 
 
-def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None) -> Program:
+def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None, tune: str = "") -> Program:
     """A program with its PTX: one text for all of its kernels."""
-    return compile(source, target=target, fusion=fusion, stage="ptx")
+    return compile(source, target=target, fusion=fusion, tune=tune, stage="ptx")

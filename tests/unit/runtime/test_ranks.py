@@ -69,7 +69,7 @@ def test_what_is_said(
 
 
 def test_all_of_them_are_listed_and_compiled(module: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", module]) == 0
+    assert main(["list", "--tune", "xla", module]) == 0
     assert "4 fusions, 3 library calls, 0 not supported" in capsys.readouterr().out
     assert main(["compile", module, "--stage", "llvm-dialect"]) == 0
 

@@ -70,13 +70,13 @@ def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monk
     """Under the file's row, each with its own verdict; a wrong temporary is found though the result hides it."""
     path = tmp_path / "two.hlo"
     path.write_text(TWO_KERNELS)
-    code, rows, err = run(capsys, path, NEGATE)
+    code, rows, err = run(capsys, path, NEGATE, "--tune", "xla")
     assert (code, err) == (0, "")
     assert rows[0].startswith(f"{path!s:<{len(str(NEGATE))}}  ok  8 stages of 2 kernels: 20 of 20 elements ")
     assert [row.split()[:2] for row in rows[1:3]] == [["kernel", "a:"], ["kernel", "b:"]]
     assert len(rows) == 5
     calling_tan_for("math.cbrt", monkeypatch)
-    code, rows, err = run(capsys, path, "--stages", "passes")
+    code, rows, err = run(capsys, path, "--stages", "passes", "--tune", "xla")
     assert code == 3
     blamed = "xla-convert-math-to-libdevice changes 20 results: temporary 0"
     assert f"  kernel a: {blamed}" in rows[0]
@@ -204,7 +204,7 @@ def test_a_directory(words: list[str], folder: Path, capsys: pytest.CaptureFixtu
 
 def test_json_of_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "two.hlo").write_text(TWO_KERNELS)
-    code, rows, _ = run(capsys, folder, "--stages", "scf", "--json")
+    code, rows, _ = run(capsys, folder, "--stages", "scf", "--json", "--tune", "xla")
     data = json.loads("\n".join(rows))
     assert (code, data["passed"], data["failed"]) == (1, 3, 1)
     first, _, bad, two = data["files"]

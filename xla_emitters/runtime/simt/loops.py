@@ -37,7 +37,7 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Body, Compiler, Rules, Scope, Step
 from xla_emitters.runtime.simt.execute import RULES, chunks
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.memory import Memory, row_major_strides
+from xla_emitters.runtime.simt.memory import Memory, Watcher, row_major_strides
 from xla_emitters.runtime.simt.scalars import form_of
 from xla_emitters.runtime.simt.scf import parallel
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
@@ -59,12 +59,12 @@ class Loops:
     slots: int = field(repr=False)
     name: str = "fusion"
 
-    def __call__(self, *values: Array | complex) -> None:
+    def __call__(self, *values: Array | complex, watchers: Sequence[Watcher] = ()) -> None:
         """Writes the results into the arrays. raises DataError for values that do not fit, ExecutionError as `execute`."""
         if len(values) != len(self.captured):
             raise DataError(f"{self.name} takes {len(self.captured)} values, not {len(values)}", stage="simt")
         host = Launch((1, 1, 1), (1, 1, 1))
-        memory = Memory(host, np.zeros(1, np.int64))
+        memory = Memory(host, np.zeros(1, np.int64), watchers)
         machine = Machine(host, memory.blocks, memory)
         frame: Frame = [None] * self.slots
         for slot, captured, value in zip(self.inputs, self.captured, values, strict=True):

@@ -137,11 +137,11 @@ def calling_tan_for(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_wrong_kernel_and_what_made_it_wrong(
     op: str, wrong: str, right: str, stages: str, blamed: str, monkeypatch: pytest.MonkeyPatch
 ):
-    good = check(TWO_KERNELS, stages=stages)
+    good = check(TWO_KERNELS, stages=stages, tune="xla")
     assert good.ok, good.details
     assert [(kernel.name, kernel.ok) for kernel in good.kernels] == [("a", True), ("b", True)]
     calling_tan_for(op, monkeypatch)
-    verdict = check(TWO_KERNELS, stages=stages)
+    verdict = check(TWO_KERNELS, stages=stages, tune="xla")
     verdicts = {kernel.name: kernel for kernel in verdict.kernels}
     assert (verdict.ok, verdicts[wrong].ok, verdicts[right].ok) == (False, False, True)
     name = {"a": "t0", "b": "r0"}[wrong]
@@ -157,7 +157,7 @@ def test_both_kernels_wrong(monkeypatch: pytest.MonkeyPatch):
     """The first is in the summary, both in the details; the second is judged on what the first should have made."""
     for op in ("math.cbrt", "math.sin"):
         calling_tan_for(op, monkeypatch)
-    verdict = check(TWO_KERNELS)
+    verdict = check(TWO_KERNELS, tune="xla")
     assert verdict.summary.startswith("kernel a: llvm-dialect: differs from the NumPy reference: t0: 20 of 20")
     assert [kernel.ok for kernel in verdict.kernels] == [False, False]
     assert any(line.startswith("llvm-dialect: differs from the NumPy reference: r0: ") for line in verdict.details)
@@ -257,7 +257,7 @@ ENTRY main { s = (s32[4], s32[4]) parameter(0)
 
 def test_kernels_that_nothing_reaches_get_one_array_for_each_buffer():
     """`twice` is given one array twice; `n` is written over what it reads."""
-    verdict = check(UNREACHED, stages="xla_gpu,llvm-dialect")
+    verdict = check(UNREACHED, stages="xla_gpu,llvm-dialect", tune="xla")
     assert verdict.ok, verdict.summary
     drawn = [kernel.name for kernel in verdict.kernels if kernel.summary.endswith("nothing reaches it")]
     assert drawn == ["twice", "n"]

@@ -90,7 +90,7 @@ def called(cupy: ModuleType, call: LibraryCall) -> list[Any]:
 
 
 def test_kernels_of_one_ptx_are_loaded_together(cupy: ModuleType) -> None:
-    first, second = for_fake(TWO).kernels
+    first, second = for_fake(TWO, tune="xla").kernels
     assert first.ptx == second.ptx
     functions = load_functions(cupy, [first, second])
     assert set(functions) == {"first", "second"}
@@ -100,7 +100,7 @@ def test_kernels_of_one_ptx_are_loaded_together(cupy: ModuleType) -> None:
 
 
 def test_a_module_that_the_driver_rejects(cupy: ModuleType) -> None:
-    kernels = [replace(kernel, ptx="newer") for kernel in for_fake(TWO).kernels]
+    kernels = [replace(kernel, ptx="newer") for kernel in for_fake(TWO, tune="xla").kernels]
     with pytest.raises(ToolError, match="the driver rejects the PTX of first and 1 more for sm_75: CUDA_ERROR"):
         load_functions(cupy, kernels)
 

@@ -574,3 +574,6 @@ cuda = SimpleNamespace(
         driverGetVersion=lambda: 12080,
     ),
 )
+
+if getattr(sys.modules.get("cupy"), "__dict__", None) is globals():  # imported, in a process of its own
+    sys.modules.update(neighbours)
