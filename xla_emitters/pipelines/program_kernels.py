@@ -110,8 +110,9 @@ class GpuLowering:
 
     @cached_property
     def trace(self) -> Trace:
-        """The trace of the passes, with all kernels together at the last stage."""
-        self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
+        """The trace of the passes, with all kernels together at the last stage if texts are recorded."""
+        if self._recorder.keeps_text:
+            self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
         return self._recorder.trace
 
     @cached_property
