@@ -301,7 +301,7 @@ def _emit(options: argparse.Namespace, given: Given) -> int:
 
 def _how(options: argparse.Namespace, given: Given, folder: Path | None) -> CompileOptions:
     is_ptx = options.stage == "ptx"  # PTX is made and kept even if the trace records nothing
-    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes or options.annotate)
+    is_bare = is_ptx and not (options.keep_intermediates or options.annotate or prints_anything(options))
     is_text = not (options.json or options.diff)
     return replace(
         compile_options(options),
