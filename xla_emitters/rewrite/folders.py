@@ -42,7 +42,7 @@ from xla_emitters.dialects.attributes import AttributeNumbers, integer
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import UNKNOWN
-from xla_emitters.dialects.mlir import arith, complex, vector
+from xla_emitters.dialects.mlir import arith, vector
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.dialects.quick_accessors import item
 from xla_emitters.dialects.quick_op import op_of, operands_of, walk
@@ -139,8 +139,8 @@ def is_constant_value(value: SSAValue) -> bool:
     return (op := op_of(value)) is not None and is_constant_type(type(op))
 
 
-ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
-"""Ops that round more than once; xDSL's folders for them do not, so they are not used."""
+ROUND_BETWEEN = frozenset(("complex.mul", "complex.div"))
+"""Names of ops that round more than once; xDSL's folders for them do not, so they are not used."""
 
 
 @cache
@@ -148,7 +148,9 @@ def has_folder(op_type: type[Operation]) -> bool:
     """Whether `fold_op` may fold ops of `op_type`."""
     if op_type in FOLDERS:
         return True
-    return has_trait_type(op_type, HasFolder) and op_type.dialect_name() != "arith" and op_type not in ROUND_BETWEEN
+    return (
+        has_trait_type(op_type, HasFolder) and op_type.dialect_name() != "arith" and op_type.name not in ROUND_BETWEEN
+    )
 
 
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:

@@ -31,6 +31,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, TypeAlias, cast
 
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation, SSAValue, Use
 
 from xla_emitters.algebra.size import Size
@@ -38,11 +39,9 @@ from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.called import MapOp, has_scalar_code, needed_by
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.constant import IotaOp, is_dense, undense
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp, SetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, CopyOp, is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp
-from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
@@ -160,9 +159,9 @@ def _work_of(opcode: str) -> int:
 
 def computation_of(op: BufferOp) -> ComputationOp:
     """The computation that an op calls for elements."""
-    made = op.as_hlo()
-    assert isinstance(made, MapOp | ReduceWindowOp | DynamicReduceWindowOp)
-    return find_computation(op, made.to_apply)
+    called = op.properties["to_apply"]
+    assert isinstance(called, SymbolRefAttr)
+    return find_computation(op, called)
 
 
 def uses_of_elements(buffer: SSAValue) -> list[Use]:

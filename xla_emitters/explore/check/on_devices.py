@@ -81,7 +81,7 @@ def reference_of_device(
     entry = entry_of(module)
     values = evaluate(entry, given, most_iterations=most_iterations)
     bounds = evaluate_bounds(entry, given, most_iterations=most_iterations)
-    return Reference(entry, given, values=values, bounds_of_ops=lambda: bounds)
+    return Reference(entry, given, known=values, bounds_of_ops=lambda: bounds)
 
 
 def verdict_of_devices(verdicts: Sequence[Verdict], of: Sequence[int], devices: int) -> Verdict:

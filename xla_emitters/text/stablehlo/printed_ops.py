@@ -24,6 +24,7 @@ from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dialects.isa import isa
+from xla_emitters.text.stablehlo.computations import plain_ops
 from xla_emitters.text.stablehlo.literals import literal_text
 from xla_emitters.text.stablehlo.op_table import (
     GENERATOR,
@@ -40,7 +41,7 @@ from xla_emitters.text.stablehlo.op_table import (
     truth,
     word_of,
 )
-from xla_emitters.text.stablehlo.rules import API_VERSIONS, CHLO_OPCODES, ELEMENTWISE, PLAIN
+from xla_emitters.text.stablehlo.rules import API_VERSIONS, CHLO_OPCODES, ELEMENTWISE
 from xla_emitters.text.stablehlo.types import stablehlo_type
 
 LAYOUTS = ("operand_layouts", "result_layouts", "output_operand_aliases")
@@ -223,7 +224,7 @@ def _row(name: str, attributes: Attributes = _none, *regions: str) -> Row:
 
 
 PRINTED: dict[str, Row] = {
-    **{opcode: _row(name) for name, opcode in (ELEMENTWISE | PLAIN).items()},
+    **{opcode: _row(name) for name, opcode in (ELEMENTWISE | plain_ops()).items()},
     **{name: (f"chlo.{name}", _none, ()) for name in CHLO_OPCODES},
     **{row.opcode: _row(name, row.text, *(key for key, _ in row.regions)) for name, row in OP_ROWS.items()},
     "clamp": _row("clamp"),

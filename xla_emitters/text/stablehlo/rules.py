@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefA
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -64,8 +63,6 @@ _CLASSES = (BitcastConvertOp, ComplexOp, ConvertOp, SelectOp)
 _OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
 ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, *_OTHERS)}
 """Elementwise ops that exist in HLO -> HLO's opcode."""
-PLAIN = {name.replace("-", "_"): name for name, op in {**HLO_OPS, **PROGRAM_OPS}.items() if op.IN_STABLEHLO}
-"""Ops with the same operands in HLO and no attributes -> HLO's opcode."""
 
 
 def elementwise(opcode: str) -> Rule:
@@ -715,7 +712,6 @@ _QUANTIZED = refused("quantized types are not supported")
 
 DATA_RULES: dict[str, Rule] = {
     **{name: elementwise(opcode) for name, opcode in ELEMENTWISE.items()},
-    **{name: elementwise(opcode) for name, opcode in PLAIN.items()},
     **TABLE_RULES,
     "clamp": _clamp,
     "constant": _constant,
