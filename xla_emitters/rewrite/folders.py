@@ -47,6 +47,7 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_ev
 from xla_emitters.dialects.quick_accessors import item
 from xla_emitters.dialects.quick_op import op_of, operands_of, walk
 from xla_emitters.dtypes import WIDE_FLOATS
+from xla_emitters.functions import FUNCTIONS
 from xla_emitters.rewrite.effects import has_trait_type, is_constant, is_constant_type
 
 AnyInteger = IntegerAttr[IntegerType | IndexType]
@@ -139,7 +140,7 @@ def is_constant_value(value: SSAValue) -> bool:
     return (op := op_of(value)) is not None and is_constant_type(type(op))
 
 
-ROUND_BETWEEN = frozenset(("complex.mul", "complex.div"))
+ROUND_BETWEEN = frozenset(("complex.mul", *(row.complex_op for row in FUNCTIONS)))
 """Names of ops that round more than once; xDSL's folders for them do not, so they are not used."""
 
 

@@ -356,7 +356,7 @@ class Body:
         if rule is None:
             written = op.token.text.strip('"')
             dialect = written.partition(".")[0]
-            names = [*self.module.rules, *map("stablehlo.{}".format, plain_ops())]
+            names = op_names(self.module.rules)
             known = (name.replace("stablehlo.", f"{dialect}.", 1) for name in names)
             suggestion = nearest(written, known if written != op.name else names)
             raise ParseError(
@@ -402,6 +402,11 @@ def is_constant(value: Value) -> bool:
 def plain_ops() -> dict[str, str]:
     """The ops with the same operands in HLO and no attributes, without a rule of their own: name in StableHLO -> HLO's opcode."""
     return {opcode.replace("-", "_"): opcode for opcode, op in ALL_OPS.items() if op.IN_STABLEHLO}
+
+
+def op_names(rules: Mapping[str, Rule]) -> list[str]:
+    """The names of all ops that are read, with these rules and without one."""
+    return [*rules, *map("stablehlo.{}".format, plain_ops())]
 
 
 def _rule_by_name(name: str) -> Rule | None:
