@@ -3,9 +3,9 @@
     condition: compare(fusion(i), n), direction=LT      ->      Recurrence(state=(0, 1), holds=n4, after=(n3, n1),
     body:      tuple(add(i, 1), f(x), n)                       code=(n2 = array.s32 0, 1; n3 = array.int.add n0, n2; n4 = array.lt n0, n1))
 
-The state is followed from the condition's root: what ops on elements, moves of elements, and reductions whose order does not matter make
-of arrays and constants, through fusions, calls, tuples and copies. None is found where an op without a form decides: those have a form that
-are rounded correctly everywhere (`program/array_forms.py`), so that the loop ends where the machine's does.
+The state is followed from the condition's root: what ops on elements, moves of elements, and reductions make of arrays and constants,
+through fusions, calls, tuples and copies. None is found where an op without a form (`program/array_forms.py`) decides. Where all its rows
+are rounded correctly everywhere, the loop ends where the machine's does.
 """
 
 from __future__ import annotations
@@ -44,11 +44,19 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
 )
 from xla_emitters.graph.reduction_starts import combining_opcodes
-from xla_emitters.program.array_forms import ARRAY_FUNCTIONS, TYPES, computed_array, constant, reduced, taken
+from xla_emitters.program.array_forms import (
+    ARRAY_FUNCTIONS,
+    TYPES,
+    computed_array,
+    constant,
+    is_exact,
+    reduced,
+    taken,
+)
 from xla_emitters.program.steps import Compute, Extent, Number, Recurrence
 
-MOST_ELEMENTS = 1024
-"""Of an array that is followed: its places are numbers in the code."""
+MOST_ELEMENTS = 1 << 16
+"""Of an array that is followed."""
 
 _Leaf: TypeAlias = tuple[int]
 """(number of a leaf of the state,): not yet read."""
@@ -88,7 +96,7 @@ def proved_trips(loop: HloOp, most: int) -> int | None:
     """
     ends, initial = recurrence_of(loop), loop.operands[0].owner
     around = loop.parent_op()
-    if ends is None or not isinstance(initial, TupleOp) or not isinstance(around, ComputationOp):
+    if ends is None or not is_exact(ends) or not isinstance(initial, TupleOp) or not isinstance(around, ComputationOp):
         return None
     rows = _Rows(())
     outside = _Followed(rows, around, [partial(_same, None) for _ in around.parameters])

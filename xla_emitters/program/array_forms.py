@@ -1,12 +1,15 @@
-"""HLO's ops on small arrays that have one value on every machine, as rows of `program.steps.Recurrence`: NumPy's functions of arrays.
+"""HLO's ops on small arrays as rows of `program.steps.Recurrence`: NumPy's functions of arrays.
 
 multiply(n0, n1) of f32[4]       n2 = array.multiply n0, n1
 constant({1, 2}) of f32[2]       n0 = array.f32 2, 1065353216, 1073741824        rank 1: its size, then the bits of the elements
 slice(n0), {[1:3]}               n1 = array.take n0, 1, 2, 1, 2                   rank 1: its size, then the places in n0 of the elements
 reduce(n0, n1), maximum          n2 = array.reduce.maximum n0, n1, 0              along dimension 0
 
-Not here: functions whose last bit differs between libraries (exp, power ...), divisions of f32, for which GPUs have `div.full`, sums of
-floats, whose order is a kernel's, conversions of floats to integers, types that a machine computes in a wider one.
+exponential(n0)                  n1 = array.about.exponential n0
+
+The rows have one value on every machine, but for those named `array.about`: functions whose last bit differs between libraries, divisions
+of f32, for which GPUs have `div.full`, sums of floats, whose order is a kernel's. Not here: conversions of floats to integers, types that
+a machine computes in a wider one.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.library.arguments import NUMPY_TYPES, Array
-from xla_emitters.program.steps import INTEGERS, Extent
+from xla_emitters.program.steps import INTEGERS, Extent, Recurrence
 
 FLOATS = ("f32", "f64")
 TYPES = frozenset(("pred", *INTEGERS, *FLOATS))
@@ -114,6 +117,41 @@ _OF_FLOATS: Mapping[str, Callable[..., Any]] = {
     "round-nearest-even": np.rint,
     "sqrt": np.sqrt,
 }
+
+
+def _logistic(array: Any) -> Any:
+    return 1 / (1 + np.exp(-array))
+
+
+def _rsqrt(array: Any) -> Any:
+    return 1 / np.sqrt(array)
+
+
+_ABOUT: Mapping[str, Callable[..., Any]] = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "cosh": np.cosh,
+    "cosine": np.cos,
+    "divide": np.divide,
+    "exponential": np.exp,
+    "exponential-minus-one": np.expm1,
+    "log": np.log,
+    "log-plus-one": np.log1p,
+    "logistic": _logistic,
+    "power": np.power,
+    "rsqrt": _rsqrt,
+    "sine": np.sin,
+    "sinh": np.sinh,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
+ABOUT = "array.about"
+"""What the names of rows begin with whose last bit differs between machines."""
 _COMPARISONS: Mapping[str, Callable[..., Any]] = {
     "eq": np.equal,
     "ne": np.not_equal,
@@ -148,6 +186,8 @@ ARRAY_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **_rows("array.float", _OF_FLOATS),
     **_rows("array.reduce", {name: _reduced(function) for name, function in _REDUCTIONS.items()}),
     "array.reduce.add": _summed,
+    **_rows(ABOUT, _ABOUT),
+    f"{ABOUT}.reduce.add": _summed,
     "array.spread": _spread,
     "array.take": _take,
     **{f"array.{kind}": _of_bits(kind) for kind in TYPES},
@@ -156,30 +196,45 @@ ARRAY_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 """The rows by name. Integers wrap around. Overflow, division by zero and invalid operations give warnings that the caller turns off."""
 
 
-def constant(array: Array, kind: str, compute: Compute) -> Extent:
-    """A constant of elements of a type in TYPES; one whose elements are all the same is one element, spread."""
+MOST_NUMBERS = 1024
+"""In a row: elements of a constant, or places that are taken."""
+
+
+def is_exact(ends: Recurrence) -> bool:
+    """Whether a loop ends where the recurrence does on every machine."""
+    return not any(row.function.startswith(ABOUT) for row in ends.code)
+
+
+def constant(array: Array, kind: str, compute: Compute) -> Extent | None:
+    """A constant of elements of a type in TYPES; one whose elements are all the same is one element, spread. None for a large one."""
     bits = np.ascontiguousarray(array).reshape(-1).view(_bits(kind))
     if array.ndim and bits.size and (bits == bits[0]).all():
         return compute("array.spread", (compute(f"array.{kind}", (0, int(bits[0]))), *array.shape))
+    if bits.size > MOST_NUMBERS:
+        return None
     return compute(f"array.{kind}", (array.ndim, *array.shape, *map(int, bits)))
 
 
-def taken(operand: Extent, places: Array, compute: Compute) -> Extent:
-    """The elements of an array at these places, numbered in its row-major order; the result has their shape."""
+def taken(operand: Extent, places: Array, compute: Compute) -> Extent | None:
+    """The elements of an array at these places, numbered in its row-major order; the result has their shape. None for too many."""
     if places.size and not places.any() and prod(places.shape) > 1:
         first = compute("array.take", (operand, 0, 0))
         return compute("array.spread", (first, *places.shape))
+    if places.size > MOST_NUMBERS:
+        return None
     return compute("array.take", (operand, places.ndim, *places.shape, *map(int, places.reshape(-1))))
 
 
 def reduced(
     opcode: str | None, kind: str, operand: Extent, start: Extent, dims: Sequence[int], compute: Compute
 ) -> Extent | None:
-    """A reduction whose value does not depend on the order of its steps; None for others."""
+    """A reduction whose value does not depend on the order of its steps, or a sum of floats; None for others."""
     if opcode in _REDUCTIONS if kind != "pred" else opcode in ("and", "or", "xor"):
         return compute(f"array.reduce.{opcode}", (operand, start, *dims))
     if opcode == "add" and kind in INTEGERS:
         return compute("array.reduce.add", (operand, start, *dims))
+    if opcode == "add" and kind in FLOATS:
+        return compute(f"{ABOUT}.reduce.add", (operand, start, *dims))
     return None
 
 
@@ -197,9 +252,9 @@ def computed_array(
     if opcode == "convert":
         is_exact = kind in _NARROW if result in FLOATS else result == "pred" or kind not in FLOATS
         return compute(f"array.to.{result}", operands) if is_exact else None
-    if opcode == "divide" and kind == "f32":
-        return None
     prefix, rows = _TABLES.get(kind, ("array.int", _OF_INTEGERS))
+    if kind in FLOATS and (opcode not in rows or (opcode, kind) == ("divide", "f32")):
+        prefix, rows = ABOUT, _ABOUT
     return compute(f"{prefix}.{opcode}", operands) if opcode in rows else None
 
 

@@ -25,7 +25,6 @@ from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.reference.reference import evaluate, leaves_of
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.scalar_computations import on_elements
 from xla_emitters.runtime.walk import Frame, HostMemory, Run
 
@@ -56,9 +55,9 @@ class FirstCalls:
     )
     _compared: dict[Operation, bool] = field(default_factory=dict[Operation, bool])
 
-    def evaluate(self, inputs: Sequence[Array], most_iterations: int) -> list[Array]:
+    def evaluate(self, inputs: Sequence[Array]) -> list[Array]:
         """The results of `entry`; its calls are recorded."""
-        results = evaluate(self.entry, inputs, most_iterations=most_iterations, value_of=self._value_of)
+        results = evaluate(self.entry, inputs, value_of=self._value_of)
         self.found[self.entry.sym_name.data] = (inputs, results)
         return results
 
@@ -100,18 +99,16 @@ def reaching(
     plan: ProgramPlan,
     inputs: Sequence[Array],
     *,
-    most_iterations: int = MOST_ITERATIONS,
     calls: FirstCalls | None = None,
 ) -> dict[int, Reaching]:
     """Number of a kernel -> its first launch; a kernel that is not reached is left out.
 
     inputs  logical arrays that fit the plan's parameters
-    most_iterations  the limit of every single loop
     calls   what is known of the computations
     raises  what a run and library functions raise
     """
     platform, made = ReferencePlatform(plan, calls), executable_of(plan.arrays, plan.steps, plan.calls)
-    loaded = LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
+    loaded = LoadedProgram(made, platform, HostMemory(np.zeros))
     loaded.run([writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)])
     return platform.given
 
