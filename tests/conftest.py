@@ -29,7 +29,7 @@ from in_process import call_main
 # Every test compiles for itself; those of the cache turn it on in a directory of their own.
 os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
 
-# Before any module imports JAX, which reads it once: otherwise its plugin for GPUs looks for CUDA, and where there is none is not registered.
+# Before any module imports JAX, which reads it once: otherwise its plugin for GPUs looks for CUDA, without which it is not registered.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
