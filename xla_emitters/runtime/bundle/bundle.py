@@ -62,7 +62,6 @@ FILES = (
     "runtime/cuda/cupy_platform.py",
     "runtime/cuda/cupy_steps.py",
     "runtime/draws.py",
-    "runtime/flat_platform.py",
     "runtime/layouts.py",
     "runtime/loaded.py",
     "runtime/memory_history.py",

@@ -90,11 +90,13 @@ def _loaded(cupy: Any, program: Program, most_iterations: int) -> LoadedProgram:
     key = id(program), int(cupy.cuda.Device().id), most_iterations
     if (found := _programs.get(key)) is None:
         # Imported here: on a machine without a GPU only `cuda_reason_missing` is asked.
-        from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform, FlatMemory
+        from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
+        from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 
         platform = FlatCupyPlatform(cupy, program.kernels, program.calls)
-        made = executable_of(program.arrays, program.steps, program.calls)
-        found = _programs[key] = LoadedProgram(made, platform, FlatMemory(cupy), most_iterations=most_iterations)
+        arguments = {kernel.name: kernel.arguments for kernel in program.kernels}
+        made = executable_of(program.arrays, program.steps, program.calls, arguments)
+        found = _programs[key] = LoadedProgram(made, platform, CupyMemory(cupy), most_iterations=most_iterations)
         weakref.finalize(program, _programs.pop, key, None)
     return found
 
