@@ -47,9 +47,7 @@ Contract = Callable[[Array, Array], Array]
 def bounds_of_contraction(op: ContractingOp, operands: Sequence[Bounds], evaluate: Evaluate) -> Bounds:
     """Every admissible result. raises Unsupported where the op's `evaluate` does."""
     held, result = op.held, element_of(op.result)
-    terms = math.prod(
-        variable.bounds.upper - variable.bounds.lower + 1 for variable in op.output_to_input()[0].range_vars
-    )
+    terms = math.prod(variable.bounds.trip_count for variable in op.output_to_input()[0].range_vars)
     is_exact = held.kind not in (Kind.FLOAT, Kind.COMPLEX) or terms <= 0
     if is_exact and all(bounds.is_point for bounds in operands):
         return point(evaluate([bounds.low for bounds in operands]))
