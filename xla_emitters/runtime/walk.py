@@ -46,7 +46,7 @@ from xla_emitters.program.steps import (
     View,
     steps_within,
 )
-from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
+from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, too_long
 from xla_emitters.support.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 
 Run: TypeAlias = Callable[[], None]
@@ -131,6 +131,10 @@ class Platform(Protocol):
     def call(self, frame: Frame, step: Call) -> Run: ...
 
     def launch(self, frame: Frame, step: Launch) -> Run: ...
+
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        """Whether a loop in this state runs more than `most` times; False where that is not known."""
+        ...
 
 
 class FrameArguments(NamedTuple):
@@ -486,7 +490,7 @@ class Frame:
         def refuse_endless(ends: Recurrence) -> None:
             held = [arrays[slot] for slot in ends.state]
             if all(isinstance(array, np.ndarray) for array in held):
-                if outlasts(ends, held, most - LONG_LOOP + 1):
+                if self.platform.outlasts(ends, held, most - LONG_LOOP + 1):
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,16 @@ import pytest
 from long_lists import but_long
 
 import xla_emitters as xe
+from xla_emitters.dialects.hlo.types import element_of, leaf_types
 from xla_emitters.errors import EndlessLoop, ExecutionError
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.loop_recurrences import deciding_leaves, recurrence_of
+from xla_emitters.graph.loop_recurrences import deciding_leaves, loop_end_of
 from xla_emitters.program import Program
 from xla_emitters.program.steps import Loop, Recurrence, steps_within
+from xla_emitters.runtime import scalar_computations
 from xla_emitters.runtime.reference import reference
 from xla_emitters.runtime.reference.reference import evaluate
-from xla_emitters.runtime.repetition import LONG_LOOP, outlasts
+from xla_emitters.runtime.repetition import LONG_LOOP
 from xla_emitters.text.hlo import parse_hlo
 
 
@@ -65,8 +67,16 @@ X = np.array([1, -2, 3, 0.5], np.float32)
 
 
 def found(text: str) -> Recurrence | None:
+    """What ends the loop, as steps have it: with leaves in place of slots."""
     (op,) = (op for op in entry_of(parse_hlo(text)).instructions if op.opcode == "while")
-    return recurrence_of(op)
+    end = loop_end_of(op)
+    return None if end is None else Recurrence(end.leaves, end.text(leaf_types(op.operands[0].type)))
+
+
+def outlasts(ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+    parameters = scalar_computations._entry_of(ends.text).parameters
+    arrays = [np.asarray(value, element_of(p.result).numpy) for value, p in zip(state, parameters, strict=True)]
+    return scalar_computations.outlasts(ends, arrays, most)
 
 
 ROWS: dict[str, Callable[[int, int], int]] = {

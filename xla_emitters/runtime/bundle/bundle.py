@@ -53,7 +53,6 @@ FILES = (
     "program/bind.py",
     "program/callees.py",
     "program/executable.py",
-    "program/array_forms.py",
     "program/steps.py",
     "runtime/bundle/bundle_numbers.py",
     "runtime/bundle/bundle_programs.py",

@@ -24,7 +24,7 @@ from xla_emitters.graph.control_computations import called_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Launch, Place
+from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
 from xla_emitters.runtime.arrays import checked, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
@@ -32,7 +32,7 @@ from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.plain_ops import flat_function
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
-from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.scalar_computations import on_elements, outlasts
 from xla_emitters.runtime.simt.code import Rules
 from xla_emitters.runtime.simt.execute import RULES, Entry, execute, written_elements
 from xla_emitters.runtime.simt.follow import followed
@@ -184,6 +184,9 @@ class ExecutorPlatform(NumpyCalls):
     ) -> None:
         super().__init__(lambda number: flat_function(calls[number], on_elements=on_elements))
         self._kernels, self._watchers = kernels, watchers
+
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return outlasts(ends, state, most)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         code = self._kernels[step.kernel]

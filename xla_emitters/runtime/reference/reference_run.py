@@ -20,7 +20,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.graph.plan import ProgramPlan
 from xla_emitters.program.arrays import Argument
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Launch, Place
+from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.runtime.arrays import writable_buffer
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
@@ -28,7 +28,7 @@ from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.plain_ops import flat_function
 from xla_emitters.runtime.reference.reference import evaluate, leaves_of
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
-from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.scalar_computations import on_elements, outlasts
 from xla_emitters.runtime.walk import Frame, HostMemory, Run
 
 
@@ -136,6 +136,9 @@ class ReferencePlatform(NumpyCalls):
         super().__init__(lambda number: flat_function(plan.calls[number], on_elements=on_elements))
         self.given = dict[int, Reaching]()
         self._kernels, self._first_calls = plan.kernels, calls
+
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return outlasts(ends, state, most)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         number = int(step.kernel)
