@@ -43,7 +43,7 @@ NAMED_ELSEWHERE = {
     "dynamic/host/steps_of_buffers.py": {"remainder"},
     "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
-    "program/array_forms.py": {"abs", "ceil", "divide", "floor", "remainder", "round-nearest-even", "sqrt"},
+    "graph/loop_recurrences.py": {"ceil", "divide", "floor", "remainder", "round-nearest-even", "sqrt"},
     "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
     "dynamic/passes/disc_check_numbers.py": {"divide"},

@@ -23,7 +23,7 @@ from xla_emitters.errors import InternalError
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
 from xla_emitters.program.executable import Executable
-from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.program.steps import Call, Launch, Place, Recurrence
 from xla_emitters.runtime.memory_history import Memory as Recorded
 from xla_emitters.runtime.memory_history import WatchedFrame
 from xla_emitters.runtime.numpy_calls import NumpyCalls
@@ -235,6 +235,9 @@ class _Watched:
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         return self.watch(frame, step, self.platform.launch(frame, step))
+
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return self.platform.outlasts(ends, state, most)
 
 
 def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -46,7 +46,7 @@ from xla_emitters.program.steps import (
     View,
     steps_within,
 )
-from xla_emitters.runtime.repetition import LONG_LOOP, Repetition, asked_after, outlasts, too_long
+from xla_emitters.runtime.repetition import LONG_LOOP, Repetition, asked_after, too_long
 from xla_emitters.support.iteration_limit import MOST_ITERATIONS, iteration_limit
 from xla_emitters.support.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 
@@ -132,6 +132,10 @@ class Platform(Protocol):
     def call(self, frame: Frame, step: Call) -> Run: ...
 
     def launch(self, frame: Frame, step: Launch) -> Run: ...
+
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        """Whether a loop in this state runs more than `most` times; False where that is not known."""
+        ...
 
 
 class FrameArguments(NamedTuple):
@@ -476,7 +480,7 @@ class Frame:
             return run_known
         holds = self.value(step.holds)
         arrays, numbers, assigned = self.arrays, self.numbers, step.assigned
-        asked = 0 if step.trips is not None or step.ends is None else asked_after(step.ends)
+        asked = 0 if step.trips is not None or step.ends is None else asked_after(is_exact=step.ends.is_exact)
         decisive = step.carried if step.decides is None else step.decides
 
         def counted() -> Iterator[bytes]:
@@ -489,7 +493,7 @@ class Frame:
         def refuse_endless(ends: Recurrence, trips: int, most: int) -> None:
             held = [arrays[slot] for slot in ends.state]
             if all(isinstance(array, np.ndarray) for array in held):
-                if outlasts(ends, held, most - trips):
+                if self.platform.outlasts(ends, held, most - trips):
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:

@@ -24,13 +24,14 @@ from xla_emitters.graph.control_computations import called_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Launch, Place
+from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
 from xla_emitters.runtime.arrays import checked, writable_buffer
-from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.numpy_calls import NumpyCalls
+from xla_emitters.runtime.plain_ops import flat_function
+from xla_emitters.runtime.scalar_computations import on_elements, outlasts
 from xla_emitters.runtime.simt.code import Rules
 from xla_emitters.runtime.simt.execute import RULES, Entry, execute, written_elements
 from xla_emitters.runtime.simt.follow import followed
@@ -87,7 +88,8 @@ def loaded_at(
         kernels = recorded_kernels(program, stage)
     by_name = {kernel.name: code for kernel, code in zip(program.kernels, kernels, strict=True)}
     platform = ExecutorPlatform(program.calls, by_name, watchers)
-    made = executable_of(program.arrays, program.steps, program.calls)
+    arguments = {kernel.name: kernel.arguments for kernel in program.kernels}
+    made = executable_of(program.arrays, program.steps, program.calls, arguments)
     return LoadedProgram(made, platform, HostMemory(np.zeros))
 
 
@@ -161,7 +163,7 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
     return found
 
 
-class ExecutorPlatform(FlatPlatform):
+class ExecutorPlatform(NumpyCalls):
     """The CPU: kernels are executed by `simt`.
 
     kernels   the code of each kernel, by its name
@@ -174,10 +176,13 @@ class ExecutorPlatform(FlatPlatform):
         kernels: Mapping[str, ExecutableKernel],
         watchers: Callable[[Kernel], Sequence[Watcher]],
     ) -> None:
-        super().__init__(np, calls, {name: code.kernel.arguments for name, code in kernels.items()}, on_elements)
+        super().__init__(lambda number: flat_function(calls[number], on_elements=on_elements))
         self._kernels, self._watchers = kernels, watchers
 
-    def launch_on(self, frame: Frame, step: Launch) -> Run:
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return outlasts(ends, state, most)
+
+    def launch(self, frame: Frame, step: Launch) -> Run:
         code = self._kernels[step.kernel]
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
         return lambda: code.run(operands(), self._watchers(code.kernel))

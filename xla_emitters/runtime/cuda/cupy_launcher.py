@@ -87,11 +87,13 @@ def _loaded(cupy: Any, program: Program) -> LoadedProgram:
     key = id(program), int(cupy.cuda.Device().id)
     if (found := _programs.get(key)) is None:
         # Imported here: on a machine without a GPU only `cuda_reason_missing` is asked.
-        from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform, FlatMemory
+        from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
+        from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 
         platform = FlatCupyPlatform(cupy, program.kernels, program.calls)
-        made = executable_of(program.arrays, program.steps, program.calls)
-        found = _programs[key] = LoadedProgram(made, platform, FlatMemory(cupy))
+        arguments = {kernel.name: kernel.arguments for kernel in program.kernels}
+        made = executable_of(program.arrays, program.steps, program.calls, arguments)
+        found = _programs[key] = LoadedProgram(made, platform, CupyMemory(cupy))
         weakref.finalize(program, _programs.pop, key, None)
     return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -29,11 +29,13 @@ from xla_emitters.dialects.hlo.shape_ops import MoveOp
 from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array
 from xla_emitters.dtypes import Array
-from xla_emitters.program.steps import Recurrence
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.reference.tolerance import Bounds
-from xla_emitters.runtime.repetition import Repetition, asked_after, outlasts, too_long
+from xla_emitters.runtime.repetition import Repetition, asked_after, too_long
 from xla_emitters.support.iteration_limit import iteration_limit
+
+if TYPE_CHECKING:
+    from xla_emitters.graph.loop_recurrences import LoopEnd
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
 
@@ -101,11 +103,11 @@ def limited(call: Call, loop: HloOp) -> Call:
 
     from xla_emitters.graph.loop_recurrences import (  # imported here: few programs have loops
         deciding_leaves,
-        recurrence_of,
+        loop_end_of,
     )
 
-    ends, decisive = recurrence_of(loop), deciding_leaves(loop)
-    asked = 0 if ends is None else asked_after(ends)
+    ends, decisive = loop_end_of(loop), deciding_leaves(loop)
+    asked = 0 if ends is None else asked_after(is_exact=ends.is_exact)
     foreseen = left - 2 * asked  # at a call of the condition, as `left` is odd
 
     def counted(name: str, operands: Sequence[Any]) -> Any:
@@ -121,13 +123,13 @@ def limited(call: Call, loop: HloOp) -> Call:
     return counted
 
 
-def _outlasts(ends: Recurrence, operands: Sequence[Any], most: int) -> bool:
+def _outlasts(ends: LoopEnd, operands: Sequence[Any], most: int) -> bool:
     """Whether a loop in this state runs more than `most` times."""
     leaves = [leaf for value in operands for leaf in leaves_of(value)]
-    held = [leaves[leaf] for leaf in ends.state]
+    held = [leaves[leaf] for leaf in ends.leaves]
     if any(isinstance(leaf, Bounds) and not leaf.is_point for leaf in held):
         return False
-    return outlasts(ends, [leaf.low if isinstance(leaf, Bounds) else leaf for leaf in held], most)
+    return ends.outlasts([leaf.low if isinstance(leaf, Bounds) else leaf for leaf in held], most)
 
 
 UNREPEATABLE = frozenset(("infeed", "recv", "recv-done", "rng", "rng-get-and-update-state"))

@@ -18,14 +18,16 @@ from xla_emitters.dialects.hlo.base import Call, HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.graph.plan import ProgramPlan
+from xla_emitters.program.arrays import Argument
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Launch, Place
+from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.runtime.arrays import writable_buffer
-from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.numpy_calls import NumpyCalls
+from xla_emitters.runtime.plain_ops import flat_function
 from xla_emitters.runtime.reference.reference import evaluate, leaves_of
-from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.scalar_computations import on_elements, outlasts
 from xla_emitters.runtime.walk import Frame, HostMemory, Run
 
 
@@ -107,13 +109,19 @@ def reaching(
     calls   what is known of the computations
     raises  what a run and library functions raise
     """
-    platform, made = ReferencePlatform(plan, calls), executable_of(plan.arrays, plan.steps, plan.calls)
+    platform = ReferencePlatform(plan, calls)
+    made = executable_of(plan.arrays, plan.steps, plan.calls, arguments_of(plan))
     loaded = LoadedProgram(made, platform, HostMemory(np.zeros))
     loaded.run([writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)])
     return platform.given
 
 
-class ReferencePlatform(FlatPlatform):
+def arguments_of(plan: ProgramPlan) -> dict[str, Sequence[Argument]]:
+    """The arguments of a kernel, by the name that its launches have in the plan: its number."""
+    return {str(number): kernel.arguments for number, kernel in enumerate(plan.kernels)}
+
+
+class ReferencePlatform(NumpyCalls):
     """The reference in place of every kernel.
 
     plan   its launches name kernels by number
@@ -122,11 +130,14 @@ class ReferencePlatform(FlatPlatform):
     """
 
     def __init__(self, plan: ProgramPlan, calls: FirstCalls | None = None) -> None:
-        super().__init__(np, plan.calls, {str(n): k.arguments for n, k in enumerate(plan.kernels)}, on_elements)
+        super().__init__(lambda number: flat_function(plan.calls[number], on_elements=on_elements))
         self.given = dict[int, Reaching]()
         self._kernels, self._first_calls = plan.kernels, calls
 
-    def launch_on(self, frame: Frame, step: Launch) -> Run:
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return outlasts(ends, state, most)
+
+    def launch(self, frame: Frame, step: Launch) -> Run:
         number = int(step.kernel)
         planned = self._kernels[number]
         computation, arguments = planned.view.computation, planned.arguments
