@@ -47,7 +47,6 @@ from xla_emitters.text.stablehlo.rules import (
     DATA_RULES,
     Results,
     call_function,
-    constant,
     custom_call,
     custom_call_target,
     pass_through,
@@ -79,7 +78,7 @@ def _expect(c: Conversion, target: str) -> Results:
         (found,) = c.expect_operands(1)
         literal = c.attributes.get("value", Literal, "a literal such as dense<0> : tensor<2xi32>")
         ir_type = array_type(literal.element.ir_type, literal.array.shape)
-        operands, names = [found, constant(c, literal.array, ir_type)], [*names, "the literal"]
+        operands, names = [found, c.constant(literal.array, ir_type)], [*names, "the literal"]
     if len(operands) != 2 or c.types:
         raise c.wrong(f"'{target}' compares two values and gives none")
     found, wanted = operands
