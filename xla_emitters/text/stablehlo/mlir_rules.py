@@ -36,8 +36,8 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
 )
 from xla_emitters.dtypes import DType, Kind, dtype
-from xla_emitters.text.stablehlo.attributes import Literal
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
+from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.rules import Results, elementwise, listed, pass_through, size_of
 from xla_emitters.text.stablehlo.types import INDEX, TRUTH, stablehlo_type
 

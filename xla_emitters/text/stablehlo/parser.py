@@ -26,8 +26,6 @@ from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.stablehlo.attributes import (
     Attributes,
-    Elided,
-    Literal,
     TypeValue,
     parse_attribute,
     parse_dictionary,
@@ -35,6 +33,7 @@ from xla_emitters.text.stablehlo.attributes import (
     parse_struct,
 )
 from xla_emitters.text.stablehlo.lexer import STAGE, Alias, Cursor, Token, TokenKind, unquoted
+from xla_emitters.text.stablehlo.literals import Elided, Literal
 from xla_emitters.text.stablehlo.locations import Location, parse_location
 from xla_emitters.text.stablehlo.spellings import REGIONS, may_broadcast, renamed
 from xla_emitters.text.stablehlo.syntax import (

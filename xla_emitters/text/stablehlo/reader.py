@@ -36,9 +36,9 @@ from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, tuple_type
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.attributes import Literal
 from xla_emitters.text.stablehlo.chlo import CHLO_RULES, CHLO_TARGETS, top_k
 from xla_emitters.text.stablehlo.computations import Conversion, ModuleBuilder, Rule
+from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.mlir_rules import MLIR_RULES
 from xla_emitters.text.stablehlo.parser import TreeParser
 from xla_emitters.text.stablehlo.region_rules import REGION_RULES

@@ -24,9 +24,9 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
 from xla_emitters.dtypes import DType, Kind
-from xla_emitters.text.stablehlo.attributes import Literal
 from xla_emitters.text.stablehlo.computations import Body, Conversion, inner_tuple
 from xla_emitters.text.stablehlo.contractions import window
+from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.op_table import ELEMENTWISE
 from xla_emitters.text.stablehlo.rules import (
     DATA_RULES,
