@@ -3,6 +3,7 @@
     code.load(%x, [%i, %j])          -> memref.load %x[%i, %j] : memref<?x4xf32, "gpu">, converted to the type that kernels compute with
     code.index.add(%i, 1)            -> arith.addi %i, %c1 : index
     code.branch(%c, [f32], f, g)     -> scf.if %c -> (f32) { f } else { g }
+    with code.where(%c) as inner:    -> scf.if %c { what `inner` emits }
 
 Code is emitted with CSE: an op without effects with the same operands, in the same block or an enclosing one, is reused;
 so is a load of a buffer that the fusion does not write. Elements are loaded and stored in the type of their buffer; kernels
@@ -305,6 +306,25 @@ class KernelCode:
                 inside = self.inside(region.block)
                 inside.insert(scf.YieldOp(*body(inside)))
         return made.results
+
+    @contextmanager
+    def where(self, condition: SSAValue) -> Generator[KernelCode]:
+        """Within the context, the code of an `scf.if` without results."""
+        block = Block()
+        self.insert(scf.IfOp(condition, [], Region(block), Region()))
+        inside = self.inside(block)
+        yield inside
+        inside.insert(scf.YieldOp())
+
+    @contextmanager
+    def each(self, lower: Number, upper: Number, step: Number = 1) -> Generator[tuple[KernelCode, SSAValue]]:
+        """Within the context, the code of an `scf.for` that carries nothing, and its induction variable."""
+        block = Block(arg_types=[INDEX])
+        first, end, stride = (self.index.value(number) for number in (lower, upper, step))
+        self.insert(scf.ForOp(first, end, stride, (), Region(block)))
+        inside = self.inside(block)
+        yield inside, block.args[0]
+        inside.insert(scf.YieldOp())
 
     def neighbours(self, count: int, inits: Sequence[SSAValue], body: LoopBody) -> Sequence[SSAValue]:
         """A loop over adjacent elements: `disc-vectorize-accesses` combines their loads and stores."""
