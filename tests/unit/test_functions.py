@@ -60,7 +60,7 @@ NAMED_ELSEWHERE = {
     "text/llvm_ir/calls.py": {"abs"},
     "text/llvm_ir/constants.py": {"trunc"},
     "text/llvm_ir/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
-    "text/ptx/arithmetic.py": {"copysign", "fabs", "fma", "sqrt"},
+    "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt"},
     "text/ptx/conversions.py": {"ceil", "floor", "trunc"},
     "text/ptx/forms.py": {"fma"},
     "text/ptx/memory.py": {"fmax", "fmin"},

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from xla_emitters.text.ptx.emitter import TYPES, Emitter, is_float, space_of, word_of
-from xla_emitters.text.ptx.rows import PtxRow, types_of
+from xla_emitters.text.ptx.rows import PtxRow, row_of, types_of
 from xla_emitters.text.ptx.syntax import (
     SIZES,
     Address,
@@ -73,8 +74,23 @@ def _words_of(parts: tuple[str, ...], form: str) -> Mapping[str, str] | str:
     return words if "w" not in form or words["w"] else "has no result of twice the width"
 
 
-def emit(e: Emitter, i: Instruction, row: PtxRow) -> None:
-    """Adds the ops of an instruction. raises ParseError for operands other than those of the row's form"""
+def emit(e: Emitter, i: Instruction) -> None:
+    """Adds the ops of an instruction. raises ParseError for operands other than those of its row's form"""
+    row = row_of(e.module.source, i)
+    if i.guard is not None and row.is_pure:
+        register, wanted = i.guard
+        e.guard = e.read(register, i1)
+        if not wanted:
+            e.guard = e.inverted(e.guard)
+    try:
+        _emit(e, i, row)
+    except (IndexError, StopIteration):
+        raise e.error(f"'{i.name}' has too few operands or modifiers") from None
+    finally:
+        e.guard = None
+
+
+def _emit(e: Emitter, i: Instruction, row: PtxRow) -> None:
     written, needed, more, takes_more = _parts_of(row.form)
     least, given = len(written) + len(needed), len(i.operands)
     if given < least or (given > least + len(more) and not takes_more):

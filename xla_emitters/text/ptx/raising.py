@@ -249,20 +249,9 @@ class Raised:
     def _instruction(self, instruction: Instruction) -> None:
         e = self.emitter
         e.at(instruction)
-        row = row_of(self.module.source, instruction)
-        if instruction.guard is not None and row.is_pure:
-            register, wanted = instruction.guard
-            e.guard = e.read(register, i1)
-            if not wanted:
-                e.guard = e.inverted(e.guard)
         if (register := self.unwaited.get(id(instruction))) is not None:
-            e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.wgmma.unwaited.{register.name}", [], []))
-        try:
-            emit(e, instruction, row)
-        except (IndexError, StopIteration):
-            raise e.error(f"'{instruction.name}' has too few operands or modifiers") from None
-        finally:
-            e.guard = None
+            e.tell(f"wgmma.unwaited.{register.name}")
+        emit(e, instruction)
 
     def _values(self, way: Node) -> list[SSAValue]:
         return [
