@@ -34,7 +34,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.device import Device
@@ -200,7 +200,7 @@ def program_of(view: FusionView) -> ModuleOp:
     part = Part(view.computation)
     for parameter in sorted(view.parameters, key=lambda each: each.number.value.data):
         part.take(parameter.result)
-    results = [part.take(root.result) for root in view.roots]
+    results = [part.take(value) for value in _without_reshapes(view)]
     root = results[0]
     if len(results) > 1:
         types = tuple_type([value.type for value in results])
@@ -215,6 +215,18 @@ def program_of(view: FusionView) -> ModuleOp:
     entry = ComputationOp("main", part.block, entry=True)
     entry.location = view.computation.location
     return ModuleOp([*(called.clone() for called in view.called), entry], sym_name=StringAttr(view.name))
+
+
+def _without_reshapes(view: FusionView) -> list[SSAValue]:
+    """The results, or arrays with the same elements in the same order of which they are reshapes: those need no buffer of their own."""
+    found = list[SSAValue]()
+    for root in view.roots:
+        value: SSAValue = root.result
+        while isinstance(op := value.owner, BitcastOp | ReshapeOp) and element_of(op.operands[0]) == element_of(value):
+            value = op.operands[0]
+        is_own = isinstance(value.owner, ParameterOp) or value in found or value.owner in view.roots
+        found.append(root.result if is_own else value)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- ways
