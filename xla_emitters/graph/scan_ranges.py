@@ -76,6 +76,7 @@ class FoundScan:
     way       PREFIX or SUFFIX
     op        a window, a map or an op with the body, in the type of the elements where one has it
     opcode    of a body that is one op; else ""
+    ops       all that combine
     initial   what the body combines to nothing, of the elements' type
     """
 
@@ -85,6 +86,7 @@ class FoundScan:
     way: str
     op: HloOp
     opcode: str
+    ops: tuple[HloOp, ...]
     initial: Any
 
     @property
@@ -102,13 +104,19 @@ def find_scan(ops: Sequence[HloOp]) -> FoundScan | None:
 
     ops  operands before users
     """
-    values = [op.result for op in reversed(ops) if not isinstance(op, (*PIECES, ConstantOp)) and is_array(op.result.type)]
+    values = [op.result for op in reversed(ops) if _may_be_rows(op)]
     sources = [(size, value, dim) for value in values for dim, size in enumerate(dims_of(value)) if size > 1]
     for size, value, dim in sorted(sources, key=lambda source: -source[0]):
         for body in _bodies(ops, element_of(value)) if size <= MOST_COLUMNS else ():
             if (found := _Ranges(value, dim, body).find(ops)) is not None:
                 return found
     return None
+
+
+def _may_be_rows(op: HloOp) -> bool:
+    """Whether an op's result may be an array of which another one is the scan, or the same elements in another shape."""
+    is_piece = isinstance(op, PIECES) and not isinstance(op, BitcastOp | ReshapeOp)
+    return not is_piece and not isinstance(op, ConstantOp) and is_array(op.result.type)
 
 
 def _bodies(ops: Sequence[HloOp], element: DType) -> list[Body]:
@@ -248,7 +256,7 @@ class _Ranges:
             return None
         own = [op for op in combining if element_of(op.result) == self.element] or combining
         by_window = next((op for op in own if isinstance(op, ReduceWindowOp)), own[0])
-        return FoundScan(self.source, self.dim, found[0].result, found[1], by_window, self.body.opcode, self.identity)
+        return FoundScan(self.source, self.dim, found[0].result, found[1], by_window, self.body.opcode, tuple(combining), self.identity)
 
     # ----------------------------------------------------------------------------------------------------------- ops
 

@@ -62,7 +62,9 @@ from xla_emitters.emitters.entry import argument_attributes, data_layout
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.graph.buffers import aliases_of, kernel_arguments
 from xla_emitters.graph.fusion_parts import Part
-from xla_emitters.graph.view import STITCHED, FusionView, once_per_view
+from xla_emitters.graph.scan_parts import ScanParts
+from xla_emitters.graph.scan_ranges import find_scan
+from xla_emitters.graph.view import SCANS, STITCHED, FusionView, once_per_view
 from xla_emitters.lowering.disc_lower_memrefs import NO_ALIAS, DiscLowerMemrefsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
@@ -197,10 +199,15 @@ def _why_not(view: FusionView) -> str | None:
 
 def program_of(view: FusionView) -> ModuleOp:
     """The fusion's computation as ENTRY of a separate module, its results in one tuple."""
+    module = ModuleOp([called.clone() for called in view.called], sym_name=StringAttr(view.name))
     part = Part(view.computation)
     for parameter in sorted(view.parameters, key=lambda each: each.number.value.data):
         part.take(parameter.result)
-    results = [part.take(value) for value in _without_reshapes(view)]
+    if SCANS in view.computation.attributes and (found := find_scan(view.instructions)) is not None:
+        parts = ScanParts(part, found, module.body.block.add_op)
+        scan = parts.window(part.take(found.array))
+        part.taken[found.result] = parts.shaped(scan, dims_of(found.result))
+    results = _without_reshapes([part.take(root.result) for root in view.roots])
     root = results[0]
     if len(results) > 1:
         types = tuple_type([value.type for value in results])
@@ -214,18 +221,19 @@ def program_of(view: FusionView) -> ModuleOp:
             Rewriter.replace_op(op, made)
     entry = ComputationOp("main", part.block, entry=True)
     entry.location = view.computation.location
-    return ModuleOp([*(called.clone() for called in view.called), entry], sym_name=StringAttr(view.name))
+    module.body.block.add_op(entry)
+    return module
 
 
-def _without_reshapes(view: FusionView) -> list[SSAValue]:
+def _without_reshapes(results: Sequence[SSAValue]) -> list[SSAValue]:
     """The results, or arrays with the same elements in the same order of which they are reshapes: those need no buffer of their own."""
     found = list[SSAValue]()
-    for root in view.roots:
-        value: SSAValue = root.result
+    for result in results:
+        value = result
         while isinstance(op := value.owner, BitcastOp | ReshapeOp) and element_of(op.operands[0]) == element_of(value):
             value = op.operands[0]
-        is_own = isinstance(value.owner, ParameterOp) or value in found or value.owner in view.roots
-        found.append(root.result if is_own else value)
+        is_own = isinstance(value.owner, ParameterOp) or value in found or value in results
+        found.append(result if is_own else value)
     return found
 
 

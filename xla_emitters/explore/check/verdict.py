@@ -109,7 +109,7 @@ class Reference:
     _bounds: list[Bounds] | None = None
     most_iterations: int = MOST_ITERATIONS
     any_order: bool = False
-    row_chains: Mapping[int, int] = field(default_factory=dict[int, int])
+    row_chains: Mapping[int | str, int] = field(default_factory=dict[int | str, int])
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
     tf32: bool = False
 
