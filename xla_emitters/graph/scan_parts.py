@@ -1,8 +1,8 @@
 """The ops of a scan in a computation under construction.
 
-    parts = ScanParts(Part(computation), find_scan(...), add)
-    y = parts.window(parts.part.take(found.array))        one window over whole rows
-    z = parts.combined(x, y)                              the body, element by element
+parts = ScanParts(Part(computation), find_scan(...), add)
+y = parts.window(parts.part.take(found.array))        one window over whole rows
+z = parts.combined(x, y)                              the body, element by element
 """
 
 from __future__ import annotations

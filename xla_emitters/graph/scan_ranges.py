@@ -256,7 +256,16 @@ class _Ranges:
             return None
         own = [op for op in combining if element_of(op.result) == self.element] or combining
         by_window = next((op for op in own if isinstance(op, ReduceWindowOp)), own[0])
-        return FoundScan(self.source, self.dim, found[0].result, found[1], by_window, self.body.opcode, tuple(combining), self.identity)
+        return FoundScan(
+            self.source,
+            self.dim,
+            found[0].result,
+            found[1],
+            by_window,
+            self.body.opcode,
+            tuple(combining),
+            self.identity,
+        )
 
     # ----------------------------------------------------------------------------------------------------------- ops
 

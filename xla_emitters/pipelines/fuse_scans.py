@@ -75,8 +75,10 @@ class FuseScansPass(KernelPass):
         view = view_of(merged)
         found = find_scan(view.instructions)
         made: list[FusionOp] | None = None
-        if found is not None and found.columns >= LEAST_COLUMNS and all(
-            op in found.ops for op in view.instructions if isinstance(op, ReduceWindowOp)
+        if (
+            found is not None
+            and found.columns >= LEAST_COLUMNS
+            and all(op in found.ops for op in view.instructions if isinstance(op, ReduceWindowOp))
         ):
             of = ArrayAttr([StringAttr(computation_of(member).sym_name.data) for member in group.members])
             made = self._scanned(names, group.last, merged, found, of)
@@ -186,9 +188,7 @@ class _Chunks:
     def _call(self, part: Part, value: SSAValue, suffix: str, *given: SSAValue) -> FusionOp:
         return self._called(part, [value], suffix, given)
 
-    def _called(
-        self, part: Part, results: Sequence[SSAValue], suffix: str, given: Sequence[SSAValue]
-    ) -> FusionOp:
+    def _called(self, part: Part, results: Sequence[SSAValue], suffix: str, given: Sequence[SSAValue]) -> FusionOp:
         around = computation_of(self.merged)
         computation = part.finish(f"{around.sym_name.data}{suffix}", results, self.merged)
         self.names.add_computation(computation, around)

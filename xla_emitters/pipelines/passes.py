@@ -216,7 +216,9 @@ GRAPH: tuple[PassRow, ...] = (
     PassRow(
         lambda o: made("xla-fuse-scans", o.target),
         "fusions have the constants and bitcasts that they read, and the windows of a scan are not merged with others",
-        wanted=lambda o, module: _by_rules(o, module) and with_ops("hlo.pad", "hlo.reduce_window", "hlo.slice")(o, module),
+        wanted=lambda o, module: (
+            _by_rules(o, module) and with_ops("hlo.pad", "hlo.reduce_window", "hlo.slice")(o, module)
+        ),
         name="xla-fuse-scans",
     ),
     PassRow(

@@ -333,7 +333,9 @@ class StitchGraph:
                 continue
             seen.add(buffer)
             op = self.writer.get(buffer)
-            is_through = op is not None and op not in self.scans and (self.levels[op] or (is_early and _is_in_place(op)))
+            is_through = (
+                op is not None and op not in self.scans and (self.levels[op] or (is_early and _is_in_place(op)))
+            )
             if op is not None and is_through and buffer not in ends:
                 waiting += reversed(op.inputs)
             else:

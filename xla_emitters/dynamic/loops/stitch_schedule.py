@@ -256,7 +256,10 @@ class _Stitch:
     def _round(self, code: KernelCode, number: int, place: RowPlace) -> None:
         """The loop over a row that computes a round's reductions and results."""
         reducers = [self.reducers[op] for op in self.graph.reduced_in(number)]
-        written, scans = self.graph.written_in(number), [scan for scan in self.scans if scan.op in self.graph.scanned_in(number)]
+        written, scans = (
+            self.graph.written_in(number),
+            [scan for scan in self.scans if scan.op in self.graph.scanned_in(number)],
+        )
         if not reducers and not written and not scans:
             return
         remade = [pair for pair in self.graph.remade.items() if self.form.keeps and self.graph.level(pair[0]) == number]

@@ -280,7 +280,6 @@ class _Carrying:
         own, by_row = self._chains[inside].get(op), self.row_chains.get(count)
         return own if by_row is None else max(own or 0, by_row)
 
-
     def _scan_of(self, op: HloOp) -> int | None:
         """Most combinations in a row of the kernel that scans what the op's computation combines; None: no kernel does."""
         inside = op.parent_op()

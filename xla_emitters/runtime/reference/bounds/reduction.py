@@ -104,7 +104,9 @@ def bounds_of_reduction(
         elif rounds and chain is not None and not chooses and opcode not in ("maximum", "minimum"):
             in_any_order = in_any_order or _own_body(op, operands, chain, run)
             is_product = scan is not None and opcode == "multiply" and kind is Kind.FLOAT
-            found.append(_underflowing(in_any_order[number], operands, evaluate) if is_product else in_any_order[number])
+            found.append(
+                _underflowing(in_any_order[number], operands, evaluate) if is_product else in_any_order[number]
+            )
         else:
             in_order = in_order or _in_order(op, operands, body, evaluate, run)
             found.append(in_order[number])
@@ -117,9 +119,7 @@ def _can_reorder(op: ReduceWindowOp) -> bool:
     return len(op.arrays) == 1 and element.kind is Kind.FLOAT and element.bits >= 32
 
 
-def _reordered(
-    ordered: Bounds, operands: Sequence[Bounds], unit: float, evaluate: Evaluate, scan: int = 0
-) -> Bounds:
+def _reordered(ordered: Bounds, operands: Sequence[Bounds], unit: float, evaluate: Evaluate, scan: int = 0) -> Bounds:
     """Sums in any order from those in the reference's: both are as far from the exact ones as the additions of a window round.
 
     scan  additions that an element goes through in a scan, of which the window may be a part: what rounds elsewhere counts here
