@@ -5,8 +5,8 @@
     c = (scan of t's last column)[64,256], one place later            element k: [0, 16 k)
     y = t + broadcast c                                               element (k, j): [0, 16 k + j + 1): a scan of x
 
-XLA cuts a cumulative op into such trees of windows of 16 (its ReduceWindowRewriter); `jax.lax.associative_scan` makes a tree of slices, sums
-and interleaved pads. Neither is recognised by its form: each op of the computation is evaluated on ranges of a row's elements, as NumPy
+XLA cuts a cumulative op into such trees of windows of 16 (its ReduceWindowRewriter); `jax.lax.associative_scan` makes a tree of slices,
+sums and interleaved pads. Neither is recognised by its form: each op of the computation is evaluated on ranges of a row's elements, as NumPy
 arrays for one row, since all rows are alike. A combination needs ranges that touch. A padding with the body's identity combines nothing. If
 element i of a value combines [0, i + 1) for every i of the row, or [i, n), the value is a scan, up to the order in which an associative
 and commutative body combines: the reductions' rule of HLO.
@@ -354,7 +354,7 @@ class _Ranges:
 
     def _reverse(self, op: ReverseOp, row: _Row) -> _Row | None:
         middle = self._middle(row, dims_of(op.result))
-        axes = [dim - row.lead for dim in integers(op.dimensions) if dim in middle]
+        axes = tuple(dim - row.lead for dim in integers(op.dimensions) if dim in middle)
         return row.mapped(lambda array: np.flip(array, axes)) if len(axes) == len(integers(op.dimensions)) else None
 
     def _concatenate(self, op: ConcatenateOp, given: Sequence[_Row | None]) -> _Row | None:
@@ -454,7 +454,7 @@ def _windows(row: _Row, axis: int, size: int, before: int, behind: int) -> _Row 
     np.cumsum(np.where(empty, 0, high - low), axis=0, out=lengths[1:])
     holds = np.zeros((count + 1, *low.shape[1:]), np.int32)
     np.cumsum(~empty, axis=0, out=holds[1:])
-    places = np.arange(count + before + behind - size + 1) - before
+    places: Array = np.arange(-before, count + behind - size + 1)
     first, last = np.clip(places, 0, count), np.clip(places + size, 0, count)
     some = holds[last] > holds[first]
     found_low = np.where(some, starts[np.minimum(first, count - 1)], NOTHING)

@@ -1,17 +1,17 @@
 """Makes one kernel of the fusions into which a cumulative op was cut, which reads its rows once. On HLO.
 
-    a = f32[64,256,1] fusion(x)          the last of 16 elements             y = f32[64,4096] fusion(x), calls=c.scan
-    b = f32[64,16,1] fusion(a)           ... of 256                     ->     c.scan: what a, b and y compute {xla.stitched = {form = [256, ...]},
-    y = f32[64,4096] fusion(x, a, b)     windows of 16, and what came before             xla.scans = ["fused_a", "fused_b", "fused_y"]}
+    a = f32[64,256,1] fusion(x)          the last of 16 elements         y = f32[64,4096] fusion(x), calls=c.scan
+    b = f32[64,16,1] fusion(a)           ... of 256                ->      c.scan: what a, b and y compute
+    y = f32[64,4096] fusion(x, a, b)     windows of 16 and all before      {xla.stitched = ..., xla.scans = ["fused_a", "fused_b", "fused_y"]}
 
-XLA:GPU cuts a cumulative op into windows of 16, which each thread adds up alone: up to 16 reads of each element from the caches, and five kernels
-for rows of 4096. Which fusions together are a scan is found by what they compute (`graph/scan_ranges`); what is computed before and after it
-stays in the kernel. The computation stays as it is; its kernel is the stitched one of programs, whose threads hold a row and scan it
-(`dynamic/loops/row_scans`), so elements are combined in another order.
+XLA:GPU cuts a cumulative op into windows of 16, which each thread adds up alone: up to 16 reads of each element from the caches, and five
+kernels for rows of 4096. Which fusions together are a scan is found by what they compute (`graph/scan_ranges`); what is computed before and
+after it stays in the kernel. The computation stays as it is; its kernel is the stitched one of programs, whose threads hold a row and scan
+it (`dynamic/loops/row_scans`), so elements are combined in another order.
 
-Rows that do not fit a block are cut into chunks of up to 16384: their sums, a scan of the sums, and a scan of each chunk, to which what came
-before it is added. The row is read twice. What is not done has a remark: scans along other dimensions than the last, lengths without a suitable
-divisor, and whatever else the rules of stitched fusions refuse.
+Rows that do not fit a block are cut into chunks of up to 16384: their sums, a scan of the sums, and a scan of each chunk, to which what
+came before it is added. The row is read twice. What is not done has a remark: scans along other dimensions than the last, lengths without
+a suitable divisor, and whatever else the rules of stitched fusions refuse.
 Source: G. Blelloch, "Prefix sums and their applications" (1990); docs/decisions/33.
 """
 

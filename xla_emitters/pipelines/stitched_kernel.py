@@ -79,7 +79,6 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 
-
 WITH_SCANS = ((DiscFuseOnBufferPass.name, "scans", True),)
 """Options of the passes of programs: a scan of rows has a row at hand, as a reduction does."""
 

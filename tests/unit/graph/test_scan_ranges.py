@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -30,11 +32,11 @@ TREE = """ENTRY e {{ x = {t}[5,48] parameter(0)
   w = {t}[5,48] bitcast(s)
   ROOT r = {t}[5,48] subtract(w, y) }}
 """
-PREFIX = {"tile": "3_0", "end": 3, "after": 4, "row": "12_0", "first": 0, "last": 12}
-SUFFIX = {"tile": "0_3", "end": 0, "after": 1, "row": "0_12", "first": 1, "last": 13}
+PREFIX: dict[str, Any] = {"tile": "3_0", "end": 3, "after": 4, "row": "12_0", "first": 0, "last": 12}
+SUFFIX: dict[str, Any] = {"tile": "0_3", "end": 0, "after": 1, "row": "0_12", "first": 1, "last": 13}
 
 
-def tree(op: str = "add", t: str = "f32", z: str = "0", **named: object) -> str:
+def tree(op: str = "add", t: str = "f32", z: str = "0", **named: Any) -> str:
     return (BODY + TREE).format(op=op, t=t, z=z, **{**PREFIX, **named})
 
 

@@ -1,6 +1,6 @@
 """Scans of rows: every element of a row becomes the combination of all elements up to it, by threads that hold the row.
 
-    prefix    y[i] = body(...body(init, x[0])..., x[i])     a window as large as the row, of which all but the last place is padding before it
+    prefix    y[i] = body(...body(init, x[0])..., x[i])     a window as large as the row, padded before it (`graph/scans`)
     suffix    y[i] = body of x[i], ... x[n - 1] and init    a window with its padding behind: from the end, for a body that commutes
 
 A thread holds its elements as `row_loop.held_steps` deals them out: `width` adjacent ones in each step, then come those of the next lane.
@@ -33,6 +33,7 @@ from xla_emitters.dialects.mlir import arith, gpu
 from xla_emitters.dialects.mlir.gpu import ShuffleMode
 from xla_emitters.dialects.shuffles import shuffled
 from xla_emitters.dynamic.buffers.fusion_rules import computation_of
+from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.dynamic.loops.row_rounds import WARP, RowPlace, RowThreads, shared_array
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
@@ -141,9 +142,9 @@ class _Lanes:
         index = self.code.index
         in_warp = index.remainder(self.place.thread, WARP)
         first = index.multiply(index.quotient(in_warp, self.count), self.count) if self.count < WARP else 0
-        return self._from(value, index.value(index.add(first, self.count - 1 if self.scan.way == PREFIX else 0)))
+        return self.of(value, index.value(index.add(first, self.count - 1 if self.scan.way == PREFIX else 0)))
 
-    def _from(self, value: SSAValue, lane: SSAValue) -> SSAValue:
+    def of(self, value: SSAValue, lane: SSAValue) -> SSAValue:
         code = self.code
         source = code.insert(arith.IndexCastOp(lane, i32)).result
         return shuffled(code, ShuffleMode.Idx, value, source, constant(code, WARP, i32))
@@ -209,18 +210,18 @@ def _of_group(
     code: KernelCode,
     lanes: _Lanes,
     groups: Sequence[SSAValue],
-    number: object,
+    number: Number,
     bounds: tuple[int, int],
 ) -> SSAValue:
     """Element `number`, which is within `bounds`, of values that lanes hold in groups of 32, in all lanes."""
     index = code.index
-    place = index.value(number)  # pyright: ignore[reportArgumentType]
+    place = index.value(number)
     low, high = max(bounds[0], 0) // WARP, max(bounds[1], 0) // WARP
     lane = index.value(index.remainder(place, WARP))
     if lanes.scan.way == SUFFIX:
         lane = index.value(index.subtract(WARP - 1, lane))
-    found = lanes._from(groups[low], lane)
+    found = lanes.of(groups[low], lane)
     for group in range(low + 1, high + 1):
         is_later = index.compare("uge", place, group * WARP)
-        found = code.insert(arith.SelectOp(is_later, lanes._from(groups[group], lane), found)).result
+        found = code.insert(arith.SelectOp(is_later, lanes.of(groups[group], lane), found)).result
     return found

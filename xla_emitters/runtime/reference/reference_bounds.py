@@ -72,8 +72,8 @@ def evaluate_bounds(
 
     inputs, most_iterations   as for `evaluate`
     any_order                 reductions may combine in any order: they are not in fusions of XLA's
-    row_chains                elements of a reduction, or a computation that a kernel computes as a scan -> additions of its longest chain in
-                              kernels that read rows once (`row_chains`)
+    row_chains                elements of a reduction, or a computation that a kernel computes as a scan -> additions of its longest chain
+                              in kernels that read rows once (`row_chains`)
     tf32                      tensor cores may round f32 factors of products and convolutions where the module lets them (`rounds_to_tf32`)
     """
     known = [_known(value) for value in inputs]
