@@ -6,10 +6,10 @@
     y = t + broadcast c                                               element (k, j): [0, 16 k + j + 1): a scan of x
 
 XLA cuts a cumulative op into such trees of windows of 16 (its ReduceWindowRewriter); `jax.lax.associative_scan` makes a tree of slices,
-sums and interleaved pads. Neither is recognised by its form: each op of the computation is evaluated on ranges of a row's elements, as NumPy
-arrays for one row, since all rows are alike. A combination needs ranges that touch. A padding with the body's identity combines nothing. If
-element i of a value combines [0, i + 1) for every i of the row, or [i, n), the value is a scan, up to the order in which an associative
-and commutative body combines: the reductions' rule of HLO.
+sums and interleaved pads. Neither is recognised by its form: each op of the computation is evaluated on ranges of a row's elements, as
+NumPy arrays for one row, since all rows are alike. A combination needs ranges that touch. A padding with the body's identity combines
+nothing. If element i of a value combines [0, i + 1) for every i of the row, or [i, n), the value is a scan, up to the order in which an
+associative and commutative body combines: the reductions' rule of HLO.
 
     f32 additions of values that were rounded to bf16 before and after are bf16's       XLA's float normalization
     zeros between the elements, summed with another array's elements there, are these   interleaving, whatever the body is
@@ -454,7 +454,7 @@ def _windows(row: _Row, axis: int, size: int, before: int, behind: int) -> _Row 
     np.cumsum(np.where(empty, 0, high - low), axis=0, out=lengths[1:])
     holds = np.zeros((count + 1, *low.shape[1:]), np.int32)
     np.cumsum(~empty, axis=0, out=holds[1:])
-    places: Array = np.arange(-before, count + behind - size + 1)
+    places = np.arange(-before, count + behind - size + 1, dtype=np.int64)
     first, last = np.clip(places, 0, count), np.clip(places + size, 0, count)
     some = holds[last] > holds[first]
     found_low = np.where(some, starts[np.minimum(first, count - 1)], NOTHING)

@@ -1,7 +1,9 @@
 """Windows that are scans: each element of the result combines all elements of its row up to it.
 
-prefix    y[i] = body(... body(init, x[0]) ..., x[i])    a window as large as the row, of which all but the last place is padding before it
-suffix    y[i] = body of x[i], ... x[n - 1] and init     all but the first place is padding behind the row
+    prefix    y[i] = body(... body(init, x[0]) ..., x[i])    a window as large as the row; all but its last place is padding before it
+    suffix    y[i] = body of x[i], ... x[n - 1] and init     all but its first place is padding behind the row
+
+Source: StableHLO specification, "reduce_window".
 """
 
 from __future__ import annotations

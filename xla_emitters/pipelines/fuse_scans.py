@@ -2,7 +2,7 @@
 
     a = f32[64,256,1] fusion(x)          the last of 16 elements         y = f32[64,4096] fusion(x), calls=c.scan
     b = f32[64,16,1] fusion(a)           ... of 256                ->      c.scan: what a, b and y compute
-    y = f32[64,4096] fusion(x, a, b)     windows of 16 and all before      {xla.stitched = ..., xla.scans = ["fused_a", "fused_b", "fused_y"]}
+    y = f32[64,4096] fusion(x, a, b)     windows of 16 and all before      {xla.stitched = ..., xla.scans = ["fused_a", ...]}
 
 XLA:GPU cuts a cumulative op into windows of 16, which each thread adds up alone: up to 16 reads of each element from the caches, and five
 kernels for rows of 4096. Which fusions together are a scan is found by what they compute (`graph/scan_ranges`); what is computed before and
