@@ -107,7 +107,7 @@ class Reference:
     values: list[Array] = field(default_factory=list[Array])
     _bounds: list[Bounds] | None = None
     any_order: bool = False
-    row_chains: Mapping[int, int] = field(default_factory=dict[int, int])
+    row_chains: Mapping[int | str, int] = field(default_factory=dict[int | str, int])
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
     tf32: bool = False
 
