@@ -46,16 +46,23 @@ def room_of(path: Path) -> str:
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """The file's imports, calls and classes: to keep all nodes of the package costs more than to find them."""
-    wanted = (ast.Import, ast.ImportFrom, ast.Call, ast.ClassDef)
-    return tuple(node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, wanted))
+    """The file's imports and classes, and its calls where it imports by one: most of a file is expressions."""
+    text = path.read_text()
+    tree = ast.parse(text)
+    found = ast.walk(tree) if "import_module" in text else rooms()["statements"](tree.body)
+    return tuple(node for node in found if isinstance(node, (ast.Import, ast.ImportFrom, ast.Call, ast.ClassDef)))
 
 
 @cache
-def drawing() -> tuple[dict[str, Any], dict[str, set[str]]]:
-    """docs/rooms.py, and the imports between rooms that it finds."""
-    drawn = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
-    return drawn, drawn["imports"]()
+def rooms() -> dict[str, Any]:
+    """docs/rooms.py"""
+    return runpy.run_path(str(ROOT / "docs" / "rooms.py"))
+
+
+@cache
+def drawn_imports() -> dict[str, set[str]]:
+    """Room -> the rooms that it imports, as docs/rooms.py finds them."""
+    return rooms()["imports"]()
 
 
 @cache
@@ -207,14 +214,14 @@ def test_no_star_imports() -> None:
 
 def test_the_drawing_of_the_imports_is_of_this_tree() -> None:
     """docs/rooms.svg is what `python docs/rooms.py` makes now, and its arrows agree with LAYERS."""
-    drawn, graph = drawing()
+    drawn, graph = rooms(), drawn_imports()
     assert drawn["DRAWING"].read_text() == drawn["drawing"](graph), "run: python docs/rooms.py"
     assert graph.keys() == {room_of(path) for path in files()}
     assert all(RANK[other] < RANK[room] for room, others in graph.items() for other in others)
 
 
 def test_an_arrow_that_follows_from_others_is_not_drawn() -> None:
-    drawn, _ = drawing()
+    drawn = rooms()
     graph = {"a": set(), "b": {"a"}, "c": {"a", "b"}}
     assert drawn["layers"](graph) == [["a"], ["b"], ["c"]]
     assert drawn["needed"](graph) == [("b", "a"), ("c", "b")]
@@ -227,7 +234,7 @@ MOST_ARROWS = 110
 
 def test_few_arrows_between_wings() -> None:
     """Wings are the folders; files beside them are the ground on which all stand. More arrows: something is in the wrong wing."""
-    _, graph = drawing()
+    graph = drawn_imports()
     wings = {room for room in graph if (PACKAGE / room).is_dir()}
     arrows = [(wing, other) for wing in wings for other in graph[wing] & wings]
     assert len(wings) < 22
@@ -236,7 +243,7 @@ def test_few_arrows_between_wings() -> None:
 
 def test_the_middles_do_not_import_each_other() -> None:
     """Nor does what fusions need import what only unknown sizes need."""
-    _, graph = drawing()
+    graph = drawn_imports()
     assert "dynamic" not in graph["emitters"] | graph["graph"] | graph["transforms"] | graph["lowering"]
     assert "emitters" not in graph["dynamic"]
 
