@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 from runtime.modules import MODULES
 from runtime.small_programs import PROGRAMS, TARGET
-from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
+from unit.runtime.fake_gpu import FOLDER, for_fake
 
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.check.verdict import Reference, reference_for
@@ -55,12 +54,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "bytes.zip"
     write_bundle(path, [case("bytes")])
     return path
-
-
-@pytest.fixture
-def cupy() -> Iterator[ModuleType]:
-    with fake_cupy() as module:
-        yield module
 
 
 @pytest.fixture

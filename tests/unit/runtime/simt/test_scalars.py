@@ -69,6 +69,40 @@ def as_fraction(value) -> Fraction:
     return Fraction(float(value))
 
 
+@pytest.mark.parametrize("ir_type", [bf16, f16, f32, f64], ids=str)
+@pytest.mark.parametrize("numpy_type", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
+def test_from_integer_rounds_once(ir_type, numpy_type):
+    form = form_of(ir_type)
+    info = np.iinfo(numpy_type)
+    digits = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}[str(ir_type)]
+    numbers = {0, 1, info.max, info.min, info.max // 3}
+    for shift in range(info.bits):
+        # Around ties of the result's precision.
+        for offset in (-1, 0, 1):
+            numbers.add(((1 << digits) + 1 << shift) + offset)
+            numbers.add(((1 << digits) + 3 << shift) + offset)
+            numbers.add((1 << shift) + offset)
+    chosen = sorted(n for number in numbers for n in (number, -number) if info.min <= n <= info.max)
+    got = scalars.widen(form, scalars.from_integer(form, np.array([chosen], dtype=numpy_type)))[0]
+    largest = float(np.finfo(form.rounded if ir_type != bf16 else np.float32).max)
+    for number, value in zip(chosen, got, strict=True):
+        if abs(number) > largest:
+            assert np.isinf(value) or abs(value) == largest
+            continue
+        exact = rounded_to_digits(number, digits)
+        assert int(value) == exact, (number, value, exact)
+
+
+def rounded_to_digits(number: int, digits: int) -> int:
+    """Nearest integer with at most `digits` binary digits, ties to even."""
+    magnitude, sign = abs(number), -1 if number < 0 else 1
+    spare = max(0, magnitude.bit_length() - digits)
+    kept, rest = magnitude >> spare, magnitude & ((1 << spare) - 1)
+    half = 1 << (spare - 1) if spare else 1
+    kept += rest > half or (rest == half and kept & 1)
+    return sign * (kept << spare)
+
+
 def test_maximum_and_minimum_know_nan_and_signed_zeros():
     values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan], np.float32)
     one, other = (grid.reshape(-1) for grid in np.meshgrid(values, values))
