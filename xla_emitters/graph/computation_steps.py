@@ -322,7 +322,7 @@ class _ComputationSteps:
         if (found := loop_end_of(loop)) is None:
             return None
         slots = tuple(self.planner.place(state[leaf]).slot for leaf in found.leaves)
-        return Recurrence(slots, found.text(leaf_types(loop.operands[0].type)))
+        return Recurrence(slots, found.text(leaf_types(loop.operands[0].type)), found.is_exact)
 
     def _branch(self, op: HloOp) -> _Making:
         selector, *operands = op.operands

@@ -4,8 +4,8 @@
     body:      tuple(add(i, 1), f(x), n)                                holds=4, after=(3, 1))
 
 The state is followed from the condition's root: what ops on elements, moves of elements, and reductions whose order does not matter make
-of arrays and constants, through fusions, calls, tuples and copies. None is found where an op decides whose value is not the same on every
-machine (`has_one_value`): the loop is to end where the machine's does. Such an end as HLO text is a part of a program's steps.
+of arrays and constants, through fusions, calls, tuples and copies. Where all these ops have the same value on every machine
+(`has_one_value`), the loop ends where the machine's does. Such an end as HLO text is a part of a program's steps.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ from xla_emitters.dtypes import Array
 from xla_emitters.graph.names import rename
 from xla_emitters.graph.reduction_starts import combining_opcodes
 
-MOST_ELEMENTS = 1024
+MOST_ELEMENTS = 1 << 16
 """Of an array that is followed."""
+MOST_NUMBERS = 1024
+"""Of a constant that is followed: a program's steps hold it as text."""
 MOST_FORESEEN = 1 << 33
 """Elements: the most work for which what ends a loop is computed alone, which takes less than ten seconds."""
 _ROW = 256
@@ -79,25 +81,23 @@ _Later: TypeAlias = "Callable[[], _Value]"
 def has_one_value(op: HloOp) -> bool:
     """Whether an op on small arrays has the same value on every machine.
 
+    op  is followed (`_is_followed`)
+
     Not so: functions whose last bit differs between libraries (exp, power ...), divisions of f32, for which GPUs have `div.full`, sums of
     floats, whose order is a kernel's, conversions of floats to integers, types that a machine computes in a wider one.
     """
     result = element_of(op.result).name
     types = [element_of(operand).name for operand in op.operands]
     match op:
-        case ConstantOp():
-            return not op.is_elided
-        case IotaOp():
+        case ConstantOp() | IotaOp() | MoveOp():
             return True
-        case MoveOp():
-            return types[0] == result
         case ReduceOp():
             (opcode, *others) = combining_opcodes(find_computation(op, op.to_apply))
             if result == "pred":
                 return not others and opcode in ("and", "or", "xor")
             return not others and (opcode in _CHOICES or (opcode == "add" and result in _INTEGERS))
         case CompareOp():
-            return not op.is_total_order
+            return True
         case ElementwiseOp() if op.opcode == "convert":
             return types[0] in _NARROW if result in _FLOATS else result == "pred" or types[0] not in _FLOATS
         case ElementwiseOp():
@@ -106,6 +106,24 @@ def has_one_value(op: HloOp) -> bool:
             return op.opcode in (_OF_TRUTH if types[-1] == "pred" else _OF_INTEGERS)
         case _:
             return False
+
+
+def _is_followed(op: HloOp) -> bool:
+    """Whether the value of an op on small arrays is computed by `_function_of`."""
+    match op:
+        case ConstantOp():
+            return not op.is_elided and prod(dims_of(op.result)) <= MOST_NUMBERS
+        case IotaOp():
+            return True
+        case MoveOp():
+            return element_of(op.operands[0]) == element_of(op.result)
+        case ReduceOp():
+            (opcode, *others) = combining_opcodes(find_computation(op, op.to_apply))
+            return not others and opcode in FOLDS
+        case CompareOp():
+            return not op.is_total_order
+        case _:
+            return isinstance(op, ElementwiseOp)
 
 
 def _function_of(op: HloOp) -> Callable[..., Array]:
@@ -173,6 +191,11 @@ class LoopEnd:
         block.add_op(ReturnOp(root))
         entry = ComputationOp("state", block, entry=True)
         return print_hlo(ModuleOp([*(callee.clone() for callee in callees), entry], sym_name=StringAttr("end")))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the loop runs as often on every machine."""
+        return all(has_one_value(op) for op, _ in self.rows)
 
     @cached_property
     def _again(self) -> frozenset[int]:
@@ -248,7 +271,7 @@ def proved_trips(loop: HloOp, most: int) -> int | None:
     """
     ends, initial = loop_end_of(loop), loop.operands[0].owner
     around = loop.parent_op()
-    if ends is None or not isinstance(initial, TupleOp) or not isinstance(around, ComputationOp):
+    if ends is None or not ends.is_exact or not isinstance(initial, TupleOp) or not isinstance(around, ComputationOp):
         return None
     rows = _Rows(())
     outside = _Followed(rows, around, [partial(_same, None) for _ in around.parameters])
@@ -391,7 +414,7 @@ class _Followed:
 
     def _made(self, op: HloOp) -> int | None:
         """The result of an op on small arrays; None for one that is not followed."""
-        if not all(_is_small(operand.type) for operand in op.operands) or not has_one_value(op):
+        if not all(_is_small(operand.type) for operand in op.operands) or not _is_followed(op):
             return None
         operands = [number for operand in op.operands if (number := self.rows.number(self.of(operand))) is not None]
         if len(operands) != len(op.operands):

@@ -171,12 +171,14 @@ class Launch:
 class Recurrence:
     """How often a loop runs, where small arrays of its state alone decide.
 
-    state  the slots of these arrays
-    text   HLO: a computation of them that returns whether the loop goes on, and what they become
+    state     the slots of these arrays
+    text      HLO: a computation of them that returns whether the loop goes on, and what they become
+    is_exact  whether they are the same on every machine
     """
 
     state: tuple[int, ...]
     text: str
+    is_exact: bool
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,36 @@
-"""Loops that do not end: a limit of their iterations, and states that come back."""
+"""Loops that do not end: those that exceed the limit of iterations, and states that come back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from xla_emitters.errors import EndlessLoop, ExecutionError, Place, UsageError
+from xla_emitters.errors import EndlessLoop, Place
 
-MOST_ITERATIONS = 100_000
-"""Most iterations of one loop; a longer loop is taken to be endless."""
-
-LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations; where the bound was drawn, --inputs sets it"
-
-
-def refuse_limit(most_iterations: int, stage: str) -> None:
-    """raises UsageError for a negative limit of iterations."""
-    if most_iterations < 0:
-        raise UsageError(
-            f"{most_iterations} iterations are no limit", stage=stage, help=f"the default is {MOST_ITERATIONS}"
-        )
-
+LARGER_LIMIT = (
+    "a larger limit can be set: --max-iterations N, in Python xla_emitters.limited_iterations(N);"
+    " where the bound was drawn, --inputs sets it"
+)
 
 LONG_LOOP = 64
 """So many iterations a loop runs before it is asked whether it will end, and watched for a state that comes back."""
+CLEARLY_LONG_LOOP = 4096
+"""So many iterations a loop runs before it is asked whether it ends within many more, where machines round differently what ends it."""
 
 
-def too_long(loop: str, most_iterations: int, stage: str, place: Place | None = None) -> ExecutionError:
+def asked_after(*, is_exact: bool) -> int:
+    """After how many iterations a loop is asked. is_exact: whether it ends after as many on every machine"""
+    return LONG_LOOP if is_exact else CLEARLY_LONG_LOOP
+
+
+def too_long(loop: str, most_iterations: int, stage: str, place: Place | None = None) -> EndlessLoop:
     """The error for a loop beyond the limit."""
-    message = f"loop %{loop} does not end within {most_iterations} iterations"
-    return ExecutionError(message, stage=stage, place=place, help=LARGER_LIMIT)
+    return _endless(loop, f" within {most_iterations} iterations", stage, place, LARGER_LIMIT)
+
+
+def _endless(loop: str, how: str, stage: str, place: Place | None, help: str = "") -> EndlessLoop:
+    error = EndlessLoop(f"loop %{loop} does not end{how}", stage=stage, place=place, help=help)
+    error.loop = loop
+    return error
 
 
 class Repetition:
@@ -55,5 +58,5 @@ class Repetition:
 
     def error(self, loop: str, stage: str, place: Place | None = None) -> EndlessLoop:
         """The error for a loop that is back in the state of iteration `since`."""
-        same = f"the state after {self.count - 1} iterations is the one after {self.since - 1}"
-        return EndlessLoop(f"loop %{loop} does not end: {same}", stage=stage, place=place)
+        same = f": the state after {self.count - 1} iterations is the one after {self.since - 1}"
+        return _endless(loop, same, stage, place)

@@ -47,6 +47,7 @@ FILES = (
     "__init__.py",
     "errors.py",
     "support/late_dataclass.py",
+    "support/iteration_limit.py",
     "support/memory_limit.py",
     "program/arrays.py",
     "program/as_json.py",

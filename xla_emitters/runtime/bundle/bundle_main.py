@@ -43,8 +43,8 @@ from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
 from xla_emitters.runtime.cuda.cupy_platform import bytes_of, find_cupy, to_device, to_host
 from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, Run
+from xla_emitters.support.iteration_limit import MOST_ITERATIONS, limited_iterations
 
 FORMAT = 6
 EXIT_CODES = {"ok": 0, "not run": 4, "differs": 3, "refused": 4}
@@ -115,7 +115,8 @@ def main(argv: list[str] | None = None) -> int:
             elif case.refused:
                 row = {"verdict": "refused", "reason": case.refused}
             else:
-                row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
+                with limited_iterations(options.max_iterations):
+                    row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
             rows.append({"case": case.name, "code": code.label, **row})
     try:
         rows += run_programs(cupy, archive, manifest.get("programs", []), options.repeat)
@@ -239,7 +240,7 @@ def run_code(
     counting = type("Counting", (CountingFrame,), {"case": case, "code": code, "counts": counts})
 
     def check() -> dict[str, Any]:
-        checked = loaded(cupy, case, code, options, CupyMemory(cupy, POISON))
+        checked = loaded(cupy, case, code, CupyMemory(cupy, POISON))
         results = checked.run_in(counting, arguments_of(cupy, case, inputs))
         cupy.cuda.Device().synchronize()
         specs = case.arrays.results
@@ -277,7 +278,6 @@ def loaded(
     cupy: Any,
     case: BundledCase,
     code: Code,
-    options: argparse.Namespace,
     memory: CupyMemory,
 ) -> LoadedProgram:
     """The steps, ready to run. raises ToolError where the driver rejects the kernels
@@ -289,7 +289,7 @@ def loaded(
     donated = frozenset(range(len(case.arrays.parameters))) if is_kernels else frozenset[int]()
     arguments = {kernel.name: kernel.arguments for kernel in code.kernels}
     made = executable_of(case.arrays, code.steps, case.calls, arguments, donated)
-    return LoadedProgram(made, platform, memory, most_iterations=options.max_iterations)
+    return LoadedProgram(made, platform, memory)
 
 
 def timed(
@@ -301,7 +301,7 @@ def timed(
     copies = 1 + min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
     runs = list[Callable[[], object]]()
     for _ in range(copies):  # each with an arena of its own
-        program = loaded(cupy, case, code, options, KeptMemory(cupy))
+        program = loaded(cupy, case, code, KeptMemory(cupy))
         runs.append(partial(program.run, arguments_of(cupy, case, inputs)))
     time_one = by_clock if counts.reads else by_events
     warm_ups = max(5, len(runs))

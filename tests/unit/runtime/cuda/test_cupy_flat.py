@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from unit.runtime.fake_gpu import fake_cupy, for_fake
+from unit.runtime.fake_gpu import for_fake
 
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import ToolError, Unsupported
@@ -41,12 +40,6 @@ ENTRY main {
 }
 """
 X = np.arange(64, dtype=np.float32)
-
-
-@pytest.fixture
-def cupy() -> Iterator[ModuleType]:
-    with fake_cupy() as module:
-        yield module
 
 
 def in_place() -> Kernel:
