@@ -39,9 +39,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.context import make_context
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
-from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
+from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type
 from xla_emitters.dialects.mlir import arith, func, gpu
@@ -207,20 +207,13 @@ def program_of(view: FusionView) -> ModuleOp:
         scan = parts.window(part.take(found.array))
         part.taken[found.result] = parts.shaped(scan, dims_of(found.result))
     results = _without_reshapes([part.take(root.result) for root in view.roots])
-    root = results[0]
-    if len(results) > 1:
-        types = tuple_type([value.type for value in results])
-        root = part.insert(TupleOp(results, types, "results"), view.computation)
-    part.block.add_op(ReturnOp(root))
+    module.body.block.add_op(part.finish("main", results, view.computation, is_entry=True))
     for op in list(part.block.ops):
         # Between row-major arrays of one type a bitcast is a reshape, for which programs know that elements stay in their rows.
         if isinstance(op, BitcastOp) and element_of(op.operands[0]) == element_of(op.result):
             made = ReshapeOp([op.operands[0]], op.result.type, op.instruction_name.data)
             made.location = op.location
             Rewriter.replace_op(op, made)
-    entry = ComputationOp("main", part.block, entry=True)
-    entry.location = view.computation.location
-    module.body.block.add_op(entry)
     return module
 
 

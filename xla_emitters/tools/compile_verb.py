@@ -362,7 +362,7 @@ def _annotated(given: Given, program: Any, stage: str) -> str:
         from xla_emitters.pipelines.lowerings import lowerings_of
 
         made = lowerings_of(program)
-        traces, read = made.lowering.listed(stage), made.source
+        traces, read = made.lowering.kernel_traces(stage, ()), made.source
         definitions = stablehlo_definitions(given.text, made.lines)
     else:
         traces, read, definitions = program.traces, parse_hlo(program.hlo), hlo_definitions(program.hlo)
