@@ -33,7 +33,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.graph.control_computations import control_computations, fusions_of
 from xla_emitters.graph.indexing_analysis import indexing_of_operands
 from xla_emitters.graph.names import Names
-from xla_emitters.graph.view import HloFusion, is_stitched, view_of
+from xla_emitters.graph.view import HloFusion, is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import RowGroup
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import take_notes
@@ -92,8 +92,8 @@ class MergeFusionsPass(KernelPass):
         """Why two fusions are not merged, from what each of them is; or None."""
         for each in (first, reader):
             view = view_of(each)
-            if is_stitched(view):
-                return f"%{view.name} reads its rows once"
+            if is_scheduled(view):
+                return f"%{view.name} has a schedule of programs"
             if view.other_compiler is not None or each.output_to_operand_aliasing is not None:
                 return f"%{view.name} is for another compiler, or writes to an operand"
             if any(isinstance(op, FusionOp | CallOp) for op in view.computation.instructions):
