@@ -11,7 +11,7 @@ from typing import Any, cast, overload
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.arrays import ALIGN_ALLOCATED, Arrays
 from xla_emitters.program.bind import ALIGNMENT
-from xla_emitters.program.steps import Allocate, Compute, Load, Number, Place, Step, steps_within
+from xla_emitters.program.steps import Allocate, Compute, Load, Number, Place, Step, moved_memory, steps_within
 
 
 class Constants(Sequence[tuple[Place, Array]]):
@@ -67,7 +67,8 @@ NO_STEPS = Executable((), (), (), 0, 0, Constants(()), {}, (), frozenset())
 
 
 def executable_of(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> Executable:
-    """The steps of a program whose sizes are all known, with memory for its results before the first one."""
+    """The steps of a program whose sizes are all known. Its results get memory before the first one, or that of a donated parameter."""
+    moved = moved_memory(steps)
     parameters = arrays.places("parameter", len(arrays.parameters))
     results = arrays.places("result", len(arrays.results))
     slots = len(arrays.parameters) + len(arrays.results) + len(arrays.temporaries)
@@ -75,13 +76,13 @@ def executable_of(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -
     return Executable(
         parameters,
         results,
-        (*map(Allocate, results), *steps),
+        (*(Allocate(place) for place in results if place.slot not in moved), *steps),
         slots,
         max(assigned, default=-1) + 1,
         Constants(()),
         {number: str(arrays.slot(number)) for number in range(slots)},
         tuple(calls),
-        frozenset(),
+        frozenset(moved.values()).intersection(place.slot for place in parameters),
         ALIGN_ALLOCATED,
     )
 

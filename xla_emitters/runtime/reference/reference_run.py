@@ -20,7 +20,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.graph.plan import ProgramPlan
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place
-from xla_emitters.runtime.arrays import writable_buffer
+from xla_emitters.runtime.arrays import copy_donated, writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
@@ -112,7 +112,9 @@ def reaching(
     """
     platform, made = ReferencePlatform(plan, calls), executable_of(plan.arrays, plan.steps, plan.calls)
     loaded = LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
-    loaded.run([writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)])
+    given = [writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)]
+    copy_donated(given, loaded.donated, donate=False)
+    loaded.run(given)
     return platform.given
 
 
