@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from in_process import call_main
 from unit.runtime.fake_gpu import fake_cupy, for_fake
 
 from xla_emitters.explore.cost.cost import cost
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.program.steps import Copy, Move, steps_within
+from xla_emitters.runtime.bundle import bundle_main
 from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
 Array = np.ndarray[Any, Any]
@@ -142,6 +145,17 @@ def test_on_a_gpu_a_donated_array_is_not_copied(name: str) -> None:
         np.testing.assert_array_equal(cupy.asnumpy(found[0]), wanted[0])
         assert found[0].data.ptr == placed[0].data.ptr
         np.testing.assert_array_equal(launch_program(program, arrays)[0], wanted[0])
+
+
+def test_a_bundle_runs_them(tmp_path: Path) -> None:
+    """Checked, then timed again and again: the loop on copies, so that each run has the same trips."""
+    files, path = [tmp_path / f"{name}.hlo" for name in CASES], tmp_path / "kernels.zip"
+    for file, (text, _, _) in zip(files, CASES.values(), strict=True):
+        file.write_text(text)
+    words = ["xla-emitters", "bundle", "--target", "t4", "--tune", "xla", *map(str, files), "-o", str(path)]
+    assert call_main(words, b"")[0] == 0
+    with fake_cupy():
+        assert bundle_main.main(["--bundle", str(path)]) == 0
 
 
 def test_one_array_as_two_arguments_is_copied() -> None:

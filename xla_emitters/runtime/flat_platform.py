@@ -28,7 +28,6 @@ class FlatPlatform(NumpyCalls):
     calls        by the numbers of steps
     arguments    of a kernel, by its name
     on_elements  applies a computation to the elements of arrays; None: no function calls one
-    donated      parameters that a kernel may update where they are: they become the results that share their memory
     """
 
     def __init__(
@@ -37,11 +36,10 @@ class FlatPlatform(NumpyCalls):
         calls: Sequence[LibraryCall],
         arguments: Mapping[str, Sequence[Argument]],
         on_elements: OnElements | None = None,
-        donated: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__(self.function_for)
         self.xp, self.calls, self._arguments = xp, calls, arguments
-        self._on_elements, self._donated = on_elements, donated
+        self._on_elements = on_elements
 
     def function_for(self, number: int) -> BufferFunction:
         """The function of a call on flat arrays."""
@@ -85,12 +83,6 @@ class FlatPlatform(NumpyCalls):
     def _update(self, frame: Frame, source: Place, target: Place) -> Run:
         """Gives a target, whose memory is to be that of a source, the source's elements."""
         arrays = frame.arrays
-        if source.slot in self._donated and not frame.is_fixed(target.slot):
-
-            def take() -> None:
-                arrays[target.slot] = arrays[source.slot]
-
-            return take
 
         def copy() -> None:
             held = arrays[target.slot]

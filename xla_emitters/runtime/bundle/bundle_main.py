@@ -275,16 +275,9 @@ POISON = 0xA5
 """A byte of an unlikely result, so that an element which no step writes is found to differ."""
 
 
-def loaded(
-    cupy: Any,
-    case: BundledCase,
-    code: Code,
-    options: argparse.Namespace,
-    memory: FlatMemory,
-    donated: frozenset[int] = frozenset(),
-) -> LoadedProgram:
+def loaded(cupy: Any, case: BundledCase, code: Code, options: argparse.Namespace, memory: FlatMemory) -> LoadedProgram:
     """The steps, ready to run. raises ToolError where the driver rejects the kernels"""
-    platform = FlatCupyPlatform(cupy, code.kernels, case.calls, donated)
+    platform = FlatCupyPlatform(cupy, code.kernels, case.calls)
     made = executable_of(case.arrays, code.steps, case.calls)
     return LoadedProgram(made, platform, memory, most_iterations=options.max_iterations)
 
@@ -294,17 +287,16 @@ def timed(
 ) -> dict[str, Any]:
     """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row.
 
-    A program of kernels alone may update its parameters where they are, so that no copy is timed. A loop may depend on a parameter, which
-    must then be the same in each run: a copy of a donated one is timed too.
+    A program of kernels alone may update its donated parameters where they are, so that no copy is timed. A loop may depend on one, which
+    must then be the same in each run: its copy is timed too.
     """
     is_kernels = all(isinstance(step, Launch | Allocate | Release | Move) for step in code.steps)
-    donated = frozenset(range(len(inputs))) if is_kernels else frozenset[int]()
     # Enough copies that twice the size of the L2 cache is accessed between two uses of one buffer.
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
     copies = 1 + min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
     runs = list[Callable[[], object]]()
     for _ in range(copies):  # each with an arena of its own
-        program = loaded(cupy, case, code, options, KeptMemory(cupy), donated)
+        program = loaded(cupy, case, code, options, KeptMemory(cupy))
         overwritten = frozenset[int]() if is_kernels else program.donated
         runs.append(partial(run_on_copies, program, arguments_of(cupy, case, inputs), overwritten))
     time_one = by_clock if counts.reads else by_events

@@ -64,18 +64,12 @@ class FlatCupyPlatform(FlatPlatform):
     """The current device and stream.
 
     kernels  that steps launch
-    calls, donated  as for `FlatPlatform`
+    calls    as for `FlatPlatform`
     raises   ToolError where the driver rejects their PTX
     """
 
-    def __init__(
-        self,
-        cupy: Any,
-        kernels: Sequence[Kernel],
-        calls: Sequence[LibraryCall],
-        donated: frozenset[int] = frozenset(),
-    ) -> None:
-        super().__init__(cupy, calls, {kernel.name: kernel.arguments for kernel in kernels}, None, donated)
+    def __init__(self, cupy: Any, kernels: Sequence[Kernel], calls: Sequence[LibraryCall]) -> None:
+        super().__init__(cupy, calls, {kernel.name: kernel.arguments for kernel in kernels}, None)
         self._functions = load_functions(cupy, kernels)
 
     def launch_on(self, frame: Frame, step: Launch) -> Run:
