@@ -69,6 +69,8 @@ STITCHED = "xla.stitched"
 """Attribute of a computation whose kernel reads each row once, although it needs its reductions: how (`pipelines/stitched_kernel`)."""
 SORTED_RUNS = "xla.sorted_runs"
 """Attribute of a computation whose kernel sorts runs of some elements along a dimension: both numbers (`pipelines/sorted_runs`)."""
+SCANS = "xla.scans"
+"""Attribute of a computation whose kernel scans rows, in an order of its own: the computations that it was merged from."""
 
 
 class FusionView(Protocol):

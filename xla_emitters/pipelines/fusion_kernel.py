@@ -56,12 +56,11 @@ from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 
 
-def on_buffers(module: ModuleOp, kind: str, what: str) -> FusionOp | str:
+def on_buffers(module: ModuleOp, options: CompileOptions, kind: str, what: str) -> FusionOp | str:
     """The only fusion on buffers, of this kind, that the passes of programs make of a module, which they change; or why there is none.
 
     what  such a fusion is, for the reason
     """
-    options = CompileOptions(record="none")
     try:
         with take_notes():
             for row in rows_of("program"):

@@ -52,7 +52,7 @@ def sort_on_buffers(sort: RuleOp, types: Sequence[Attribute], along: int) -> Mod
     entry.location = sort.location
     called = view_of(find_computation(sort, sort.symbols("to_apply")[0]))
     module = ModuleOp([*(op.clone() for op in (*called.called, called.computation)), entry])
-    found = on_buffers(module, SINGLE, "one sort")
+    found = on_buffers(module, CompileOptions(record="none"), SINGLE, "one sort")
     return found if isinstance(found, str) else module
 
 
