@@ -37,7 +37,7 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.scan_parts import ScanParts
 from xla_emitters.graph.scan_ranges import FoundScan, find_scan, has_pieces
 from xla_emitters.graph.scans import PREFIX
-from xla_emitters.graph.view import SCANS, STITCHED, is_stitched, view_of
+from xla_emitters.graph.view import SCANS, STITCHED, is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
@@ -128,7 +128,7 @@ class FuseScansPass(KernelPass):
 def _has_pieces(op: FusionOp, last: FusionOp) -> bool:
     """Whether a fusion may be a part of a scan."""
     view = view_of(op)
-    return not is_stitched(view) and has_pieces(view.instructions)
+    return not is_scheduled(view) and has_pieces(view.instructions)
 
 
 def _erase(names: Names, fusion: FusionOp) -> None:

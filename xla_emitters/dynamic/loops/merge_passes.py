@@ -72,7 +72,7 @@ class MergePasses:
     def sort(self, arrays: Sequence[SSAValue], runs: Sequence[SSAValue], copies: Sequence[SSAValue]) -> None:
         """Writes the sorted elements of the arrays to `runs`."""
         host = self._fusion.numbers.code
-        self._fusion.parallel(NAME, [self._count], [1], lambda code, ids: self._rank_in_tile(code, ids, arrays, runs))
+        self.sort_runs(TILE, arrays, runs)
         limit = self._size if isinstance(self._size, int) else MOST_ELEMENTS
         width = TILE
         while width < limit:
@@ -83,6 +83,15 @@ class MergePasses:
             self._pass(count, width, runs, copies)
             self._pass(count, 2 * width, copies, runs)
             width *= 4
+
+    def sort_runs(self, width: int, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
+        """Writes the elements to `targets` with each run of `width` sorted. Runs longer than TILE have two halves that are sorted."""
+        if width == TILE:
+            self._fusion.parallel(
+                NAME, [self._count], [1], lambda code, ids: self._rank_in_tile(code, ids, sources, targets)
+            )
+        else:
+            self._pass(self._count, width // 2, sources, targets)
 
     def _pass(self, count: Number, width: int, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
         # Arguments of the kernel where the size is unknown, so that all passes are one kernel. Both numbers are below the size.

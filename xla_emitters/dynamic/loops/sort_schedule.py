@@ -59,6 +59,8 @@ ROUNDS = 31
 """How often a run's width can be multiplied by 4."""
 FIRST = "disc.first"
 """Attribute of a sort: how many of the first elements along its dimension are read."""
+RUNS = "disc.sorted_runs"
+"""Attribute of a fusion that is a sort, for a GPU: it only sorts runs of so many elements, whose halves are sorted (`merge_passes`)."""
 MOST_FIRST = 32
 """Limit of k: an element that enters the list shifts up to k others."""
 
@@ -142,8 +144,10 @@ def emit_sort(fusion: FusionLoops) -> None:
         return code.insert(arith.CmpiOp(holds, constant(code, 0, holds.type), "ne")).result
 
     if not fusion.is_cpu:
-        copies = [buffer_like(fusion, buffer) for buffer in root.outputs]
-        return MergePasses(fusion, sizes, along, before).sort(root.inputs, root.outputs, copies)
+        passes, runs = MergePasses(fusion, sizes, along, before), fusion.op.attributes.get(RUNS)
+        if isinstance(runs, IntegerAttr):
+            return passes.sort_runs(runs.value.data, root.inputs, root.outputs)
+        return passes.sort(root.inputs, root.outputs, [buffer_like(fusion, buffer) for buffer in root.outputs])
     row = SortedRow(sizes[along], along, before)
     first = root.attributes.get(FIRST)
     if isinstance(first, IntegerAttr):
