@@ -45,6 +45,7 @@ FLOATS = np.array([0.25, -2.5, 3.5, -0.0], np.float32)
         ("@llvm.floor.f32(float %a0)", [0.0, -3.0, 3.0, -0.0]),
         ("@llvm.maximum.f32(float %a0, float 0.0)", [0.25, 0.0, 3.5, 0.0]),
         ("@llvm.copysign.f32(float %a0, float -1.0)", [-0.25, -2.5, -3.5, -0.0]),
+        ("@llvm.minnum.f32(float %a0, float 1.0)", [0.25, -2.5, 1.0, -0.0]),
         ("@llvm.nvvm.fabs.f32(float %a0)", [0.25, 2.5, 3.5, 0.0]),
         ("@llvm.nvvm.saturate.f(float %a0)", [0.25, 0.0, 1.0, 0.0]),
         ("@llvm.nvvm.round.f(float %a0)", [0.0, -2.0, 4.0, -0.0]),
