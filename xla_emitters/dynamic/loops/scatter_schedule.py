@@ -22,6 +22,7 @@ Source: StableHLO specification, "scatter"; docs/decisions/16.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import starmap
 from operator import eq
 
@@ -123,12 +124,8 @@ def one_after_the_other(
     def nest(code: KernelCode, at: list[SSAValue]) -> None:
         if len(at) == len(sizes):
             return visit(code, at)
-
-        def step(inner: KernelCode, index: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(0, sizes[len(at)]) as (inner, index):
             nest(inner, [*at, index])
-            return ()
-
-        code.loop(0, sizes[len(at)], 1, (), step)
         return None
 
     fusion.parallel(NAME, [1], [1], lambda code, _: nest(code, []))
@@ -206,15 +203,8 @@ class _Scatter:
         self, code: KernelCode, at: Sequence[SSAValue], change: Callable[[KernelCode, Sequence[SSAValue]], None]
     ) -> None:
         checks, place = self.target(code, at)
-
-        def inside(inner: KernelCode) -> Sequence[SSAValue]:
+        with code.where(code.index.every(checks)) if checks else nullcontext(code) as inner:
             change(inner, [inner.index.value(index) for index in place])
-            return ()
-
-        if checks:
-            code.branch(code.index.every(checks), (), inside)
-        else:
-            inside(code)
 
     def _combined(self, code: KernelCode, old: Sequence[SSAValue], at: Sequence[SSAValue]) -> Sequence[SSAValue]:
         return emit_scalars(code, self.combine, [*old, *(code.load(updates, at) for updates in self.updates)])
@@ -299,11 +289,12 @@ class _Scatter:
             is_new = code.insert(arith.CmpiOp(code.load(keys, [above]), own, "ne")).result
             is_first = code.insert(arith.OrIOp(is_new, code.index.compare("eq", number, 0))).result
             is_inside = code.insert(arith.CmpiOp(own, constant(code, 0, i64), "sge")).result
-            code.branch(code.index.every([is_first, is_inside]), (), lambda inner: update(inner, number, own, place))
+            with code.where(code.index.every([is_first, is_inside])) as inner:
+                update(inner, number, own, place)
 
         last = host.subtract(host.product(self.sizes), 1)
 
-        def update(code: KernelCode, first: SSAValue, own: SSAValue, place: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def update(code: KernelCode, first: SSAValue, own: SSAValue, place: Sequence[SSAValue]) -> None:
             begin = code.index.delinearize(code.index.value(code.index.clamp(own, S64, last)), self.sizes)
             inner_dims = iter(place if is_apart else ())
             at = [
@@ -323,6 +314,5 @@ class _Scatter:
             end = bisected(code, code.index.add(first, 1), count, count, BITS_OF_PLACES, has_key)
             found = code.loop(first, end, 1, [code.load(buffer, at) for buffer in self.arrays], combine)
             self._store(code, found, at)
-            return ()
 
         fusion.parallel(NAME, [host.product([count, *places])], [1], visit)
