@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import UsageError, file_errors
 from xla_emitters.settings import Toolchain
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.given import Given, read_given
@@ -68,10 +68,8 @@ def is_directory(output: str) -> bool:
 
 def make_directory(directory: Path) -> None:
     """Makes the directory if it does not exist. raises UsageError where it cannot be made."""
-    try:
+    with file_errors(f"cannot write to {directory}", "output"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
 
 
 def write_kernel_files(program: Program, directory: Path, source: object = None) -> list[Path]:
@@ -82,12 +80,10 @@ def write_kernel_files(program: Program, directory: Path, source: object = None)
     texts = {kernel.name: _text(program, number) for number, kernel in enumerate(program.kernels)}
     suffix, written = _SUFFIXES.get(program.stage, ".mlir"), list[Path]()
     make_directory(directory)
-    try:
+    with file_errors(f"cannot write to {directory}", "output"):
         for name, text in texts.items():
             written.append(_other_than(source, directory / f"{name}{suffix}"))
             written[-1].write_text(text if text.endswith("\n") else text + "\n", "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
     return written
 
 
