@@ -43,7 +43,11 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
+    from xla_emitters.explore.listing import LeftOut
+    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
+    from xla_emitters.tools.file_rows import PrintedRow
+    from xla_emitters.trace import Trace
 
 _SUFFIXES = {
     **{"ptx": ".ptx", "llvm": ".ll", "sass": ".sass"},
@@ -137,13 +141,6 @@ ANNOTATED = ("ptx", "sass")
 HLO_STAGES = ("hlo", "graph")
 """The stages at which a module is HLO text."""
 _OF_ONE_FILE = ("emit", "diff", "annotate", "keep_intermediates", "print_ir_tree_dir", "trace")
-
-if TYPE_CHECKING:
-    from xla_emitters.explore.listing import LeftOut
-    from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.program import Program
-    from xla_emitters.tools.file_rows import PrintedRow
-    from xla_emitters.trace import Trace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
