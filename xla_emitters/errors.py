@@ -149,7 +149,9 @@ class UsageError(XlaEmittersError):
 
 
 class EndlessLoop(ExecutionError):
-    """A loop of the program is in a state in which it was before."""
+    """A loop is in a state in which it was before, or exceeds the limit of iterations. loop: the name of the instruction"""
+
+    loop: str = ""
 
 
 class NumbersDiffer(XlaEmittersError):

@@ -101,7 +101,7 @@ PROGRAMS = {"gelu": GELU, "ragged": RAGGED, "bytes": BYTES, "two_results": TWO_R
 
 CHANGE_NOTHING = (
     *("xla-select-fusion", "xla-remove-no-ops", "xla-unwrap-async", "xla-stitch-rows", "xla-fuse-loops"),
-    *("xla-merge-fusions", "xla-warn-recomputation"),
+    *("xla-fuse-scans", "xla-merge-fusions", "xla-warn-recomputation"),
 )
 """Passes on HLO that do not change this module: no choice or warning applies, no row is read again, there is no loop, no two fusions
 become one (tests of their own have those), and what two of them remove has no value in NumPy."""

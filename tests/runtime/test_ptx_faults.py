@@ -135,7 +135,7 @@ def checked(file: str, *, verify: bool = False) -> Verdict:
 
 @pytest.mark.parametrize(
     ("file", "what", "pattern", "replacement"),
-    every(2, FAULTS),
+    every(4, FAULTS),
     ids=[f"{row[0].split('/')[0]}: {row[1]}" for row in FAULTS],
 )
 def test_a_planted_fault_is_found(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
@@ -317,11 +317,12 @@ class _ComputationSteps:
 
     def _ends(self, loop: HloOp, state: Sequence[Slot]) -> Recurrence | None:
         """What ends a `while`, on the arrays of its state."""
-        from xla_emitters.graph.loop_recurrences import recurrence_of  # imported here: few modules have loops
+        from xla_emitters.graph.loop_recurrences import loop_end_of  # imported here: few modules have loops
 
-        if (found := recurrence_of(loop)) is None:
+        if (found := loop_end_of(loop)) is None:
             return None
-        return replace(found, state=tuple(self.planner.place(state[leaf]).slot for leaf in found.state))
+        slots = tuple(self.planner.place(state[leaf]).slot for leaf in found.leaves)
+        return Recurrence(slots, found.text(leaf_types(loop.operands[0].type)), found.is_exact)
 
     def _branch(self, op: HloOp) -> _Making:
         selector, *operands = op.operands

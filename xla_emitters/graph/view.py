@@ -67,6 +67,8 @@ _COPIED_SLICE = re.compile(r'"name"\s*:\s*"dynamic_slice_fusion"')
 
 STITCHED = "xla.stitched"
 """Attribute of a computation whose kernel reads each row once, although it needs its reductions: how (`pipelines/stitched_kernel`)."""
+SCANS = "xla.scans"
+"""Attribute of a computation whose kernel scans rows, in an order of its own: the computations that it was merged from."""
 
 
 class FusionView(Protocol):

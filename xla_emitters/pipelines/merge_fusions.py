@@ -19,7 +19,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.dialects.hlo.base import HloOp
@@ -160,12 +159,6 @@ def _reads(view: HloFusion, reader: FusionOp, first: FusionOp) -> tuple[float, b
             if indexings is None or any(each.origins for each in indexings):
                 return inf, False
             for each in indexings:
-                points += _points(each.map)
+                points += each.map.points_of_box
                 is_same_place &= each.map.results == identity_map(dims_of(root.result)).results
     return points / max(1, prod(dims_of(first.result))), is_same_place
-
-
-def _points(indexing_map: IndexingMap) -> int:
-    """Points of the box around a map's domain."""
-    bounds = (variable.bounds for variable in (*indexing_map.dims, *indexing_map.range_vars))
-    return prod(max(0, each.upper - each.lower + 1) for each in bounds)

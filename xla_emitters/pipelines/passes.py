@@ -214,6 +214,14 @@ GRAPH: tuple[PassRow, ...] = (
         name="xla-fuse-loops",
     ),
     PassRow(
+        lambda o: made("xla-fuse-scans", o.target),
+        "fusions have the constants and bitcasts that they read, and the windows of a scan are not merged with others",
+        wanted=lambda o, module: (
+            _by_rules(o, module) and with_ops("hlo.pad", "hlo.reduce_window", "hlo.slice")(o, module)
+        ),
+        name="xla-fuse-scans",
+    ),
+    PassRow(
         lambda o: made("xla-merge-fusions", o.target, o.hero_rules),
         "each fusion has the constants and bitcasts that it reads, and none is split yet that another joins",
         wanted=lambda o, module: _by_rules(o, module) and _reads_a_fusion(o, module),

@@ -29,7 +29,7 @@ from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.program.compiled import OnPlatform
 from xla_emitters.runtime.cuda.cupy_arrays import is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cuda.cupy_launcher import HELP
-from xla_emitters.runtime.cuda.cupy_platform import find_cupy
+from xla_emitters.runtime.cuda.cupy_platform import find_cupy, load_module
 from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
 from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
@@ -56,15 +56,16 @@ class GpuProgram(OnPlatform):
     def platform(self) -> CupyPlatform:
         """Computes its steps on the device; a record of the launches, and of what the host computes."""
         lowering = self.made.lowering
-        made = lowering.steps
+        made, names = lowering.steps, tuple(kernel.name for kernel in lowering.kernels)
         refuse_packed(self.made.results)
         return CupyPlatform(
             self._cupy,
             lambda number: function_of(op := made.ops[number], call_beside(op)),
             list(map(called_op, made.ops)),
-            [kernel.name for kernel in lowering.kernels],
-            lambda is_wide: lowering.wide_ptx if is_wide else lowering.ptx,
-            lowering.options.device.architecture,
+            names,
+            lambda is_wide, device: load_module(
+                lowering.wide_ptx if is_wide else lowering.ptx, names, lowering.options.device.architecture, device
+            ),
             lowering.exceeds,
         )
 

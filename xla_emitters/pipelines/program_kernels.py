@@ -31,7 +31,7 @@ from xla_emitters.dynamic.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir, compile_to_ptx, start_compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows, rows_of
-from xla_emitters.pipelines.passes import BY_LLVM, FOR_TOOLS, TOOL_STAGES, line_info
+from xla_emitters.pipelines.passes import BY_LLVM, FOR_TOOLS, TOOL_STAGES, PassRow, line_info
 from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
@@ -93,25 +93,36 @@ class GpuLowering:
         self._fused = fused
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
         is_watched = any(isinstance(op, WatchOp) for op in fused.walk())
-        rows = None if is_watched else program_rows(options)[1]
-        self._rows = rows or (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host")))
-        last = self._rows[-1].stage
-        for stage, module in self._run_rows(self._recorder):
+        own = None if is_watched else program_rows(options)[1]
+        self._rows = own or rows_of("program-loops")
+        self._host_rows = () if is_watched or own else rows_of("program-host")
+        for stage, module in self._run_rows(self._recorder, self._rows, fused.clone()):
             if stage != _LOOPS:  # made again for those that ask: it is large, and no code is made from it
-                self._stages[stage] = module if stage == last else module.clone()
+                self._stages[stage] = module
+        if self._recorder.is_watched or options.constants:
+            self._make_host()
 
-    def _run_rows(self, recorder: Recorder) -> Iterator[tuple[str, ModuleOp]]:
-        """Runs the passes on the whole program; yields the module at the end of each stage, which later passes change."""
-        context, module = make_context(), self._fused.clone()
-        for row in self._rows:
+    def _run_rows(
+        self, recorder: Recorder, rows: Sequence[PassRow], module: ModuleOp
+    ) -> Iterator[tuple[str, ModuleOp]]:
+        """Runs passes on the whole program; yields the module at the end of each stage, which later passes change."""
+        context = make_context()
+        for row in rows:
             row.run(self.options, recorder, context, module)
             if row.stage:
                 yield row.stage, module
 
+    def _make_host(self) -> None:
+        """Runs the passes on the host program: only code ahead of time is made from it."""
+        if self._host_rows:
+            self._stages |= self._run_rows(self._recorder, self._host_rows, self._stages["kernels"].clone())
+            self._host_rows = ()
+
     @cached_property
     def trace(self) -> Trace:
-        """The trace of the passes, with all kernels together at the last stage."""
-        self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
+        """The trace of the passes that have run: if texts are recorded, of all, with all kernels together at the last stage."""
+        if self._recorder.keeps_text:
+            self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
         return self._recorder.trace
 
     @cached_property
@@ -136,7 +147,7 @@ class GpuLowering:
     def _kernel(self, name: str, function: gpu.FuncOp) -> LoweredKernel:
         x, y, z = function.known_block_size.get_values() if function.known_block_size else (1, 1, 1)
         parameters = tuple(str(ir_type) for ir_type in function.function_type.inputs)
-        shared = shared_bytes(self._on_buffers(name))
+        shared = shared_bytes(function)
         schedule = function.attributes.get(SCHEDULE)
         how = schedule.data if isinstance(schedule, StringAttr) else ""
         written = frozenset(number for number, value in enumerate(function.body.blocks[0].args) if _is_written(value))
@@ -311,6 +322,8 @@ class GpuLowering:
 
     def at(self, stage: str) -> ModuleOp:
         """The module of a stage, from "loops" to "llvm-dialect"."""
+        if stage == "host":
+            self._make_host()
         if stage not in self._stages:
             made = self._loops() if stage == _LOOPS else None
             self._stages[stage] = self._together() if made is None else made
@@ -320,7 +333,8 @@ class GpuLowering:
     def _loops(self) -> ModuleOp | None:
         """The module at the stage "loops"; None where the caller's own passes have no such stage."""
         recorder = Recorder("", "none", self.options.verify, None)
-        return next((module for stage, module in self._run_rows(recorder) if stage == _LOOPS), None)
+        stages = self._run_rows(recorder, self._rows, self._fused.clone())
+        return next((module for stage, module in stages if stage == _LOOPS), None)
 
     def code(self, stage: str) -> str:
         """The printed text of a stage: IR, LLVM IR, PTX, SASS. raises ToolError like `compile_to_ptx` and `sass_listing`"""

@@ -11,7 +11,7 @@ such a chain where its Triton emitter has no tile of whole rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from math import prod
 
@@ -95,15 +95,32 @@ class RowGroup:
         return ModuleOp([*others, ComputationOp("alone", entry.block, entry=True)])
 
 
-def groups_in(around: ComputationOp) -> list[RowGroup]:
-    """The groups of a control computation, without common fusions; those with the last readers first."""
+def _is_smaller(op: FusionOp, last: FusionOp) -> bool:
+    """Whether a fusion's results are numbers of rows for another one: all have fewer elements than that one's."""
+    most = max(map(_size, leaf_types(last.result.type)))
+    return op is last or all(_size(leaf) < most for leaf in leaf_types(op.result.type))
+
+
+def _has_reductions(group: RowGroup) -> bool:
+    return any(map(_reduces, group.members[:-1]))
+
+
+def groups_in(
+    around: ComputationOp,
+    joins: Callable[[FusionOp, FusionOp], bool] = _is_smaller,
+    wanted: Callable[[RowGroup], bool] = _has_reductions,
+) -> list[RowGroup]:
+    """The groups of a control computation, without common fusions; those with the last readers first.
+
+    joins    (fusion, last): whether a fusion may be in the group of a last reader
+    wanted   whether a group is kept
+    """
     places: dict[Operation | Block, int] = {op: place for place, op in enumerate(around.instructions)}
     taken, found = set[FusionOp](), list[RowGroup]()
     for fusion in reversed(fusions_of(around)):
-        members = _members(fusion, places) - taken if fusion not in taken else set[FusionOp]()
-        if len(members) < 2 or not any(map(_reduces, members - {fusion})):
+        members = _members(fusion, places, joins) - taken if fusion not in taken else set[FusionOp]()
+        if not members:
             continue
-        taken |= members
         inner = members - {fusion}
         results = [
             value
@@ -112,15 +129,20 @@ def groups_in(around: ComputationOp) -> list[RowGroup]:
             if any(user not in members for user in _readers(value))
         ]
         results.sort(key=lambda value: places[value.owner])
-        found.append(RowGroup(tuple(sorted(members, key=lambda op: places[op])), (fusion.result, *results)))
+        group = RowGroup(tuple(sorted(members, key=lambda op: places[op])), (fusion.result, *results))
+        if wanted(group):
+            taken |= members
+            found.append(group)
     return found
 
 
-def _members(last: FusionOp, places: dict[Operation | Block, int]) -> set[FusionOp]:
+def _members(
+    last: FusionOp, places: dict[Operation | Block, int], joins: Callable[[FusionOp, FusionOp], bool]
+) -> set[FusionOp]:
     """A fusion and those before it that it can be merged with."""
-    if not any(map(_producer, last.operands)) or not _can_join(last):
+    if not _can_join(last) or not joins(last, last):
         return set()
-    found, size, grows = {last}, max(map(_size, leaf_types(last.result.type))), True
+    found, grows = {last}, True
     while grows:
         before = (_producer(operand) for member in found for operand in member.operands)
         joined = {
@@ -129,7 +151,7 @@ def _members(last: FusionOp, places: dict[Operation | Block, int]) -> set[Fusion
             if op is not None
             and op not in found
             and _can_join(op)
-            and all(_size(leaf) < size for leaf in leaf_types(op.result.type))
+            and joins(op, last)
             and all(user in found or places.get(user, -1) > places[last] for user in _readers(op.result))
         }
         found |= joined

@@ -34,7 +34,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.device import Device
@@ -48,19 +48,23 @@ from xla_emitters.dialects.mlir import arith, func, gpu
 from xla_emitters.dialects.mlir import gpu as gpu_functions
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Kind
+from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
 from xla_emitters.dynamic.buffers.fusion_rules import STITCH, VECTOR
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.loops import stitch_forms
 from xla_emitters.dynamic.loops.roots import roots_of
 from xla_emitters.dynamic.loops.stitch_forms import NOWHERE, HeldRow, RowForm
+from xla_emitters.dynamic.loops.stitch_forms import rule_of as rule_for
 from xla_emitters.dynamic.loops.stitch_graph import StitchGraph
 from xla_emitters.dynamic.loops.stitch_schedule import row_of
 from xla_emitters.emitters.entry import argument_attributes, data_layout
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.graph.buffers import aliases_of, kernel_arguments
 from xla_emitters.graph.fusion_parts import Part
-from xla_emitters.graph.view import STITCHED, FusionView, once_per_view
+from xla_emitters.graph.scan_parts import ScanParts
+from xla_emitters.graph.scan_ranges import find_scan
+from xla_emitters.graph.view import SCANS, STITCHED, FusionView, once_per_view
 from xla_emitters.lowering.disc_lower_memrefs import NO_ALIAS, DiscLowerMemrefsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
@@ -74,6 +78,9 @@ from xla_emitters.rewrite.kernel_entry import DIMENSIONS, GRID, sanitize
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
+
+WITH_SCANS = ((DiscFuseOnBufferPass.name, "scans", True),)
+"""Options of the passes of programs: a scan of rows has a row at hand, as a reduction does."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ def stitched(view: FusionView) -> StitchedFusion | str:
     """The fusion as the passes of programs see it; or a string: why it is not computed row by row."""
     if (why := _why_not(view)) is not None:
         return why
-    module, options = program_of(view), CompileOptions(record="none")
+    module, options = program_of(view), CompileOptions(record="none", pass_options=WITH_SCANS)
     try:
         with take_notes():
             for row in rows_of("program"):
@@ -149,14 +156,17 @@ def stitched(view: FusionView) -> StitchedFusion | str:
         return f"it is not one chain of ops over the same rows, but {', '.join(kinds) or 'nothing'}"
     graph = StitchGraph(ops[0], roots_of(ops[0]))
     for op in graph.ops:
-        if op not in graph.reductions and (why := graph.why_not(op)):
+        if not graph.is_by_row(op) and (why := graph.why_not(op)):
             return f"%{op.instruction_name} is not computed row by row: {why}"
     rows, columns = (size.value for size in graph.matrix)
     assert rows is not None
     assert columns is not None
     if not graph.kept:
         return "nothing of a row is read again"
-    return StitchedFusion(module, rows, columns, row_of(graph, _width(columns, graph.most_bits)))
+    row = row_of(graph, _width(columns, graph.most_bits))
+    if graph.scans and rule_for(row, columns).kept == NOWHERE:
+        return f"threads scan what they hold, and a row of {columns} columns does not fit a block"
+    return StitchedFusion(module, rows, columns, row)
 
 
 def _width(columns: int, most_bits: int) -> int:
@@ -188,10 +198,15 @@ def _why_not(view: FusionView) -> str | None:
 
 def program_of(view: FusionView) -> ModuleOp:
     """The fusion's computation as ENTRY of a separate module, its results in one tuple."""
+    module = ModuleOp([called.clone() for called in view.called], sym_name=StringAttr(view.name))
     part = Part(view.computation)
     for parameter in sorted(view.parameters, key=lambda each: each.number.value.data):
         part.take(parameter.result)
-    results = [part.take(root.result) for root in view.roots]
+    if SCANS in view.computation.attributes and (found := find_scan(view.instructions)) is not None:
+        parts = ScanParts(part, found, module.body.block.add_op)
+        scan = parts.window(part.take(found.array))
+        part.taken[found.result] = parts.shaped(scan, dims_of(found.result))
+    results = _without_reshapes([part.take(root.result) for root in view.roots])
     root = results[0]
     if len(results) > 1:
         types = tuple_type([value.type for value in results])
@@ -205,7 +220,20 @@ def program_of(view: FusionView) -> ModuleOp:
             Rewriter.replace_op(op, made)
     entry = ComputationOp("main", part.block, entry=True)
     entry.location = view.computation.location
-    return ModuleOp([*(called.clone() for called in view.called), entry], sym_name=StringAttr(view.name))
+    module.body.block.add_op(entry)
+    return module
+
+
+def _without_reshapes(results: Sequence[SSAValue]) -> list[SSAValue]:
+    """The results, or arrays with the same elements in the same order of which they are reshapes: those need no buffer of their own."""
+    found = list[SSAValue]()
+    for result in results:
+        value = result
+        while isinstance(op := value.owner, BitcastOp | ReshapeOp) and element_of(op.operands[0]) == element_of(value):
+            value = op.operands[0]
+        is_own = isinstance(value.owner, ParameterOp) or value in found or value in results
+        found.append(result if is_own else value)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- ways
@@ -218,7 +246,7 @@ def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
 
 def rule_of(fusion: StitchedFusion) -> RowWay | str:
     """The way by rule, or a string: why none is better than several kernels (docs/decisions/26)."""
-    way = RowWay(stitch_forms.rule_of(fusion.row, fusion.columns), fusion.row.width)
+    way = RowWay(rule_for(fusion.row, fusion.columns), fusion.row.width)
     if not way.keeps_rows:
         return f"rows of {fusion.columns} columns, {fusion.row.kept_bytes} bytes each, do not fit a block"
     return way

@@ -169,19 +169,16 @@ class Launch:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How often a loop runs, where small arrays of its state alone decide: while `holds`, they become `after`.
+    """How often a loop runs, where small arrays of its state alone decide.
 
-    state   the slots of these arrays. They are the first of a numbering of its own
-    code    rows of `program.array_forms` that assign the arrays behind them
-    after   the next state
-    arrays  of the state, HLO's name of the type and the sizes
+    state     the slots of these arrays
+    text      HLO: a computation of them that returns whether the loop goes on, and what they become
+    is_exact  whether they are the same on every machine
     """
 
     state: tuple[int, ...]
-    code: tuple[Compute, ...]
-    holds: Extent
-    after: tuple[Extent, ...]
-    arrays: tuple[tuple[str, tuple[int, ...]], ...]
+    text: str
+    is_exact: bool
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-gpu-optimize-loops": ("transforms", "optimize_loops"),
     "xla-inline-calls": ("graph", "inline_calls"),
     "xla-insert-copies": ("graph", "insert_copies"),
+    "xla-fuse-scans": ("pipelines", "fuse_scans"),
     "xla-merge-fusions": ("pipelines", "merge_fusions"),
     "xla-loop-invariant-code-motion": ("transforms", "loop_invariant_code_motion"),
     "xla-limit-inlining": ("lowering", "limit_inlining"),

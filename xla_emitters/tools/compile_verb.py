@@ -293,15 +293,13 @@ def _emit(options: argparse.Namespace, given: Given) -> int:
 
 
 def _how(options: argparse.Namespace, given: Given, folder: Path | None) -> CompileOptions:
-    is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
-    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes or options.annotate)
+    is_ptx = options.stage == "ptx"  # PTX is made and kept even if the trace records nothing
+    is_bare = is_ptx and not (options.keep_intermediates or options.annotate or prints_anything(options))
     is_text = not (options.json or options.diff)
     return replace(
         compile_options(options),
         stage=options.stage,
-        record="passes"
-        if options.diff
-        else record_wanted(options, "none" if is_bare and not given.is_program else "stages"),
+        record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
         verify=bool(options.print_ir_after_all or options.print_ir_tree_dir) and not given.is_program,
         line_info=options.line_info or options.annotate,
         jobs=options.jobs or 1,

@@ -221,15 +221,6 @@ def add_max_iterations(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def max_iterations(options: argparse.Namespace, stage: str) -> int:
-    """The value of `--max-iterations`. raises UsageError for a negative one."""
-    from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
-
-    limit = MOST_ITERATIONS if options.max_iterations is None else options.max_iterations
-    refuse_limit(limit, stage)
-    return limit
-
-
 def add_max_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-memory",

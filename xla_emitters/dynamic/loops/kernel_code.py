@@ -17,7 +17,6 @@ A buffer in the host's memory is read on the host: at constant indices, before t
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -191,15 +190,15 @@ class KernelCode:
         self.written = {use for op in fusion.walk() for use in _written_by(op)}
         self._counted = [0]
         self._hlo = dict[BufferOp, HloOp]()
-        self._made = ChainMap[object, Operation]()
-        self._elements = ChainMap[Key, SSAValue]()
+        self._made = dict[object, Operation]()
+        self._elements = dict[Key, SSAValue]()
         self.index = KernelIndex(self)
 
     def inside(self, block: Block) -> KernelCode:
         """The same at the end of an inner block: values made here are visible there, values made there are not visible here."""
         made = copy(self)
         made.builder = QuickBuilder(InsertPoint.at_end(block))
-        made._made, made._elements = self._made.new_child(), self._elements.new_child()
+        made._made, made._elements = self._made.copy(), self._elements.copy()
         made.index = KernelIndex(made)
         return made
 

@@ -49,7 +49,6 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.called import has_scalar_code
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.dynamic_routines import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.windows import WindowAttr
@@ -64,12 +63,11 @@ from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.dynamic.loops.row_rounds import shared_array
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
 from xla_emitters.dynamic.loops.schedule import FusionLoops
+from xla_emitters.graph.scans import commutes
 
 NAME = "loop"
 THREADS, EACH = 256, 4
 """Threads of a block that has a row, and elements of each at a time."""
-COMMUTING = frozenset(f"hlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
-"""Bodies that may combine their elements in any order."""
 
 
 def emit_windows(fusion: FusionLoops) -> None:
@@ -197,15 +195,6 @@ def _every(fusion: FusionLoops, conditions: Sequence[SSAValue]) -> SSAValue:
     for other in others:
         first = fusion.numbers.code.insert(arith.AndIOp(first, other))
     return first
-
-
-def commutes(computation: ComputationOp) -> bool:
-    """Whether a body is one op that may combine its elements in any order."""
-    root = computation.root.owner
-    if not isinstance(root, HloOp) or root.name not in COMMUTING:
-        return False
-    numbers = [operand.owner.number.value.data for operand in root.operands if isinstance(operand.owner, ParameterOp)]
-    return sorted(numbers) == [0, 1]
 
 
 def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_reversed: bool) -> None:

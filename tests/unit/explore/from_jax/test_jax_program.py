@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from xla_emitters.explore.from_jax.jax_program import JaxProgram, from_jax, is_s
 from xla_emitters.explore.xla import description
 from xla_emitters.program import compiled
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
 
 
