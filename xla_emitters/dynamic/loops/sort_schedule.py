@@ -50,7 +50,7 @@ from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, uses_of
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
-from xla_emitters.dynamic.loops.merge_passes import Before, MergePasses, scratch_buffer
+from xla_emitters.dynamic.loops.merge_passes import Before, MergePasses
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 
@@ -219,7 +219,7 @@ def _emit_first(fusion: FusionLoops, row: SortedRow, count: int, others: Sequenc
 
 def buffer_like(fusion: FusionLoops, buffer: SSAValue, element: Attribute | None = None) -> SSAValue:
     """A buffer of the same sizes, of another element type if one is given: allocated before the fusion, freed after it."""
-    return scratch_buffer(fusion, fusion.numbers.sizes(buffer), element or tensor_of(buffer.type).element_type)
+    return fusion.scratch(fusion.numbers.sizes(buffer), element or tensor_of(buffer.type).element_type, "runs")
 
 
 class SortedRow:
