@@ -99,6 +99,11 @@ def has_pieces(ops: Iterable[HloOp]) -> bool:
     return any(isinstance(op, PadOp | ReduceWindowOp | SliceOp | ConcatenateOp) for op in ops)
 
 
+def starts_tree(op: HloOp) -> bool:
+    """Whether an op is one that each tree has: a window, or a padding between the elements of one of two interleaved arrays."""
+    return isinstance(op, ReduceWindowOp) or (isinstance(op, PadOp) and any(integers(each)[2] for each in op.edges))
+
+
 def find_scan(ops: Sequence[HloOp]) -> FoundScan | None:
     """The scan of the longest rows in a computation; of two, the one of the array computed last.
 

@@ -35,9 +35,9 @@ from xla_emitters.graph.entry import computation_of
 from xla_emitters.graph.fusion_parts import Part, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.scan_parts import ScanParts
-from xla_emitters.graph.scan_ranges import FoundScan, find_scan, has_pieces
+from xla_emitters.graph.scan_ranges import FoundScan, find_scan, has_pieces, starts_tree
 from xla_emitters.graph.scans import PREFIX
-from xla_emitters.graph.view import SCANS, STITCHED, is_stitched, view_of
+from xla_emitters.graph.view import SCANS, STITCHED, view_of
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
@@ -66,7 +66,7 @@ class FuseScansPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
-            for group in groups_in(computation, _has_pieces, lambda group: len(group.results) == 1):
+            for group in groups_in(computation, _has_pieces, _may_be_scan):
                 self._group(names, group)
 
     def _group(self, names: Names, group: RowGroup) -> None:
@@ -127,8 +127,14 @@ class FuseScansPass(KernelPass):
 
 def _has_pieces(op: FusionOp, last: FusionOp) -> bool:
     """Whether a fusion may be a part of a scan."""
-    view = view_of(op)
-    return not is_stitched(view) and has_pieces(view.instructions)
+    computation = computation_of(op)
+    return STITCHED not in computation.attributes and has_pieces(computation.instructions)
+
+
+def _may_be_scan(group: RowGroup) -> bool:
+    """Whether a group has one result, and a window or an interleaved array."""
+    ops = (op for member in group.members for op in computation_of(member).instructions)
+    return len(group.results) == 1 and any(map(starts_tree, ops))
 
 
 def _erase(names: Names, fusion: FusionOp) -> None:
