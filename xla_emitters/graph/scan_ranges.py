@@ -145,6 +145,12 @@ def body_of(op: HloOp, element: DType) -> Body | None:
     return None
 
 
+def computes_alike(one: ComputationOp, other: ComputationOp, element: DType) -> bool:
+    """Whether two bodies combine elements of a type in the same way."""
+    bodies = [_body_of_computation(each, element) for each in (one, other) if len(each.parameters) == 2]
+    return len(bodies) == 2 and bodies[0] is not None and bodies[0] == bodies[1]
+
+
 def _body_of_computation(computation: ComputationOp, element: DType) -> Body | None:
     known = dict[SSAValue, Any]()
     for op in computation.instructions:

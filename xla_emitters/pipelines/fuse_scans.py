@@ -25,7 +25,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.dialects.hlo.computation import FusionOp, ParameterOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, PadOp, SliceOp
@@ -100,7 +100,7 @@ class FuseScansPass(KernelPass):
         computation_of(merged).attributes[SCANS] = of
         fusion = stitched(view_of(merged))
         if not isinstance(fusion, str):
-            return [self._marked(merged, rule_of(fusion))]
+            return [self._marked(merged, rule_of(fusion, device(self.target).cores))]
         if (chunk := _chunk_of(found.columns)) is None:
             self.skip(last, f"{what}: {fusion}")
             return None
@@ -115,7 +115,7 @@ class FuseScansPass(KernelPass):
             return None
         for part, way in zip(parts[1:], ways, strict=True):
             assert not isinstance(way, str)
-            self._marked(part, rule_of(way))
+            self._marked(part, rule_of(way, device(self.target).cores))
         return parts
 
     def _marked(self, fusion: FusionOp, way: RowWay | str) -> FusionOp:
