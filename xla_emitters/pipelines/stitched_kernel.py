@@ -20,6 +20,7 @@ from math import prod
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
@@ -31,6 +32,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.computation import ParameterOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major
 from xla_emitters.dialects.isa import isa
@@ -50,6 +52,7 @@ from xla_emitters.graph.buffers import aliases_of
 from xla_emitters.graph.fusion_parts import Part
 from xla_emitters.graph.scan_parts import ScanParts
 from xla_emitters.graph.scan_ranges import find_scan
+from xla_emitters.graph.steps_of_reductions import two_steps_of
 from xla_emitters.graph.view import SCANS, STITCHED, FusionView, once_per_view
 from xla_emitters.pipelines.fusion_kernel import kernel_of_fusion, on_buffers
 from xla_emitters.pipelines.options import CompileOptions
@@ -172,6 +175,12 @@ def program_of(view: FusionView) -> ModuleOp:
         parts = ScanParts(part, found, module.body.block.add_op)
         scan = parts.window(part.take(found.array))
         part.taken[found.result] = parts.shaped(scan, dims_of(found.result))
+    for op in view.instructions:
+        if isinstance(op, ReduceOp) and (steps := two_steps_of(op)) is not None:
+            dims = DenseArrayBase.from_list(i64, [len(dims_of(steps.array)) - 1])
+            operands = [part.take(steps.array), part.take(op.operands[1])]
+            made = ReduceOp(operands, op.result.type, op.instruction_name.data, {**op.properties, "dimensions": dims})
+            part.taken[op.result] = part.insert(made, op)
     results = _without_reshapes([part.take(root.result) for root in view.roots])
     module.body.block.add_op(part.finish("main", results, view.computation, is_entry=True))
     for op in list(part.block.ops):
@@ -203,11 +212,15 @@ def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
     return [RowWay(form, fusion.row.width) for form in stitch_forms.ways_of(fusion.row, fusion.columns)]
 
 
-def rule_of(fusion: StitchedFusion) -> RowWay | str:
-    """The way by rule, or a string: why none is better than several kernels (docs/decisions/26)."""
+def rule_of(fusion: StitchedFusion, cores: int) -> RowWay | str:
+    """The way by rule, or a string: why none is better than several kernels (docs/decisions/26 and 33).
+
+    cores   multiprocessors: a block per row that is read again needs a row for each, as several kernels cut long rows
+    """
     way = RowWay(rule_for(fusion.row, fusion.columns), fusion.row.width)
-    if not way.keeps_rows:
-        return f"rows of {fusion.columns} columns, {fusion.row.kept_bytes} bytes each, do not fit a block"
+    if not way.keeps_rows and fusion.rows < cores:
+        what = f"rows of {fusion.columns} columns, {fusion.row.kept_bytes} bytes each, do not fit a block"
+        return f"{what}, and {fusion.rows} of them are fewer than {cores} multiprocessors"
     return way
 
 
