@@ -9,7 +9,7 @@ import pytest
 from long_lists import every
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dynamic.loops.window_schedule import commutes
+from xla_emitters.graph.scans import commutes
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program

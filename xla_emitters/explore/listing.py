@@ -56,6 +56,7 @@ from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
+from xla_emitters.pipelines.fuse_scans import FuseScansPass
 from xla_emitters.pipelines.merge_fusions import MergeFusionsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
@@ -246,10 +247,11 @@ def _apart(module: ModuleOp, chains: StitchRowsPass | None = None, by_rule: Comp
         return copy
     merged = copy.clone()
     FuseEntryPass().apply(Context(), merged)
-    before = len(fusions_run_by(entry_of(merged)))
-    for each in (FuseLoopsPass(), MergeFusionsPass(by_rule.target, by_rule.hero_rules)):
+    before = [op.calls for op in fusions_run_by(entry_of(merged))]
+    scans, merges = FuseScansPass(by_rule.target), MergeFusionsPass(by_rule.target, by_rule.hero_rules)
+    for each in (FuseLoopsPass(), scans, merges):
         each.apply(Context(), merged)
-    return copy if len(fusions_run_by(entry_of(merged))) == before else merged
+    return copy if [op.calls for op in fusions_run_by(entry_of(merged))] == before else merged
 
 
 def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:

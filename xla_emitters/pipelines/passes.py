@@ -201,6 +201,11 @@ GRAPH: tuple[PassRow, ...] = (
         name="xla-split-triton-fusions",
     ),
     _row(
+        "xla-split-sorts",
+        "sorts inside of fusions are instructions of their own by now; their kernels are fusions",
+        wanted=with_ops("hlo.sort"),
+    ),
+    _row(
         "xla-wrap-instructions",
         "each step is then a fusion or has no kernel, and constants have fusions to move into",
         wanted=_of_more_than_fusions,
@@ -215,6 +220,14 @@ GRAPH: tuple[PassRow, ...] = (
         "a loop's body holds nothing but fusions, and its initial arrays are the results of some",
         wanted=lambda o, module: _by_rules(o, module) and with_ops("hlo.while")(o, module),
         name="xla-fuse-loops",
+    ),
+    PassRow(
+        lambda o: made("xla-fuse-scans", o.target),
+        "fusions have the constants and bitcasts that they read, and the windows of a scan are not merged with others",
+        wanted=lambda o, module: (
+            _by_rules(o, module) and with_ops("hlo.pad", "hlo.reduce_window", "hlo.slice")(o, module)
+        ),
+        name="xla-fuse-scans",
     ),
     PassRow(
         lambda o: made("xla-merge-fusions", o.target, o.hero_rules),

@@ -11,7 +11,7 @@ such a chain where its Triton emitter has no tile of whole rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from math import prod
 
@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple_type
 from xla_emitters.graph.control_computations import fusions_of
 from xla_emitters.graph.entry import computation_of
-from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion
+from xla_emitters.graph.fusion_parts import Part, is_fusible_bitcast, new_fusion
 from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.view import view_of
 from xla_emitters.support.late_dataclass import dataclass
@@ -85,25 +85,46 @@ class RowGroup:
 
     def alone(self, module: ModuleOp) -> ModuleOp:
         """A module whose ENTRY has only the members, with a parameter for each array that they read."""
-        entry = _Beside(self)
-        results = [entry.value(result) for result in self.results]
-        root = results[0]
-        if len(results) > 1:
-            root = entry.add(TupleOp(results, tuple_type([result.type for result in results]), "results"))
-        entry.block.add_op(ReturnOp(root))
+        around = self.last.parent_op()
+        assert isinstance(around, ComputationOp)
+        part = Part(around, self._is_outside)
+        entry = part.finish("alone", [part.take(result) for result in self.results], around, is_entry=True)
         others = [op.clone() for op in module.ops if isinstance(op, ComputationOp) and not op.is_entry]
-        return ModuleOp([*others, ComputationOp("alone", entry.block, entry=True)])
+        return ModuleOp([*others, entry])
+
+    def _is_outside(self, op: HloOp) -> bool:
+        is_of_member = _producer(op.result) in self.members
+        return not (is_of_member or isinstance(op, ConstantOp) or is_fusible_bitcast(op))
 
 
-def groups_in(around: ComputationOp) -> list[RowGroup]:
-    """The groups of a control computation, without common fusions; those with the last readers first."""
+def _is_smaller(op: FusionOp, last: FusionOp) -> bool:
+    """Whether a fusion's results are numbers of rows for another one: all have fewer elements than that one's."""
+    if op is last:
+        return any(map(_producer, last.operands))
+    most = max(map(_size, leaf_types(last.result.type)))
+    return all(_size(leaf) < most for leaf in leaf_types(op.result.type))
+
+
+def _has_reductions(group: RowGroup) -> bool:
+    return any(map(_reduces, group.members[:-1]))
+
+
+def groups_in(
+    around: ComputationOp,
+    joins: Callable[[FusionOp, FusionOp], bool] = _is_smaller,
+    wanted: Callable[[RowGroup], bool] = _has_reductions,
+) -> list[RowGroup]:
+    """The groups of a control computation, without common fusions; those with the last readers first.
+
+    joins    (fusion, last): whether a fusion may be in the group of a last reader
+    wanted   whether a group is kept
+    """
     places: dict[Operation | Block, int] = {op: place for place, op in enumerate(around.instructions)}
     taken, found = set[FusionOp](), list[RowGroup]()
     for fusion in reversed(fusions_of(around)):
-        members = _members(fusion, places) - taken if fusion not in taken else set[FusionOp]()
-        if len(members) < 2 or not any(map(_reduces, members - {fusion})):
+        members = _members(fusion, places, joins) - taken if fusion not in taken else set[FusionOp]()
+        if not members:
             continue
-        taken |= members
         inner = members - {fusion}
         results = [
             value
@@ -112,15 +133,20 @@ def groups_in(around: ComputationOp) -> list[RowGroup]:
             if any(user not in members for user in _readers(value))
         ]
         results.sort(key=lambda value: places[value.owner])
-        found.append(RowGroup(tuple(sorted(members, key=lambda op: places[op])), (fusion.result, *results)))
+        group = RowGroup(tuple(sorted(members, key=lambda op: places[op])), (fusion.result, *results))
+        if wanted(group):
+            taken |= members
+            found.append(group)
     return found
 
 
-def _members(last: FusionOp, places: dict[Operation | Block, int]) -> set[FusionOp]:
+def _members(
+    last: FusionOp, places: dict[Operation | Block, int], joins: Callable[[FusionOp, FusionOp], bool]
+) -> set[FusionOp]:
     """A fusion and those before it that it can be merged with."""
-    if not any(map(_producer, last.operands)) or not _can_join(last):
+    if not joins(last, last) or not _can_join(last):
         return set()
-    found, size, grows = {last}, max(map(_size, leaf_types(last.result.type))), True
+    found, grows = {last}, True
     while grows:
         before = (_producer(operand) for member in found for operand in member.operands)
         joined = {
@@ -128,8 +154,8 @@ def _members(last: FusionOp, places: dict[Operation | Block, int]) -> set[Fusion
             for op in before
             if op is not None
             and op not in found
+            and joins(op, last)
             and _can_join(op)
-            and all(_size(leaf) < size for leaf in leaf_types(op.result.type))
             and all(user in found or places.get(user, -1) > places[last] for user in _readers(op.result))
         }
         found |= joined
@@ -268,34 +294,3 @@ class _Inside:
             root = self._insert(TupleOp(list(leaves), types, "results"), self.group.last)
         self.block.add_op(ReturnOp(root))
         return self.block
-
-
-@dataclass(eq=False)
-class _Beside:
-    """An ENTRY with only the members, under construction."""
-
-    group: RowGroup
-    block: Block = field(default_factory=Block)
-    known: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    parameters: int = 0
-
-    def value(self, value: SSAValue) -> SSAValue:
-        """The value here that corresponds to a value of the control computation."""
-        if value not in self.known:
-            self.known[value] = self._made(value)
-        return self.known[value]
-
-    def _made(self, value: SSAValue) -> SSAValue:
-        op = value.owner
-        assert isinstance(op, HloOp)
-        is_of_member = _producer(value) in self.group.members
-        if is_of_member or isinstance(op, ConstantOp) or is_fusible_bitcast(op):
-            copy = op.clone()
-            copy.operands = [self.value(operand) for operand in op.operands]
-            return self.add(copy)
-        self.parameters += 1
-        return self.add(ParameterOp(self.parameters - 1, value.type, op.instruction_name.data))
-
-    def add(self, op: HloOp) -> SSAValue:
-        self.block.add_op(op)
-        return op.result

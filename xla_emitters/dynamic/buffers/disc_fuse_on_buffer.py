@@ -20,6 +20,7 @@ outside: it becomes a second name of a buffer, unless it is returned and the buf
 
 Options
     stitch          reductions of rows and their readers are one kernel
+    scans           scans of rows of known length are in such kernels
     horizontal      independent clusters join
     mix_reductions  reductions of rows and of columns share a kernel
     transposes      transposes that need tiles join any others
@@ -82,6 +83,7 @@ from xla_emitters.dynamic.buffers.fusion_rules import (
     beside_its_tiles,
     is_splat_source,
     matrix_of,
+    scan_of_rows,
     spreads,
     too_large,
     updated_beside_others,
@@ -109,6 +111,7 @@ class DiscFuseOnBufferPass(KernelPass):
     name = "disc-fuse-on-buffer"
 
     stitch: bool = True
+    scans: bool = False
     horizontal: bool = True
     mix_reductions: bool = False
     transposes: bool = False
@@ -126,11 +129,11 @@ class DiscFuseOnBufferPass(KernelPass):
         if not self.transposes and (why := beside_its_tiles(group)) is not None:
             return why
         verdict = base_rules(group, self.most_buffers, mix_reductions=self.mix_reductions)
-        has_rows = any(part.reduces == ROW for part in group.reductions)
+        has_rows = bool(group.scans) or any(part.reduces == ROW for part in group.reductions)
         if isinstance(verdict, Fusion) or not (self.stitch and has_rows and connected):
             return verdict
         stitched = stitch_rules(group, self.most_buffers)
-        return stitched if isinstance(stitched, Fusion) or group.rereads else verdict
+        return stitched if isinstance(stitched, Fusion) or group.rereads or group.scans else verdict
 
 
 class _FunctionFusion:
@@ -168,7 +171,7 @@ class _FunctionFusion:
         for op in _buffer_ops(self.function):
             if op in dead:
                 continue
-            reason = why_not_fusible(op)
+            reason = None if self.fuse.scans and scan_of_rows(op) else why_not_fusible(op)
             if reason is None and not again.isdisjoint(op.operands):
                 reason = "one of its buffers is written again"
             if reason is None:
@@ -459,22 +462,23 @@ def stitch_rules(group: Group, most_buffers: int) -> Verdict:
         return why
     if any(part.reduces == COLUMN for part in group.reductions):
         return "a reduction of columns needs all rows, which no one block has"
-    rows, columns = matrix_of(group, group.reductions[0])
-    for part in group.reductions:
+    by_row = [*group.reductions, *group.scans]
+    rows, columns = matrix_of(group, by_row[0])
+    for part in by_row:
         if len(part.writes) > 1:
             return f"the reduction {part.name} gives several arrays"
         if matrix_of(group, part) != (rows, columns):
-            first = group.reductions[0].name
+            first = by_row[0].name
             return f"the rows of {part.name} are not known to be those of {first}: {rows} x {columns}"
     needed = sum((dtype_of(tensor_of(part.writes[0].type).element_type).bits + 7) // 8 for part in group.reductions)
     if needed > SHARED_BYTES:
         return f"a row gives {needed} bytes, a block keeps {SHARED_BYTES}"
-    by_row = _Rows(group, rows, columns)
+    found = _Rows(group, rows, columns)
     for part in group.parts:
-        if (why := by_row.why_not(part)) is not None:
+        if (why := found.why_not(part)) is not None:
             return why
     for part in group.results:
-        if not by_row.is_regular(part):
+        if not found.is_regular(part):
             return f"the result {part.name} has neither a row's element nor one for each of its columns"
     return Fusion(STITCH, tuple(part.name for part in group.reductions))
 
@@ -487,7 +491,7 @@ class _Rows:
         self.rows, self.columns = rows, columns
         self.dependent = set[Part]()
         for part in group.parts:
-            if part.reduces or any(other in self.dependent for other in group.reads_inside[part]):
+            if part.reduces or part.scans or any(other in self.dependent for other in group.reads_inside[part]):
                 self.dependent.add(part)
 
     def is_regular(self, part: Part) -> bool:
@@ -497,7 +501,7 @@ class _Rows:
     def why_not(self, part: Part) -> str | None:
         """Why an op that depends on a reduction leaves its row; None if it stays."""
         before = [other for other in self.group.reads_inside[part] if other in self.dependent]
-        if part.reduces:
+        if part.reduces or part.scans:
             starts = [self.group.writer[buffer] for buffer in part.reads[1:] if buffer in self.group.writer]
             is_known = self.dependent.isdisjoint(starts)
             return None if is_known else f"the start of {part.name} follows from another reduction"

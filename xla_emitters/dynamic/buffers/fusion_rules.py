@@ -42,10 +42,12 @@ from xla_emitters.dialects.hlo.constant import IotaOp, is_dense, undense
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp, SetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, CopyOp, is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp
+from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import memref
+from xla_emitters.dialects.shuffles import can_shuffle
 from xla_emitters.dtypes import Kind
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, updated_in_place
@@ -136,6 +138,11 @@ class Part:
         reduced = integers(self.op.properties["dimensions"])
         return COLUMN if reduced == (0,) and tensor_of(self.reads[0].type).get_num_dims() == 2 else ROW
 
+    @cached_property
+    def scans(self) -> bool:
+        """Whether it scans the rows of an array."""
+        return scan_of_rows(self.op) is not None
+
     @property
     def dimensions(self) -> tuple[int, ...]:
         """The `dimensions` of a broadcast or a transpose."""
@@ -162,6 +169,20 @@ def computation_of(op: BufferOp) -> ComputationOp:
     called = op.properties["to_apply"]
     assert isinstance(called, SymbolRefAttr)
     return find_computation(op, called)
+
+
+def scan_of_rows(op: BufferOp) -> str | None:
+    """PREFIX or SUFFIX for an op that scans rows of known length, whose elements threads can exchange; None for any other."""
+    if op.HLO is not ReduceWindowOp or len(op.outputs) != 1 or not tensor_of(op.inputs[0].type).get_shape():
+        return None
+    from xla_emitters.graph.scans import PREFIX, commutes, scan_along  # imported here: few programs scan
+
+    hero = op.as_hlo()
+    assert isinstance(hero, ReduceWindowOp)
+    way, body = scan_along(hero, tensor_of(op.inputs[0].type).get_num_dims() - 1), computation_of(op)
+    if not has_scalar_code(body) or not can_shuffle(element_of(hero.operands[0]).storage_type):
+        return None
+    return way if way == PREFIX or commutes(body) else None
 
 
 def uses_of_elements(buffer: SSAValue) -> list[Use]:
@@ -247,6 +268,7 @@ class Group:
     reads       the buffers that are read from outside
     results     the parts with an array that is used outside
     reductions  the parts that reduce; `rereads` those whose results a part reads
+    scans       the parts that scan rows
     updates     the parts that update in place
     transposes  the parts that move the last dimension of two or three
     work        of all parts
@@ -263,6 +285,7 @@ class Group:
         self.reads = dict.fromkeys(buffer for part in parts for buffer in part.reads if buffer not in self.writer)
         self.results = [part for part in parts if self._is_used_outside(part)]
         self.reductions = [part for part in parts if part.reduces]
+        self.scans = [part for part in parts if part.scans]
         read = {buffer for part in parts for buffer in part.reads}
         self.rereads = [part for part in self.reductions if not read.isdisjoint(part.writes)]
         self.updates = [part for part in parts if part.updated]
@@ -279,7 +302,7 @@ class Group:
         made.writer = ChainMap(cast(Any, a.writer), cast(Any, b.writer))
         made.reads = dict.fromkeys(buffer for half in (a, b) for buffer in half.reads if buffer not in made.writer)
         made.results = [part for part in _in_order(a.results, b.results) if made._is_used_outside(part)]
-        made.reductions = _in_order(a.reductions, b.reductions)
+        made.reductions, made.scans = _in_order(a.reductions, b.reductions), _in_order(a.scans, b.scans)
         again = [
             part for one, two in ((a, b), (b, a)) for part in one.reductions if any(w in two.reads for w in part.writes)
         ]
@@ -366,6 +389,8 @@ def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verd
         return why
     if rows and columns and not mix_reductions:
         return "one kernel does not reduce rows and columns"
+    if group.scans:
+        return f"{group.scans[0].name} scans rows, which threads hold in registers"
     if group.rereads:
         return f"the reduction {group.rereads[0].name} would have a reader inside"
     if columns and any(part.opcode == "transpose" for part in group.results):

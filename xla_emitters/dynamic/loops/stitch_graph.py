@@ -10,6 +10,8 @@ are computed in round n. Ops of level 0 are computed wherever an element needs t
 the *sources* of the rounds: arrays of the matrix's size, unless they are one number everywhere. A source that several
 rounds read is *kept*, so that the buffers that it is computed from are read once.
 
+A scan of rows ends a level, too. Its result is an array of the matrix's size, which threads keep from the round of its operand on.
+
 A kept source may be replaced on the way: if all later rounds need only a more expensive value that a round computes from it, as
 exp(x - m), that value is kept instead.
 
@@ -34,6 +36,7 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes, product
+from xla_emitters.dynamic.buffers.fusion_rules import scan_of_rows
 from xla_emitters.dynamic.loops.combine import reduces_rows
 
 BROADCASTS = frozenset(("hlo.broadcast", "hlo.dynamic_broadcast_in_dim"))
@@ -77,6 +80,16 @@ class StitchGraph:
         return [op for op in self.ops if reduces_rows(op)]
 
     @cached_property
+    def scans(self) -> dict[BufferOp, str]:
+        """The ops that scan rows, and how."""
+        ways = ((op, scan_of_rows(op)) for op in self.ops)
+        return {op: way for op, way in ways if way is not None}
+
+    def is_by_row(self, op: BufferOp) -> bool:
+        """Whether an op needs a whole row: a reduction or a scan."""
+        return op in self.scans or op in self.reductions
+
+    @cached_property
     def writer(self) -> dict[SSAValue, BufferOp]:
         """The op of the fusion that writes a buffer."""
         return {buffer: op for op in self.ops for buffer in op.outputs}
@@ -87,7 +100,7 @@ class StitchGraph:
         found = dict[BufferOp, int]()
         for op in self.ops:
             before = (found[self.writer[buffer]] for buffer in op.inputs if buffer in self.writer)
-            found[op] = max(before, default=0) + (op in self.reductions)
+            found[op] = max(before, default=0) + self.is_by_row(op)
         return found
 
     def level(self, buffer: SSAValue) -> int:
@@ -106,8 +119,8 @@ class StitchGraph:
     @cached_property
     def matrix(self) -> tuple[Size, ...]:
         """Rows and columns; a vector is one row."""
-        sizes = self._sizes.of(self.reductions[0].inputs[0])
-        return sizes if len(sizes) > 1 else (Size.constant(1), *sizes)
+        sizes = self._sizes.of(next(op for op in self.ops if self.is_by_row(op)).inputs[0])
+        return product(sizes[:-1]), sizes[-1]
 
     def is_full(self, buffer: SSAValue) -> bool:
         """Whether an array has the matrix's size; others have an element per row, or fewer."""
@@ -169,6 +182,10 @@ class StitchGraph:
         """The reductions whose operands are computed in a round."""
         return [op for op in self.reductions if self.levels[op] == number + 1]
 
+    def scanned_in(self, number: int) -> list[BufferOp]:
+        """The scans whose operands are computed in a round."""
+        return [op for op in self.scans if self.levels[op] == number + 1]
+
     def written_in(self, number: int) -> list[BufferOp]:
         """The results of the matrix's size that are computed in a round."""
         return [
@@ -191,7 +208,8 @@ class StitchGraph:
     def _wanted(self, number: int) -> list[SSAValue]:
         """The arrays that a round computes elementwise: operands of reductions, and results."""
         reduced = [array for op in self.reduced_in(number) for array in op.inputs[: len(op.outputs)]]
-        return [*reduced, *(op.outputs[0] for op in self.written_in(number))]
+        scanned = [op.inputs[0] for op in self.scanned_in(number)]
+        return [*reduced, *scanned, *(op.outputs[0] for op in self.written_in(number))]
 
     # ------------------------------------------------------------------------------------------------------ sources
 
@@ -233,7 +251,7 @@ class StitchGraph:
     def _may_replace(self, buffer: SSAValue, kept: SSAValue, others: Iterable[SSAValue]) -> bool:
         """Whether a round that reads `kept` computes a buffer of its type from it, and later ones need only that."""
         op, number, is_early = self.writer[buffer], self.level(buffer), self._choice[1]
-        is_alike = _storage(buffer) == _storage(kept) and self.is_full(buffer) and op not in self.roots
+        is_alike = _storage(buffer) == _storage(kept) and self.is_full(buffer) and op not in (*self.roots, *self.scans)
         if not (is_alike and number and kept in self.sources[number]) or buffer in others:
             return False
         if buffer not in self._reached(self._wanted(number), is_early=is_early)[0]:
@@ -272,11 +290,13 @@ class StitchGraph:
         for number, read in enumerate(sources):
             for buffer in read:
                 found.setdefault(buffer, []).append(number)
+        scans = {op.outputs[0]: self.levels[op] - 1 for op in self.scans}
         # Elements of less than a byte share one with elements that another thread keeps.
-        return {
+        return scans | {
             buffer: numbers[0]
             for buffer, numbers in found.items()
             if len(numbers) > 1
+            and buffer not in scans
             and dtype_of(tensor_of(buffer.type).element_type).bits >= 8
             and not self.is_of_columns(buffer)
             and not self._is_one_number(buffer)
@@ -312,11 +332,12 @@ class StitchGraph:
             if buffer in seen or not self.is_full(buffer) or self._is_one_number(buffer):
                 continue
             seen.add(buffer)
-            is_through = self.level(buffer) or (
-                is_early and buffer in self.writer and _is_in_place(self.writer[buffer])
+            op = self.writer.get(buffer)
+            is_through = (
+                op is not None and op not in self.scans and (self.levels[op] or (is_early and _is_in_place(op)))
             )
-            if is_through and buffer not in ends:
-                waiting += reversed(self.writer[buffer].inputs)
+            if op is not None and is_through and buffer not in ends:
+                waiting += reversed(op.inputs)
             else:
                 found[buffer] = None
         return seen, sorted(found, key=lambda buffer: self._order.get(buffer, -1))

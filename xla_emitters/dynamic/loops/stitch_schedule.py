@@ -37,6 +37,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -59,6 +60,9 @@ from xla_emitters.dynamic.loops.stitch_forms import Form, HeldRow, RowForm, form
 from xla_emitters.dynamic.loops.stitch_graph import StitchGraph
 from xla_emitters.rewrite.kernel_pass import refusal
 
+if TYPE_CHECKING:
+    from xla_emitters.dynamic.loops.row_scans import RowScan
+
 NAME = "stitch"
 
 
@@ -69,10 +73,10 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
     """
     graph = StitchGraph(fusion.op, fusion.roots)
     for op in graph.ops:
-        if op not in graph.reductions and (why := graph.why_not(op)):
+        if not graph.is_by_row(op) and (why := graph.why_not(op)):
             name = f"'{op.name}' (%{op.instruction_name})"
             raise refusal("loops", op, f"{name} cannot be computed row by row: {why}", "leave it outside of the fusion")
-    cols = fusion.numbers.sizes(graph.reductions[0].inputs[0])[-1]
+    cols = _matrix(fusion, graph)[1]
     row = row_of(graph, fusion.vector)
     if fusion.is_cpu:
         forms = forms_alone(row.kept_bytes)
@@ -88,6 +92,12 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
         for root in () if is_first else fusion.roots:
             Rewriter.erase_op(root)
         fusion = others or fusion
+
+
+def _matrix(fusion: FusionLoops, graph: StitchGraph) -> tuple[Number, Number]:
+    """Rows and columns."""
+    *rows, columns = fusion.numbers.sizes(next(op for op in graph.ops if graph.is_by_row(op)).inputs[0])
+    return fusion.numbers.code.product(rows), columns
 
 
 def row_of(graph: StitchGraph, width: int) -> HeldRow:
@@ -115,7 +125,7 @@ def _number(fusion: FusionOp, name: str) -> int | None:
 def _in_branches(fusion: FusionLoops, form: Form) -> tuple[FusionLoops, FusionLoops]:
     """Moves a fusion into a branch on the host for the rows of this form, and a copy of it into the other branch."""
     op, ops, host = fusion.op, list(fusion.op.body.block.ops), fusion.numbers.code
-    cols = fusion.numbers.sizes(StitchGraph(op, fusion.roots).reductions[0].inputs[0])[-1]
+    cols = _matrix(fusion, StitchGraph(op, fusion.roots))[1]
     fits = host.insert(arith.CmpiOp(host.value(cols), host.value(form.most or 0), "sle"))
     copy = op.clone()
     if op.fusion_name is not None:
@@ -159,7 +169,15 @@ class _Stitch:
     @cached_property
     def sizes(self) -> tuple[Number, Number]:
         """Rows and columns."""
-        return self.reducers[self.graph.reductions[0]].shape(self.fusion.numbers)
+        return _matrix(self.fusion, self.graph)
+
+    @cached_property
+    def scans(self) -> list[RowScan]:
+        if not self.graph.scans:
+            return []
+        from xla_emitters.dynamic.loops.row_scans import RowScan  # imported here, and below: few fusions scan
+
+        return [RowScan(op, way) for op, way in self.graph.scans.items()]
 
     @cached_property
     def reducers(self) -> dict[BufferOp, Reducer]:
@@ -167,7 +185,7 @@ class _Stitch:
 
     def emit(self) -> None:
         """Emits the loop, and erases the ops that it computes, except the roots."""
-        computed = (op for op in self.graph.ops if op not in self.graph.reductions)
+        computed = (op for op in self.graph.ops if not self.graph.is_by_row(op))
         self.producers |= {buffer: Computed(op) for op in computed for buffer in op.outputs}
         begin = self._begin if self.form.shares else None
         for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row, begin)
@@ -234,19 +252,18 @@ class _Stitch:
         op: BufferOp,
     ) -> None:
         """The row's first thread writes a row's value, if it is a result."""
-
-        def write(inner: KernelCode) -> Sequence[SSAValue]:
-            inner.store(value, buffer, indices)
-            return ()
-
         if op in self.graph.roots:
-            code.branch(place.is_first(code), (), write)
+            with code.where(place.is_first(code)) as inner:
+                inner.store(value, buffer, indices)
 
     def _round(self, code: KernelCode, number: int, place: RowPlace) -> None:
         """The loop over a row that computes a round's reductions and results."""
         reducers = [self.reducers[op] for op in self.graph.reduced_in(number)]
-        written = self.graph.written_in(number)
-        if not reducers and not written:
+        written, scans = (
+            self.graph.written_in(number),
+            [scan for scan in self.scans if scan.op in self.graph.scanned_in(number)],
+        )
+        if not reducers and not written and not scans:
             return
         remade = [pair for pair in self.graph.remade.items() if self.form.keeps and self.graph.level(pair[0]) == number]
 
@@ -257,6 +274,9 @@ class _Stitch:
             for buffer, kept in remade:
                 value = inner.load(buffer, self._indices(inner, (place.row, column), buffer))
                 inner.store(value, self.arrays[kept], [column if held is None else held])
+            for scan in scans:
+                value = inner.load(scan.array, self._indices(inner, (place.row, column), scan.array))
+                inner.store(value, self.arrays[scan.result], [column if held is None else held])
             for root in written:
                 (buffer,) = root.outputs
                 indices = self._indices(inner, (place.row, column), buffer)
@@ -267,6 +287,8 @@ class _Stitch:
 
         starts, width, loaded = starts_of(code, reducers), self.fusion.vector, dict[SSAValue, SSAValue]()
         if self.form.steps:
+            for scan in scans:
+                self._fill(code, scan)
             loaded = self._load_first(code, number, place)
             found = loop_over_held_row(
                 code, place, self.threads, self._columns(code), width, self.form.steps, starts, step
@@ -274,6 +296,8 @@ class _Stitch:
         else:
             waits = any(not self._is_near(buffer, number) for buffer in self._sources(number))
             found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step, waits=waits)
+        for scan in scans:
+            self._scan(code, scan, place)
         if not reducers:
             return
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
@@ -281,6 +305,24 @@ class _Stitch:
             for value, buffer in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
                 self.producers[buffer] = Known(value)  # the rules of fusions let only its own row read it
                 self._write(code, buffer, reducer.result_indices(place.row), value, place, reducer.op)
+
+    def _fill(self, code: KernelCode, scan: RowScan) -> None:
+        """Gives a thread a value for the elements that it does not have."""
+        value = scan.neutral(code)
+        for number in range(self.form.steps * self.fusion.vector):
+            code.store(value, self.arrays[scan.result], [code.index.value(number)])
+
+    def _scan(self, code: KernelCode, scan: RowScan, place: RowPlace) -> None:
+        """Replaces the elements that threads hold of a scan's operand by those of its result."""
+        array, width = self.arrays[scan.result], self.fusion.vector
+        places = [[code.index.value(step * width + at) for at in range(width)] for step in range(self.form.steps)]
+        held = [[code.load(array, [at]) for at in own] for own in places]
+        from xla_emitters.dynamic.loops.row_scans import scan_held
+
+        found, _ = scan_held(code, scan, self.threads, place, held, code.load(scan.op.inputs[1], ()))
+        for own, values in zip(places, found, strict=True):
+            for at, value in zip(own, values, strict=True):
+                code.store(value, array, [at])
 
     def _load_first(self, code: KernelCode, number: int, place: RowPlace) -> dict[SSAValue, SSAValue]:
         """Loads what a round reads from memory, if steps may be skipped: source -> the array with the thread's elements."""

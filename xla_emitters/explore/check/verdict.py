@@ -26,7 +26,6 @@ from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference.reference_elements import evaluate_elements
 from xla_emitters.runtime.reference.tolerance import Bounds
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 
 @dataclass(frozen=True)
@@ -114,16 +113,15 @@ class Reference:
     rtol: float | None = None
     known: Sequence[Array] = ()
     _bounds: list[Bounds] | None = None
-    most_iterations: int = MOST_ITERATIONS
     any_order: bool = False
-    row_chains: Mapping[int, int] = field(default_factory=dict[int, int])
+    row_chains: Mapping[int | str, int] = field(default_factory=dict[int | str, int])
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
     tf32: bool = False
 
     @cached_property
     def values(self) -> list[Array]:
         """All elements of all results."""
-        return list(self.known) or evaluate(self.computation, self.inputs, most_iterations=self.most_iterations)
+        return list(self.known) or evaluate(self.computation, self.inputs)
 
     def elements(self, wanted: Sequence[Array]) -> list[Array]:
         """Of each result the elements where its mask holds; if few are wanted and nothing else is known, no others are computed."""
@@ -148,7 +146,6 @@ class Reference:
         return evaluate_bounds(
             self.computation,
             self.inputs,
-            most_iterations=self.most_iterations,
             any_order=self.any_order,
             row_chains=self.row_chains,
             tf32=self.tf32,
@@ -219,7 +216,6 @@ def reference_for(
     fusion: str | None = None,
     atol: float | None = None,
     rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
     values: Sequence[Array] = (),
     options: CompileOptions | None = None,
     plan: ProgramPlan | None = None,
@@ -237,7 +233,6 @@ def reference_for(
         atol,
         rtol,
         list(values),
-        most_iterations=most_iterations,
         any_order=options is not None and options.tune == "price",
         row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
         tf32=tf32,
@@ -249,7 +244,6 @@ def reference_of(
     inputs: Sequence[Array],
     atol: float | None = None,
     rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
     options: CompileOptions | None = None,
     tf32: bool = False,
 ) -> Reference:
@@ -265,7 +259,7 @@ def reference_of(
     if isinstance(program.compilation, Compiled):
         module = source_of(program)
         plan = plan_module(module, options) if options is not None else None
-        return reference_for(module, inputs, program.fusion, atol, rtol, most_iterations, (), options, plan, tf32)
+        return reference_for(module, inputs, program.fusion, atol, rtol, (), options, plan, tf32)
     # Imported here, so that HLO does not load the second system.
     from xla_emitters.dynamic.sizes import specialize
     from xla_emitters.pipelines.lowerings import lowerings_of
@@ -274,13 +268,13 @@ def reference_of(
     made = lowerings_of(program)
     entry = entry_of(made.source)
     arrays, sizes = made.checked_with_sizes(inputs)
-    values = evaluate(entry, arrays, most_iterations=most_iterations, value_of=value_of)
+    values = evaluate(entry, arrays, value_of=value_of)
 
     def bounds() -> list[Bounds]:
         static = entry_of(specialize(made.source, sizes, made.sizes))
-        return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True, tf32=tf32)
+        return evaluate_bounds(static, arrays, any_order=True, tf32=tf32)
 
-    return Reference(entry, arrays, atol, rtol, values, most_iterations=most_iterations, bounds_of_ops=bounds)
+    return Reference(entry, arrays, atol, rtol, values, bounds_of_ops=bounds)
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:

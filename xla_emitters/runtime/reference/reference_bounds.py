@@ -48,40 +48,38 @@ from xla_emitters.runtime.reference.bounds.contraction import bounds_of_contract
 from xla_emitters.runtime.reference.bounds.elementwise import bounds_after, reinterpreted
 from xla_emitters.runtime.reference.bounds.index import bounds_of_window
 from xla_emitters.runtime.reference.bounds.library import bounds_of_library_call, rounded_factors
-from xla_emitters.runtime.reference.bounds.reduction import Run, bounds_of_reduction, nothing_known, taken
+from xla_emitters.runtime.reference.bounds.reduction import Run, bounds_of_reduction, in_scan, nothing_known, taken
 from xla_emitters.runtime.reference.bounds.relations import by_relations
 from xla_emitters.runtime.reference.bounds.scatter import bounds_of_scatter
 from xla_emitters.runtime.reference.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
 from xla_emitters.runtime.reference.reference import Schedule, evaluate, leaves_of, limited
 from xla_emitters.runtime.reference.tolerance import Bounds, everything, point
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
-NO_CHAINS: Mapping[int, int] = {}
+NO_CHAINS: Mapping[int | str, int] = {}
 
 
 def evaluate_bounds(
     computation: ComputationOp,
     inputs: Sequence[Any],
     *,
-    most_iterations: int = MOST_ITERATIONS,
     any_order: bool = False,
-    row_chains: Mapping[int, int] = NO_CHAINS,
+    row_chains: Mapping[int | str, int] = NO_CHAINS,
     tf32: bool = False,
 ) -> list[Bounds]:
     """The bounds of each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
 
-    inputs, most_iterations   as for `evaluate`
-    any_order                 reductions may combine in any order: they are not in fusions of XLA's
-    row_chains                elements of a reduction -> additions of its longest chain in kernels that read rows once (`row_chains`)
-    tf32                      tensor cores may round f32 factors of products and convolutions where the module lets them (`rounds_to_tf32`)
+    inputs      as for `evaluate`
+    any_order   reductions may combine in any order: they are not in fusions of XLA's
+    row_chains  elements of a reduction, or a computation that a kernel computes as a scan -> additions of its longest chain in kernels
+                that read rows once (`row_chains`)
+    tf32        tensor cores may round f32 factors of products and convolutions where the module lets them (`rounds_to_tf32`)
     """
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
-    # Derivatives take a product's factors as they are.
-    tape = Tape() if is_plain and not tf32 and is_worth_a_tape(computation) else None
-    carrying = _Carrying(
-        computation, tape, most_iterations=most_iterations, any_order=any_order, row_chains=row_chains, tf32=tf32
-    )
+    # Derivatives take a product's factors as they are, and additions in their order.
+    is_scanned = any(isinstance(key, str) for key in row_chains)
+    tape = Tape() if is_plain and not tf32 and not is_scanned and is_worth_a_tape(computation) else None
+    carrying = _Carrying(computation, tape, any_order=any_order, row_chains=row_chains, tf32=tf32)
     found = leaves_of(carrying.of(computation, known, is_outward=False))
     if tape is None:
         return found
@@ -94,7 +92,6 @@ class _Carrying:
 
     around           the computation being evaluated
     tape             records the steps and narrows their bounds; None: no derivatives
-    most_iterations  the limit of every single loop
     any_order        reductions may combine in any order
     row_chains, tf32 as for `evaluate_bounds`
     """
@@ -104,9 +101,8 @@ class _Carrying:
         around: ComputationOp,
         tape: Tape | None = None,
         *,
-        most_iterations: int = MOST_ITERATIONS,
         any_order: bool = False,
-        row_chains: Mapping[int, int] = NO_CHAINS,
+        row_chains: Mapping[int | str, int] = NO_CHAINS,
         tf32: bool = False,
     ) -> None:
         self.around = around
@@ -114,7 +110,6 @@ class _Carrying:
         self.row_chains = row_chains
         self.any_order = any_order
         self.tape = tape
-        self.most_iterations = most_iterations
         self._schedules = dict[ComputationOp, Schedule]()
         self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
 
@@ -160,9 +155,9 @@ class _Carrying:
                 (found,) = self._on_elements(op.to_apply)(operands, is_outward=is_outward)
                 return found
             case ReducingOp():
-                chain = self._chain_of(op)
+                chain, scan = self._chain_of(op), self._scan_of(op) if isinstance(op, ReduceWindowOp) else None
                 with np.errstate(all="ignore"):
-                    return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply))
+                    return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply), scan)
             case ScatterOp():
                 body, run = self._called(op.to_apply), self._on_elements(op.to_apply)
                 with np.errstate(all="ignore"):
@@ -174,7 +169,9 @@ class _Carrying:
             case GatherOp() | DynamicSliceOp() | DynamicUpdateSliceOp():
                 return bounds_of_window(op, operands, evaluate)
             case ElementwiseOp():
-                return bounds_after(op, operands, evaluate, is_outward=is_outward)
+                found = bounds_after(op, operands, evaluate, is_outward=is_outward)
+                scan = self._scan_of(op)
+                return found if scan is None else in_scan(op, operands, found, scan)
             case _ if all(isinstance(bounds, Bounds) and bounds.is_point for bounds in operands):
                 return _known(evaluate([bounds.low for bounds in operands]))
             case BitcastOp() if not op.moved_operands:
@@ -222,7 +219,7 @@ class _Carrying:
         try:
             if op.opcode == "conditional":
                 operands = [_decided(operands[0]), *operands[1:]]
-            return _known(op.evaluate(operands, limited(call, op, self.most_iterations)))
+            return _known(op.evaluate(operands, limited(call, op)))
         except _Undecided:
             return _unknown_of(op.result.type)
 
@@ -262,7 +259,8 @@ class _Carrying:
     def _chain_of(self, op: ReducingOp) -> int | None:
         """Most combinations in a row, if threads share the reduction; None: it combines in the reference's order."""
         if isinstance(op, ReduceWindowOp):
-            return math.prod(dim.size for dim in op.window.data.dims) if self.any_order else None
+            is_open = self.any_order or self._scan_of(op) is not None
+            return math.prod(dim.size for dim in op.window.data.dims) if is_open else None
         assert isinstance(op, ReduceOp)
         count = math.prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
         if self.any_order:
@@ -274,6 +272,11 @@ class _Carrying:
             self._chains[inside] = chains_of_cuts(inside) if is_cut else chains_of_heroes(inside)
         own, by_row = self._chains[inside].get(op), self.row_chains.get(count)
         return own if by_row is None else max(own or 0, by_row)
+
+    def _scan_of(self, op: HloOp) -> int | None:
+        """Most combinations in a row of the kernel that scans what the op's computation combines; None: no kernel does."""
+        inside = op.parent_op()
+        return self.row_chains.get(inside.sym_name.data) if isinstance(inside, ComputationOp) else None
 
 
 class _Undecided(Exception):

@@ -18,7 +18,7 @@ from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 from xla_emitters.text.stablehlo.computations import op_names
-from xla_emitters.text.stablehlo.printer import PRINTED
+from xla_emitters.text.stablehlo.op_table import PRINTED
 from xla_emitters.text.stablehlo.reader import RULES
 
 CORPUS = Path(__file__).parents[3] / "corpus" / "stablehlo"

@@ -65,13 +65,19 @@ Run = Callable[..., Sequence[Bounds]]
 
 
 def bounds_of_reduction(
-    op: ReducingOp, operands: Sequence[Bounds], chain: int | None, evaluate: Evaluate, run: Run
+    op: ReducingOp,
+    operands: Sequence[Bounds],
+    chain: int | None,
+    evaluate: Evaluate,
+    run: Run,
+    scan: int | None = None,
 ) -> Any:
     """Bounds of the result, or a tuple of them.
 
     chain     most combinations in a row that an element goes through, if threads share the reduction; else None. Of a window: its elements
     evaluate  the reference: the op's value on arrays
     run       evaluates the reduction's computation on bounds
+    scan      of a window: most combinations of a kernel that computes the window and others as one scan; None: none does
     """
     body, count = find_computation(op, op.to_apply), len(op.arrays)
     if isinstance(op, ReduceWindowOp) and sum(dim.size > 1 for dim in op.window.data.dims) > 1:
@@ -84,9 +90,10 @@ def bounds_of_reduction(
         array, init, kind = operands[number], operands[count + number], element_of(op.operands[count + number]).kind
         rounds = chain is not None and kind in (Kind.FLOAT, Kind.COMPLEX)
         if rounds and chain is not None and opcode == "add":
-            if isinstance(op, ReduceWindowOp) and chain > MOST_POINTS and _can_reorder(op):
+            is_scan = scan is not None and chain <= MOST_POINTS and kind is Kind.FLOAT
+            if isinstance(op, ReduceWindowOp) and (is_scan or (chain > MOST_POINTS and _can_reorder(op))):
                 (ordered,) = _in_order(op, operands, body, evaluate, run)
-                found.append(_reordered(ordered, operands, unit_of_body(body), evaluate))
+                found.append(_reordered(ordered, operands, unit_of_body(body), evaluate, scan or 0))
                 continue
             parts = zip(array.parts, init.parts, strict=True)
             sums = [_sum(op, part, start, chain, unit_of_body(body)) for part, start in parts]
@@ -96,7 +103,10 @@ def bounds_of_reduction(
             found.append(multiplied(array, init, tuple(integers(op.dimensions)), unit_of_body(body)))
         elif rounds and chain is not None and not chooses and opcode not in ("maximum", "minimum"):
             in_any_order = in_any_order or _own_body(op, operands, chain, run)
-            found.append(in_any_order[number])
+            is_product = scan is not None and opcode == "multiply" and kind is Kind.FLOAT
+            found.append(
+                _underflowing(in_any_order[number], operands, evaluate) if is_product else in_any_order[number]
+            )
         else:
             in_order = in_order or _in_order(op, operands, body, evaluate, run)
             found.append(in_order[number])
@@ -109,17 +119,52 @@ def _can_reorder(op: ReduceWindowOp) -> bool:
     return len(op.arrays) == 1 and element.kind is Kind.FLOAT and element.bits >= 32
 
 
-def _reordered(ordered: Bounds, operands: Sequence[Bounds], unit: float, evaluate: Evaluate) -> Bounds:
-    """Sums in any order from those in the reference's: both are as far from the exact ones as the additions of a window round."""
+def _reordered(ordered: Bounds, operands: Sequence[Bounds], unit: float, evaluate: Evaluate, scan: int = 0) -> Bounds:
+    """Sums in any order from those in the reference's: both are as far from the exact ones as the additions of a window round.
+
+    scan  additions that an element goes through in a scan, of which the window may be a part: what rounds elsewhere counts here
+    """
     array, init = operands
     kind = ordered.low.dtype
     largest = [np.maximum(np.abs(bounds.low), np.abs(bounds.high)).astype(kind) for bounds in operands]
     (sizes,) = _values(evaluate(largest))
     (counts,) = _values(evaluate([np.ones_like(array.low), np.ones_like(init.low)]))
     low, high = (wide(end) for end in ordered.ends)
-    reach = 2 * math.expm1(math.log1p(unit)) * wide(counts) * wide(sizes) * (1 + unit) ** 2
+    roundings = np.maximum(wide(counts), scan)
+    reach = 2 * math.expm1(math.log1p(unit)) * roundings * wide(sizes) * (1 + unit) ** 2
     # The sizes are rounded sums too.
     return around(kind, low, high, reach * (1 + unit * wide(counts)), ordered.is_unknown)
+
+
+def _underflowing(found: Bounds, operands: Sequence[Bounds], evaluate: Evaluate) -> Bounds:
+    """Products of a window that another order may take below the smallest normal number, and then multiply by the factors above 1."""
+    largest = [np.maximum(finite(magnitudes(bounds), 1), 1).astype(bounds.low.dtype) for bounds in operands]
+    (grown,) = _values(evaluate(largest))
+    low, high = (wide(end) for end in found.ends)
+    lost = finite(wide(grown), 0) * float(info(found.low.dtype).smallest_normal)
+    return around(found.low.dtype, low, high, lost, found.is_unknown | ~np.isfinite(grown))
+
+
+def in_scan(op: HloOp, operands: Sequence[Bounds], found: Bounds, scan: int) -> Bounds:
+    """The bounds of an op that combines two parts of a scan, whose elements the kernel combines in another order.
+
+    Each element of a row is an operand of at least one such op, or is in a window: there the roundings of its whole chain count.
+    scan   most combinations in a row of the kernel
+    """
+    kind = element_of(op.result).kind
+    if op.opcode not in ("add", "multiply") or kind is not Kind.FLOAT or _is_of_windows(op):
+        return found
+    low, high = (wide(end) for end in found.ends)
+    one, other = (finite(magnitudes(bounds), 0) for bounds in operands)
+    sizes = one + other if op.opcode == "add" else np.maximum(np.abs(low), np.abs(high))
+    lost = float(info(found.low.dtype).smallest_normal) if op.opcode == "multiply" else 0.0
+    return around(found.low.dtype, low, high, growth(2 * scan, _unit(op)) * sizes + lost, found.is_unknown)
+
+
+def _is_of_windows(op: HloOp) -> bool:
+    """Whether its computation has windows, where the roundings are counted."""
+    inside = op.parent_op()
+    return isinstance(inside, ComputationOp) and any(isinstance(other, ReduceWindowOp) for other in inside.instructions)
 
 
 def unit_of_body(body: ComputationOp) -> float:
