@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from tools_here import here, needs
+from unit.dialects.mlir import test_nvvm
 from unit.dialects.mlir.test_llvm import ARGUMENTS, LINES
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.mlir import nvvm
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.llvm_ir.instructions import ROWS
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
@@ -22,10 +22,11 @@ from xla_emitters.lowering.toolchain.tools import find_tool
 # Lines of the dialect's table that LLVM does not take as they stand, or that are refused here; a hint that is left out; and a switch to
 # the block of its default, for which mlir-translate makes a block on the other edge.
 NOT_HERE = re.compile(
-    r"lifetime|call_intrinsic|assume %c \[|masked\.|dereferenceable<|fastcc|invariant_group|switch %i : i32, \^a\(%x"
+    r"lifetime|call_intrinsic|assume %c \[|masked\.|dereferenceable<|fastcc|invariant_group|<cluster>|nvvm.reduction|switch %i : i32, \^a\(%x"
 )
+OF_ROWS = [line for line in test_nvvm.LINES if set(re.findall(r"nvvm[\w.]+", line)) & ROWS.keys()]
 CODE = {
-    **{f"line {n}": line for n, line in enumerate(LINES) if not NOT_HERE.search(line)},
+    **{f"line {n}": line for n, line in enumerate((*LINES, *OF_ROWS)) if not NOT_HERE.search(line)},
     "flags": """
       %0 = llvm.fadd %b, %b {fastmathFlags = #llvm.fastmath<nnan, nsz, contract>} : bf16
       %1 = llvm.fmul %v, %v {fastmathFlags = #llvm.fastmath<fast>} : vector<4xf32>
@@ -46,34 +47,6 @@ CODE = {
       %5 = llvm.inline_asm has_side_effects "atom.global.v2.f32.add {$0, $1}, [$2], {$3, $4};", "=f,=f,l,f,f" %p, %x, %x
         : (!llvm.ptr, f32, f32) -> !llvm.struct<(f32, f32)>
       llvm.inline_asm has_side_effects is_align_stack asm_dialect = intel "nop \\22a\\22", "" : () -> ()""",
-    "registers": "\n".join(
-        f"%r{k} = {op.name} : {'i64' if '64' in op.name or op.name.endswith('timer') else 'i32'}"
-        for k, op in enumerate(op for op in nvvm.NVVM.operations if op.name.startswith("nvvm.read.ptx.sreg."))
-    )
-    + "\n%t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32",
-    "threads": """
-      nvvm.barrier0
-      nvvm.barrier
-      nvvm.barrier id = %i
-      nvvm.barrier id = %i number_of_threads = %i
-      nvvm.bar.warp.sync %i : i32
-      %0 = nvvm.shfl.sync bfly %i, %x, %i, %i : f32 -> f32
-      %1 = nvvm.shfl.sync up %i, %i, %i, %i {return_value_and_is_valid} : i32 -> !llvm.struct<(i32, i1)>
-      %2 = nvvm.redux.sync umax %i, %i : i32 -> i32
-      %3 = nvvm.redux.sync fmin %x, %i {abs = true, nan = true} : f32 -> f32
-      %4 = nvvm.vote.sync ballot %i, %c -> i32
-      %5 = nvvm.vote.sync any %i, %c -> i1
-      %6 = nvvm.match.sync any %i, %i : i32 -> i32
-      %7 = nvvm.match.sync all %i, %j : i64 -> !llvm.struct<(i32, i1)>
-      %8 = nvvm.elect.sync -> i1
-      %9 = nvvm.elect.sync %i -> i1
-      %10 = nvvm.rcp.approx.ftz.f %x : f32
-      nvvm.griddepcontrol wait
-      nvvm.griddepcontrol launch_dependents
-      nvvm.memory.barrier <gpu>
-      nvvm.memory.barrier <cta>
-      nvvm.memory.barrier <sys>
-      nvvm.nanosleep %i""",
     "branches": """
       llvm.cond_br %c weights([2000, 1]), ^one(%i : i32), ^two
     ^one(%number: i32):
