@@ -22,7 +22,7 @@ from xla_emitters.lowering.toolchain.tools import find_tool
 # Lines of the dialect's table that LLVM does not take as they stand, or that are refused here; a hint that is left out; and a switch to
 # the block of its default, for which mlir-translate makes a block on the other edge.
 NOT_HERE = re.compile(
-    r"lifetime|call_intrinsic|assume %c \[|masked\.|dereferenceable<|fastcc|invariant_group|<cluster>|nvvm.reduction|switch %i : i32, \^a\(%x"
+    r"lifetime|call_intrinsic|assume %c \[|masked\.|dereferenceable<|fastcc|invariant_group|<cluster>|nvvm.reduction|switch %i : i32, \^a\("
 )
 OF_ROWS = [line for line in test_nvvm.LINES if set(re.findall(r"nvvm[\w.]+", line)) & ROWS.keys()]
 CODE = {
