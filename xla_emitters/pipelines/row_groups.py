@@ -99,8 +99,10 @@ class RowGroup:
 
 def _is_smaller(op: FusionOp, last: FusionOp) -> bool:
     """Whether a fusion's results are numbers of rows for another one: all have fewer elements than that one's."""
+    if op is last:
+        return any(map(_producer, last.operands))
     most = max(map(_size, leaf_types(last.result.type)))
-    return op is last or all(_size(leaf) < most for leaf in leaf_types(op.result.type))
+    return all(_size(leaf) < most for leaf in leaf_types(op.result.type))
 
 
 def _has_reductions(group: RowGroup) -> bool:
@@ -142,7 +144,7 @@ def _members(
     last: FusionOp, places: dict[Operation | Block, int], joins: Callable[[FusionOp, FusionOp], bool]
 ) -> set[FusionOp]:
     """A fusion and those before it that it can be merged with."""
-    if not _can_join(last) or not joins(last, last):
+    if not joins(last, last) or not _can_join(last):
         return set()
     found, grows = {last}, True
     while grows:
@@ -152,8 +154,8 @@ def _members(
             for op in before
             if op is not None
             and op not in found
-            and _can_join(op)
             and joins(op, last)
+            and _can_join(op)
             and all(user in found or places.get(user, -1) > places[last] for user in _readers(op.result))
         }
         found |= joined

@@ -46,7 +46,7 @@ class DiscLegalizeLhloControlFlowPass(KernelPass):
                 _lower_while(inner)
             elif isinstance(inner, lmhlo.CaseOp):
                 _lower_case(inner)
-            elif isinstance(inner, scf.IfOp) and _is_on_host(inner, op):
+            elif _is_on_host(inner, op):
                 _lower_if(inner)
 
 

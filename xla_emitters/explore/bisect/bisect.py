@@ -165,6 +165,10 @@ class _Bisection(StageComparison):
                 Culprit("numbers", "", "hlo", "print and parse", 0, len(GRAPH), problem.summary, problem.details)
             )
 
+    def stages_by_llvm(self, options: CompileOptions) -> tuple[str, ...]:
+        """Those of modules of several kernels too."""
+        return self.how.by_llvm(options.toolchain, options.pipeline is None)
+
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
         self._graph_passes += 1
         super().graph_observer(name, stage, module)
@@ -360,9 +364,9 @@ class _KernelBisection(KernelComparison):
         if before is None:
             reference, number = self.reference, self.planned.results.index(slot)
             return blamed_emission(reference.computation, reference.inputs, number, element.index, computed(after))
-        found = blamed(before.module, after.module, computed(before), computed(after))
-        # LLVM changes every line.
-        return replace(found, diff=()) if after.stage in BY_LLVM else found
+        by_llvm = after.stage in BY_LLVM  # changes every line
+        found = blamed(before.module, after.module, computed(before), computed(after), by_values=by_llvm)
+        return replace(found, diff=()) if by_llvm else found
 
     def _first_wrong(self, made: list[Array], right: list[Array] | None) -> tuple[Element, int, Slot]:
         """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""

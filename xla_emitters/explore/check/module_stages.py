@@ -239,7 +239,7 @@ class StageComparison:
 
     def compile(self, module: ModuleOp, options: CompileOptions) -> Program:
         """Compiles the module, and executes after each pass, and what LLVM makes, as far as that is wanted."""
-        stages = self.how.by_llvm(options.toolchain, self.is_alone and options.pipeline is None)
+        stages = self.stages_by_llvm(options)
         texts = list[str]()
         program = compile_module(
             module,
@@ -253,6 +253,10 @@ class StageComparison:
                 made = module_of_ptx(kernel) if stage == "ptx" else module_of_llvm_ir(texts[0], kernel)
                 own.compare_by_llvm(stage, made)
         return program
+
+    def stages_by_llvm(self, options: CompileOptions) -> tuple[str, ...]:
+        """The stages that LLVM makes, to execute."""
+        return self.how.by_llvm(options.toolchain, self.is_alone and options.pipeline is None)
 
     @property
     def problem_in_hlo(self) -> Verdict | None:

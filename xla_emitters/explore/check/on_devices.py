@@ -74,7 +74,7 @@ def reference_of_device(module: ModuleOp, given: Sequence[Array]) -> Reference:
     entry = entry_of(module)
     values = evaluate(entry, given)
     bounds = evaluate_bounds(entry, given)
-    return Reference(entry, given, values=values, bounds_of_ops=lambda: bounds)
+    return Reference(entry, given, known=values, bounds_of_ops=lambda: bounds)
 
 
 def verdict_of_devices(verdicts: Sequence[Verdict], of: Sequence[int], devices: int) -> Verdict:

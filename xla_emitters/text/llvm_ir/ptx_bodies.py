@@ -108,6 +108,8 @@ def text_of(name: str, width: int, results: int, arguments: int) -> str:
     mnemonic, _, order = form.replace("{b}", f"b{width}").partition(" ")
     given = [f"${results + number}" for number in range(arguments)]
     result = "|".join(f"${number}" for number in range(results))
+    if order and len(order) - order.count("r") != arguments:
+        return f"{mnemonic};"  # which takes another number of operands
     operands = [result if letter == "r" else given[int(letter) - 1] for letter in order] or [result, *given]
     return f"{mnemonic} {', '.join(operand for operand in operands if operand)};"
 

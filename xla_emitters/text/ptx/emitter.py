@@ -367,7 +367,7 @@ class Emitter:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
         if number.kind == "f64" and scalar == f32:
-            return int(np.array(float_of(f64, number.value)).astype(np.float32).view(np.uint32))
+            return narrowed(number.value)
         if number.kind == "f32" and scalar == f64:
             return int.from_bytes(struct.pack("<d", float_of(f32, number.value)), "little")
         wanted = {"f32": 32, "f64": 64}.get(number.kind)
@@ -510,6 +510,12 @@ def float_of(ir_type: Attribute, bits: int) -> float:
             return struct.unpack("<f", struct.pack("<I", bits))[0]
         case _:
             return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def narrowed(bits: int) -> int:
+    """The bits of an f64 as those of the nearest f32."""
+    with np.errstate(over="ignore"):
+        return int(np.array(float_of(f64, bits)).astype(np.float32).view(np.uint32))
 
 
 def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:

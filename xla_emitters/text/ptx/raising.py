@@ -34,7 +34,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, natural_types
+from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, narrowed, natural_types
 from xla_emitters.text.ptx.flow import Flow, Node
 from xla_emitters.text.ptx.forms import emit
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
@@ -335,11 +335,12 @@ def bytes_attribute(data: bytes) -> Attribute:
 
 
 def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:
-    value = number.value
+    """An initial value in memory; a literal such as 1.5 is rounded to an f32. raises ParseError for a float as integer, or the reverse"""
+    is_float, value = number.kind != "int", number.value
+    if variable.type[0] != "b" and is_float != (variable.type[0] == "f"):
+        message = f"'{variable.name}' of .{variable.type} is initialised with {'a float' if is_float else 'an integer'}"
+        place = module.source.place(variable.start, variable.start + len(variable.name))
+        raise ParseError(message, stage=STAGE, place=place)
     if number.kind == "f64" and variable.type == "f32":
-        raise ParseError(
-            "write the bits of an f32, such as 0f3F800000",
-            stage=STAGE,
-            place=module.source.place(variable.start, variable.start + len(variable.name)),
-        )
+        value = narrowed(value)
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

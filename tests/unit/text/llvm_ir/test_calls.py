@@ -155,6 +155,7 @@ def test_functions() -> None:
         ("%d = call float @nowhere(float %a0)", "'nowhere', which is not declared"),
         ("%d = call float @llvm.mystery.f32(float %a0)", "the intrinsic 'llvm.mystery.f32'"),
         ("%d = call float @llvm.nvvm.mystery.f(float %a0)", "mystery"),
+        ("%d = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %a0)", "the PTX 'shfl.sync.down.b32;'"),
         ("call void @llvm.nvvm.mystery(float %a0)\n%d = fadd float %a0, %a0", "mystery"),
         ("%d = call float %p0(float %a0)", "a call of a function's address"),
         ('%d = call float asm "bra there;", "=f,f"(float %a0)', "the PTX 'bra there;'"),
