@@ -71,7 +71,7 @@ def measure_corpus(directory: Path, share: int) -> int:
                 times.append([])
                 for _ in range(3):
                     began = time.process_time()
-                    run_program(program, inputs, stage, most_iterations=100)
+                    run_program(program, inputs, stage)
                     times[-1].append(time.process_time() - began)
         except XlaEmittersError:
             continue  # Nothing that runs: texts that leave out their data, loops whose drawn bounds are large.

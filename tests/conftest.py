@@ -29,6 +29,9 @@ from in_process import call_main
 # Every test compiles for itself; those of the cache turn it on in a directory of their own.
 os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
 
+# Before any module imports JAX, which reads it once: otherwise its plugin for GPUs looks for CUDA, without which it is not registered.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from xla_emitters.runtime import Program as Program
     from xla_emitters.settings import Settings as Settings
     from xla_emitters.settings import Toolchain as Toolchain
+    from xla_emitters.support.iteration_limit import limited_iterations as limited_iterations
     from xla_emitters.support.memory_limit import limited_memory as limited_memory
     from xla_emitters.trace import Trace as Trace
 
@@ -57,6 +58,7 @@ _HOMES = {
     "from_jax": "explore.from_jax.jax_program",
     "from_torch": "explore.from_torch.torch_program",
     "jit": "explore.from_jax.jax_jit",
+    "limited_iterations": "support.iteration_limit",
     "limited_memory": "support.memory_limit",
     "optimize": "explore.optimize",
     "register_device": "device",
@@ -84,6 +86,7 @@ __all__ = [
     "from_jax",
     "from_torch",
     "jit",
+    "limited_iterations",
     "limited_memory",
     "optimize",
     "register_device",

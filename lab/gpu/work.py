@@ -130,7 +130,7 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
 def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: Any, inputs: Any, cupy: Any) -> None:
     """Times and bits of the only kernel, ours and XLA's; inputs: NumPy's, or flat arrays of the device."""
     from xla_emitters.program.arrays import place_of
-    from xla_emitters.runtime.cuda import cupy_flat, cupy_platform
+    from xla_emitters.runtime.cuda import cupy_flat, cupy_platform, cupy_steps
 
     if len(program.kernels) != 1 or len(program.steps) != 1:
         row["steps"] = len(program.steps)
@@ -142,7 +142,7 @@ def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: A
             cupy_platform.to_device(cupy, array, spec) if isinstance(array, np.ndarray) else array
         )
     for number, spec in enumerate(program.results):
-        buffers["result", number] = cupy_flat.FlatMemory(cupy).empty(place_of(number, spec), (spec.elements,))
+        buffers["result", number] = cupy_steps.CupyMemory(cupy).empty(place_of(number, spec), (spec.elements,))
     functions = cupy_flat.load_functions(cupy, [kernel])
     pointers, by_slice = [], {}
     for argument in kernel.arguments:

@@ -26,6 +26,7 @@ from xla_emitters.pipelines.compiler import compile_module, plan_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.inputs import draw_inputs
+from xla_emitters.support.iteration_limit import limited_iterations
 from xla_emitters.text.hlo import parse_hlo
 
 MODULES = Path(__file__).parents[1] / "corpus" / "modules"
@@ -66,7 +67,8 @@ def test_damaged_modules_run_or_are_refused(texts: list[str]) -> None:
         module = parse_hlo(text, "bad")
         program = compile_module(module, CompileOptions(stage="hlo", record="none"))
         entry = next(op for op in reversed(list(module.ops)))
-        run_program(program, draw_inputs(entry, program.parameters, 0), "hlo", most_iterations=20)
+        with limited_iterations(20):
+            run_program(program, draw_inputs(entry, program.parameters, 0), "hlo")
 
     found = faults(run, texts, seeds(40, of_all=0.2), QUIET)
     # The program's text is printed anew, and names the module, not the file; parameters beyond memory have no place.

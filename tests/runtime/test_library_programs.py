@@ -63,7 +63,7 @@ def test_every_case_is_in_the_corpus() -> None:
     assert {path.stem for path in CORPUS.glob("*.mlir")} == {path.stem for path in CORPUS.glob("*.npz")} == set(CASES)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in LONG])
+@pytest.mark.parametrize("name", every(2, [name for name in CASES if name not in LONG]))
 def test_it_has_the_values_of_jax(name: str) -> None:
     """With a tolerance of 0 these are its bits: floats are compared as integers."""
     assert max(programs()[name].differences(compiled(name))) <= CASES[name].tolerance

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from long_lists import every
 from runtime.test_ptx_faults import text_of
 from xdsl.dialects.builtin import ModuleOp
 
@@ -109,7 +110,9 @@ def found_at(file: str) -> str:
     return verdict.summary.partition(":")[0].partition(" ")[0]
 
 
-@pytest.mark.parametrize(("file", "what", "pattern", "replacement"), OF_PRINTER, ids=[row[1] for row in OF_PRINTER])
+@pytest.mark.parametrize(
+    ("file", "what", "pattern", "replacement"), every(3, OF_PRINTER), ids=[row[1] for row in OF_PRINTER]
+)
 def test_a_fault_of_the_printer_is_found(
     file: str, what: str, pattern: str, replacement: str, of_printer: Callable[[str, str], None]
 ) -> None:
@@ -117,7 +120,9 @@ def test_a_fault_of_the_printer_is_found(
     assert found_at(file) == "llvm", what
 
 
-@pytest.mark.parametrize(("file", "what", "pattern", "replacement"), OF_PASSES, ids=[row[1] for row in OF_PASSES])
+@pytest.mark.parametrize(
+    ("file", "what", "pattern", "replacement"), every(3, OF_PASSES), ids=[row[1] for row in OF_PASSES]
+)
 def test_a_fault_of_the_passes_is_found(
     file: str, what: str, pattern: str, replacement: str, of_passes: Callable[[str, str], None]
 ) -> None:

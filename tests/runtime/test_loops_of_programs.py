@@ -41,7 +41,7 @@ MAKERS: dict[str, tuple[str, Callable[[ModuleOp], int]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "made"), every(3, [(name, made) for name in SAMPLE for made in MAKERS]))
+@pytest.mark.parametrize(("name", "made"), every(5, [(name, made) for name in SAMPLE for made in MAKERS]))
 def test_loops_give_the_bits_of_their_ops(name: str, made: str) -> None:
     programs, (stage, make) = SAMPLE[name], MAKERS[made]
     path = programs.CORPUS / f"{name}.mlir"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -26,6 +27,7 @@ PRODUCT = """module @m { func.func public @main(%x: tensor<?x64xf32>, %w: tensor
   return %z : tensor<?x8xf32> } }"""
 
 
+@cache
 def compiled(text: str, to: str) -> Program:
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(mixed_precision=to))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from long_lists import but_long, every
+from long_lists import but_long
 from runtime.stablehlo_programs import CASES, CORPUS, inputs_of, specs
 
 from xla_emitters.dtypes import Array
@@ -240,7 +240,7 @@ def of_corpus(name: str) -> Program:
     return compile_program(parse_stablehlo((CORPUS / f"{name}.mlir").read_text()), CompileOptions(record="none"))
 
 
-@pytest.mark.parametrize("name", every(2, SEEDED))
+@pytest.mark.parametrize("name", but_long(SEEDED, [*SEEDED[:4], "halves", "narrow"]))
 def test_no_violated_size_is_computed_with(name: str) -> None:
     """100 drawn shapes per program: a call succeeds exactly if the sizes fit some values of the symbols; its results have JAX's ranks."""
     program, random = of_corpus(name), np.random.default_rng([*name.encode()])
@@ -272,7 +272,9 @@ def test_no_violated_size_is_computed_with(name: str) -> None:
 STATIC = ["layer", "halves", "windows", "loop", "gather_rows", "scan", "strided", "kernel_of_unknown_size"]
 
 
-@pytest.mark.parametrize("name", but_long(STATIC, ("layer", "halves", "windows", "strided")))
+@pytest.mark.parametrize(
+    "name", but_long(STATIC, ("layer", "halves", "windows", "strided", "loop", "kernel_of_unknown_size"))
+)
 def test_a_program_with_its_sizes_made_static_gives_the_same_bits(name: str) -> None:
     program = of_corpus(name)
     values = {symbol: 2 + number for number, symbol in enumerate(program.symbols)}

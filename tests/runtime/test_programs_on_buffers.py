@@ -44,7 +44,7 @@ def assert_same(found: list[Array], wanted: list[Array]) -> None:
 
 
 EVALUATED = [name for name, case in CASES.items() if case.is_evaluated]
-SHORT = [name for name in EVALUATED if name not in LONG][::3]
+SHORT = [name for name in EVALUATED if name not in LONG][::4]
 
 
 @pytest.mark.parametrize("name", but_long(EVALUATED, [name for name in EVALUATED if name not in SHORT]))
@@ -85,7 +85,7 @@ def test_runs_are_counted() -> None:
 
 def test_an_op_without_a_value_is_named_and_leaves_no_buffer() -> None:
     text = (CORPUS / "routines.mlir").read_text().replace("lapack_spotrf_ffi", "lapack_spbtrf_ffi")
-    program = compile_program(parse_stablehlo(text, "routines.mlir"), CompileOptions())
+    program = compile_program(parse_stablehlo(text, "routines.mlir"), BY_NUMPY)
     with pytest.raises(Unsupported, match="lapack_spbtrf_ffi"):
         program.run(inputs_of("routines", CASES["routines"].sizes[0]))
 
@@ -121,7 +121,7 @@ def test_arguments_that_do_not_fit_are_named_before_anything_is_computed(what: s
         program.run(inputs)
 
 
-@pytest.mark.parametrize("name", every(2, ["layer", "padded", "update_slice", "gather_rows", "windows", "outer"]))
+@pytest.mark.parametrize("name", every(3, ["update_slice", "layer", "gather_rows", "windows", "padded", "outer"]))
 def test_shapes_of_any_kind_are_refused_or_give_the_bits_of_the_reference(name: str) -> None:
     program, rng = compiled(name), np.random.default_rng(0)
     for _ in range(12):

@@ -135,7 +135,7 @@ def checked(file: str, *, verify: bool = False) -> Verdict:
 
 @pytest.mark.parametrize(
     ("file", "what", "pattern", "replacement"),
-    every(2, FAULTS),
+    every(4, FAULTS),
     ids=[f"{row[0].split('/')[0]}: {row[1]}" for row in FAULTS],
 )
 def test_a_planted_fault_is_found(
@@ -161,3 +161,19 @@ def test_bisect_blames_llvm(planted: Callable[[str, str], None]) -> None:
     # The selection that the predicate is for, in the PTX.
     assert culprit.blame.place.startswith("fusion.ptx:")
     assert "llvm.select" in culprit.blame.op
+
+
+def test_bisect_blames_llvm_in_a_module_of_several_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The square of one kernel becomes a sum, in LLVM IR and so in no pass of ours."""
+    finish = toolchain.PtxCompiler.finish_both
+
+    def wrong(self: toolchain.PtxCompiler, module: ModuleOp) -> toolchain.ToolTexts:
+        texts = finish(self, module)
+        return replace(texts, llvm_ir=re.sub("fmul float", "fadd float", texts.llvm_ir, count=1))
+
+    monkeypatch.setattr(toolchain.PtxCompiler, "finish_both", wrong)
+    culprit = bisect(Path(__file__).parents[2] / "examples" / "modules" / "loop.hlo", target="h100").culprit
+    assert culprit is not None
+    assert (culprit.kernel, culprit.stage, culprit.name, culprit.kind) == ("squared", "llvm", "LLVM", "numbers")
+    assert culprit.blame.place.startswith("squared.ll:")
+    assert "llvm.fadd" in culprit.blame.op

@@ -43,7 +43,7 @@ NAMED_ELSEWHERE = {
     "dynamic/host/steps_of_buffers.py": {"remainder"},
     "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
-    "program/array_forms.py": {"abs", "ceil", "divide", "floor", "remainder", "round-nearest-even", "sqrt"},
+    "graph/loop_recurrences.py": {"ceil", "divide", "floor", "remainder", "round-nearest-even", "sqrt"},
     "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
     "dynamic/passes/disc_check_numbers.py": {"divide"},
@@ -60,8 +60,9 @@ NAMED_ELSEWHERE = {
     "text/llvm_ir/calls.py": {"abs"},
     "text/llvm_ir/constants.py": {"trunc"},
     "text/llvm_ir/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
-    "text/ptx/arithmetic.py": set("abs ceil copysign cos fabs floor fma rsqrt sin sqrt tanh trunc".split()),
+    "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt"},
     "text/ptx/conversions.py": {"ceil", "floor", "trunc"},
+    "text/ptx/forms.py": {"fma"},
     "text/ptx/memory.py": {"fmax", "fmin"},
     "text/ptx/rows.py": {"abs", "fma", "rsqrt", "sqrt"},
     "text/ptx/threads.py": {"abs"},
@@ -158,16 +159,16 @@ def test_ulps_by_width(bits: int, wanted: int) -> None:
 HYPOTENUSE = """HloModule m
 
 fused {
-  x = TYPE[1000] parameter(0)
-  y = TYPE[1000] parameter(1)
-  s = TYPE[1000] add(x, y)
-  ROOT h = TYPE[1000] hypot(s, y)
+  x = TYPE[100] parameter(0)
+  y = TYPE[100] parameter(1)
+  s = TYPE[100] add(x, y)
+  ROOT h = TYPE[100] hypot(s, y)
 }
 
 ENTRY main {
-  a = TYPE[1000] parameter(0)
-  b = TYPE[1000] parameter(1)
-  ROOT f = TYPE[1000] fusion(a, b), kind=kLoop, calls=fused
+  a = TYPE[100] parameter(0)
+  b = TYPE[100] parameter(1)
+  ROOT f = TYPE[100] fusion(a, b), kind=kLoop, calls=fused
 }
 """
 
@@ -176,13 +177,13 @@ ENTRY main {
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package, each line of the recipe in its table."""
     folder = tmp_path_factory.mktemp("extended")
-    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, folder / PACKAGE.name)  # with the bytecode, which stays valid: files keep their times
     recipe = re.findall(r"^```diff\n (.*\n)\+(.*\n)```", (ROOT / "docs/extending.md").read_text(), re.MULTILINE)
     for file, (head, line) in zip((TABLE, HLO_ROWS), recipe[:2], strict=True):
         path = folder / PACKAGE.name / file
         before, after = path.read_text().split(head)
         path.write_text(before + head + line + after)
-    for type in ("bf16", "f32", "f64"):
+    for type in ("bf16", "f64"):  # bf16 calls the function of f32
         (folder / f"{type}.hlo").write_text(HYPOTENUSE.replace("TYPE", type))
     return folder
 
@@ -204,11 +205,10 @@ def xla_emitters_in(folder: Path, *words: str) -> str:
 
 def test_two_rows_add_a_function(extended: Path) -> None:
     """Parsed, emitted, lowered to a call of libdevice, and equal to NumPy's at every stage."""
-    files = [f"{type}.hlo" for type in ("bf16", "f32", "f64")]
-    assert xla_emitters_in(extended, "check", *files).count("ok") >= 3
+    assert xla_emitters_in(extended, "check", "bf16.hlo", "f64.hlo").count("ok") >= 2
     assert "@__nv_hypotf" in xla_emitters_in(extended, "compile", "bf16.hlo", "--stage", "llvm-dialect")
 
 
 @needs(*PTX)
 def test_a_function_of_two_rows_has_code(extended: Path) -> None:
-    assert ".visible .entry" in xla_emitters_in(extended, "compile", "f32.hlo")
+    assert ".visible .entry" in xla_emitters_in(extended, "compile", "f64.hlo")

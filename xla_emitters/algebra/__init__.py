@@ -11,9 +11,10 @@ expression whose operators keep a normal form. What holds of the variables of a 
 Names are imported from their modules, so that a command loads only what it needs.
     interval     closed intervals, variables                     residue     remainders
     expression   hash-consed expressions, as written             size        polynomials over symbols in normal form
-    simplify     rewriting that knows ranges                     facts       equalities, limits, divisors, and their consequences
-    map          compose, simplify, remove variables             axes        which axes have the same size
+    simplify     rewriting that knows ranges                     facts       equalities and limits, each with its source
+    map          compose, simplify, remove variables             knowledge   what follows from them: bounds, residues, simpler forms
     map_text     parser and printer of maps                      size_text   parser and printer of sizes, jax.export's notation
     shape_maps   maps of shapes: linearize, reshape, bitcast     guards      conditions that a run checks
     inverse      the inverse of a map                            solve       from shapes of arguments to symbols
+                                                                 axes        which axes have the same size
 """

@@ -18,6 +18,7 @@ Source: docs/reference/1 2.1, 2.7-2.9; seed document, "Indexing transformations"
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
@@ -128,6 +129,11 @@ class IndexingMap:
     def symbols(self) -> tuple[Variable, ...]:
         """Range variables, then runtime variables."""
         return self.range_vars + self.runtime_vars
+
+    @property
+    def points_of_box(self) -> int:
+        """The number of points in the box of the dims and range variables; constraints are ignored."""
+        return math.prod(variable.bounds.trip_count for variable in (*self.dims, *self.range_vars))
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -73,13 +73,13 @@ def completed(cls: type[OpT]) -> type[OpT]:
     return cls
 
 
-def completed_by(parent: type[OpT], base: type[QuickOp] = QuickOp, **members: Any) -> type[OpT]:
-    """`completed` of a class that has `members` alone; `base` has its syntax, if `members` have no `assembly_format`."""
+def completed_by(parent: type[OpT], **members: Any) -> type[OpT]:
+    """`completed` of a class that has `members` alone."""
 
     def fill(namespace: dict[str, Any]) -> None:
         namespace.update(members, __module__=parent.__module__, __doc__=parent.__doc__)
 
-    return completed(cast(type[OpT], new_class(parent.__name__, (parent, base), exec_body=fill)))
+    return completed(cast(type[OpT], new_class(parent.__name__, (parent, QuickOp), exec_body=fill)))
 
 
 def fields_of(name: str, fields: dict[str, Any]) -> Callable[[dict[str, Any]], None]:

@@ -210,7 +210,7 @@ def immediate_dominators(entry: Block) -> dict[Block, Block]:
 
     Source: Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm".
     """
-    order = _reverse_postorder(entry)
+    order = reverse_postorder(entry)
     number = {block: index for index, block in enumerate(order)}
     predecessors: dict[Block, list[Block]] = {}
     for block in order:
@@ -240,7 +240,8 @@ def immediate_dominators(entry: Block) -> dict[Block, Block]:
     return dominator
 
 
-def _reverse_postorder(entry: Block) -> list[Block]:
+def reverse_postorder(entry: Block) -> list[Block]:
+    """The reachable blocks, each before the blocks that are visited from it first."""
     order: list[Block] = []
     seen = {entry}
     stack = [(entry, iter(entry.last_op.successors if entry.last_op else ()))]

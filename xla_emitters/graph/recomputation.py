@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -87,11 +86,5 @@ def _reads(op: HloOp) -> list[int]:
         maps = op.output_to_input()
     except Unsupported:
         return sizes
-    points = [_points(index_map) for index_map in maps]
+    points = [index_map.points_of_box for index_map in maps]
     return [min(pair) for pair in zip(points, sizes, strict=True)] if isinstance(op, _READ_EACH_ONCE) else points
-
-
-def _points(index_map: IndexingMap) -> int:
-    """The number of points in the box of a map's dims and range variables."""
-    bounds = (variable.bounds for variable in (*index_map.dims, *index_map.range_vars))
-    return math.prod(max(0, interval.upper - interval.lower + 1) for interval in bounds)

@@ -37,7 +37,7 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.scan_parts import ScanParts
 from xla_emitters.graph.scan_ranges import FoundScan, find_scan, has_pieces, starts_tree
 from xla_emitters.graph.scans import PREFIX
-from xla_emitters.graph.view import SCANS, STITCHED, view_of
+from xla_emitters.graph.view import SCANS, STITCHED, is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
@@ -127,8 +127,7 @@ class FuseScansPass(KernelPass):
 
 def _has_pieces(op: FusionOp, last: FusionOp) -> bool:
     """Whether a fusion may be a part of a scan."""
-    computation = computation_of(op)
-    return STITCHED not in computation.attributes and has_pieces(computation.instructions)
+    return has_pieces(computation_of(op).instructions) and not is_scheduled(view_of(op))
 
 
 def _may_be_scan(group: RowGroup) -> bool:

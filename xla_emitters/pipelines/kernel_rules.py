@@ -81,7 +81,7 @@ def _widest_read_apart(view: FusionView, chip: Device, widest: int) -> int:
         return widest
     found = indexing_of_operands(view, root)
     reads = [
-        (each.map, parameter, element_of(parameter.result).bits / 8 * _points(each.map) / max(1, view.elements))
+        (each.map, parameter, element_of(parameter.result).bits / 8 * each.map.points_of_box / max(1, view.elements))
         for parameter in view.parameters
         for each in found.get(parameter.result) or ()
         if prod(dims_of(parameter.result)) > 1
@@ -108,12 +108,6 @@ def _is_wide(read: IndexingMap, root: HloOp, parameter: HloOp, count: int) -> bo
     terms, constant = linear_terms(read.results[-1])
     outer = any(len(dims) - 1 in each.variables() for each in read.results[:-1])
     return terms == {last: 1} and not outer and constant % count == dims[-1] % count == given[-1] % count == 0
-
-
-def _points(read: IndexingMap) -> int:
-    """Points of the box around a map's domain: a concatenate reads an operand only for its part of the result."""
-    bounds = (variable.bounds for variable in (*read.dims, *read.range_vars))
-    return prod(max(0, each.upper - each.lower + 1) for each in bounds)
 
 
 def _bytes_of_an_element(view: FusionView) -> float:

@@ -33,7 +33,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import is_splittable_kind
-from xla_emitters.graph.view import STITCHED, HloFusion, is_stitched, view_of
+from xla_emitters.graph.view import STITCHED, HloFusion, is_scheduled, view_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -76,7 +76,7 @@ class StitchRowsPass(KernelPass):
         names = Names(op)
         for fusion in fusions_run_by(entry):
             view = view_of(fusion)
-            if is_stitched(view) or not (every or is_splittable_kind(view.other_compiler)):
+            if is_scheduled(view) or not (every or is_splittable_kind(view.other_compiler)):
                 continue
             if reads_rows_again(view):
                 self._fusion(names, fusion)

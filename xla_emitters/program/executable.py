@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import Any, cast, overload
 
 from xla_emitters.library.arguments import Array
-from xla_emitters.program.arrays import ALIGN_ALLOCATED, Arrays
+from xla_emitters.program.arrays import ALIGN_ALLOCATED, Argument, Arrays
 from xla_emitters.program.bind import ALIGNMENT
-from xla_emitters.program.steps import Allocate, Compute, Load, Number, Place, Step, steps_within
+from xla_emitters.program.steps import (
+    Allocate,
+    Branch,
+    Compute,
+    Copy,
+    Launch,
+    Load,
+    Loop,
+    Number,
+    Place,
+    Step,
+    moved_memory,
+    steps_within,
+)
 
 
 class Constants(Sequence[tuple[Place, Array]]):
@@ -66,24 +79,64 @@ class Executable:
 NO_STEPS = Executable((), (), (), 0, 0, Constants(()), {}, (), frozenset())
 
 
-def executable_of(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> Executable:
-    """The steps of a program whose sizes are all known, with memory for its results before the first one."""
+def executable_of(
+    arrays: Arrays,
+    steps: Sequence[Step],
+    calls: Sequence[Any],
+    arguments: Mapping[str, Sequence[Argument]],
+) -> Executable:
+    """The steps of a program whose sizes are all known. Its results get memory before the first one, or that of a donated parameter.
+
+    arguments  of a kernel, by its name
+    """
     parameters = arrays.places("parameter", len(arrays.parameters))
     results = arrays.places("result", len(arrays.results))
     slots = len(arrays.parameters) + len(arrays.results) + len(arrays.temporaries)
     assigned = [step.result.index for step in steps_within(steps) if isinstance(step, Compute | Load)]
+    moved = moved_memory(steps)
     return Executable(
         parameters,
         results,
-        (*map(Allocate, results), *steps),
+        (*(Allocate(place) for place in results if place.slot not in moved), *_apart(steps, arguments)),
         slots,
         max(assigned, default=-1) + 1,
         Constants(()),
         {number: str(arrays.slot(number)) for number in range(slots)},
         tuple(calls),
-        frozenset(),
+        frozenset(moved.values()).intersection(place.slot for place in parameters),
         ALIGN_ALLOCATED,
     )
+
+
+def _apart(steps: Sequence[Step], arguments: Mapping[str, Sequence[Argument]]) -> tuple[Step, ...]:
+    """The steps; a kernel that updates a parameter of the program in place gets the result's memory for both, with a copy of the parameter.
+
+    The caller's array stays as it is.
+    """
+
+    def each(step: Step) -> Iterator[Step]:
+        match step:
+            case Launch():
+                places = [value for value in step.arguments if isinstance(value, Place)]
+                first = dict[int, Place]()
+                for number, argument in enumerate(arguments[step.kernel]):
+                    source, target = first.setdefault(argument.slice_index, places[number]), places[number]
+                    if source.slot != target.slot:
+                        yield Copy(source, target)
+                        places = [target if place.slot == source.slot else place for place in places]
+                        first[argument.slice_index] = target
+                yield replace(step, arguments=tuple(places))
+            case Loop():
+                yield replace(step, condition=every(step.condition), body=every(step.body))
+            case Branch():
+                yield replace(step, branches=tuple(map(every, step.branches)))
+            case _:
+                yield step
+
+    def every(inside: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(made for step in inside for made in each(step))
+
+    return every(steps)
 
 
 def executable_of_arrays(

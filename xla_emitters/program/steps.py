@@ -169,19 +169,16 @@ class Launch:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How often a loop runs, where small arrays of its state alone decide: while `holds`, they become `after`.
+    """How often a loop runs, where small arrays of its state alone decide.
 
-    state   the slots of these arrays. They are the first of a numbering of its own
-    code    rows of `program.array_forms` that assign the arrays behind them
-    after   the next state
-    arrays  of the state, HLO's name of the type and the sizes
+    state     the slots of these arrays
+    text      HLO: a computation of them that returns whether the loop goes on, and what they become
+    is_exact  whether they are the same on every machine
     """
 
     state: tuple[int, ...]
-    code: tuple[Compute, ...]
-    holds: Extent
-    after: tuple[Extent, ...]
-    arrays: tuple[tuple[str, tuple[int, ...]], ...]
+    text: str
+    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -310,6 +307,11 @@ def steps_within(steps: Sequence[Step]) -> Iterator[Step]:
         elif isinstance(step, Branch):
             for branch in step.branches:
                 yield from steps_within(branch)
+
+
+def moved_memory(steps: Sequence[Step]) -> dict[int, int]:
+    """Slot -> the slot whose memory a step moves to it; without the steps inside of others."""
+    return {target: source for step in steps if isinstance(step, Move) for source, target in step.pairs}
 
 
 def parts_of(step: Step) -> Iterator[Place | Number]:

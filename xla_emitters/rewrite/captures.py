@@ -21,9 +21,12 @@ def captured_by(op: Operation) -> tuple[SSAValue, ...]:
     found, inside = dict[SSAValue, None](), set[SSAValue]()
     for inner in walk(op):
         if inner is not op:
-            found |= dict.fromkeys(operands_of(inner))
+            for value in operands_of(inner):
+                found[value] = None
             inside.update(inner.results)
-        inside.update(argument for region in inner.regions for block in blocks_of(region) for argument in block.args)
+        for region in inner.regions:
+            for block in blocks_of(region):
+                inside.update(block.args)
     return tuple([value for value in found if value not in inside])
 
 

@@ -13,7 +13,7 @@ are not folded, because libm's results differ from the GPU's. The width of `inde
 depend on it are not done.
 
 Ops of other dialects have their own folders (xDSL's `HasFolder`). The ones of `complex` products and quotients are not used: they compute
-in Python's complex numbers, but the op rounds each product of parts. Each constant is kept once per function, at its entry.
+in Python's complex numbers, but the op rounds each product of parts.
 """
 
 from __future__ import annotations
@@ -34,94 +34,33 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
-from xdsl.rewriter import Rewriter
-from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
+from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
+from xdsl.traits import HasFolder
 
-from xla_emitters.dialects.attributes import AttributeNumbers, integer
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import UNKNOWN
 from xla_emitters.dialects.mlir import arith, complex, vector
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.dialects.quick_accessors import item
-from xla_emitters.dialects.quick_op import op_of, operands_of, walk
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dtypes import WIDE_FLOATS
-from xla_emitters.rewrite.effects import has_trait_type, is_constant, is_constant_type
+from xla_emitters.rewrite.constants import (
+    AnyInteger,
+    ConstantPool,
+    constant_integer,
+    constant_op,
+    constant_value,
+    entry_block,
+    integer_attr,
+    is_constant_value,
+    signed_of,
+    width,
+    wrap,
+)
+from xla_emitters.rewrite.effects import has_trait_type
 
-AnyInteger = IntegerAttr[IntegerType | IndexType]
 Constants = Sequence[Attribute | None]
 Folder = Callable[[Any, Constants], SSAValue | Attribute | None]
-ConstantKey = tuple[type[Operation], tuple[tuple[str, int], ...], int]
-_Constants = tuple[dict[ConstantKey, Operation], list[Operation]]
-"""The constants of a block: each by what makes it equal to others, and all in order."""
-
-
-class ConstantPool:
-    """The constants at the entry of every function, each once, in the order of their first use.
-
-    The location of a constant that several HLO instructions use becomes unknown.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[Block, _Constants] = {}
-        self._numbers = AttributeNumbers()
-        # Those of the last block that was asked for: mostly it is asked for again.
-        self._block: Block | None = None
-        self._of_block: _Constants = ({}, [])
-
-    def unique(self, constant: Operation, block: Block) -> Operation:
-        """The only op equal to `constant` at the start of `block`: `constant` itself, moved there, or the one already there."""
-        if block is not self._block:
-            self._block = block
-            self._of_block = self._known.setdefault(block, ({}, []))
-        known, order = self._of_block
-        numbers = self._numbers
-        properties = [(name, numbers[value]) for name, value in constant.properties.items()]
-        properties.sort()
-        key = (type(constant), tuple(properties), numbers[item(constant.results, 0).type])
-        found = known.get(key)
-        if found is not None and found.parent is block:
-            if found.location != constant.location:
-                found.location = UNKNOWN
-            return found
-        while order and order[-1].parent is not block:
-            order.pop()  # erased meanwhile
-        last = order[-1] if order else None
-        if constant.parent is not block or constant.prev_op is not last:
-            if constant.parent is not None:
-                constant.detach()
-            if last is not None:
-                block.insert_op_after(constant, last)
-            elif (first := block.first_op) is not None:
-                block.insert_op_before(constant, first)
-            else:
-                block.add_op(constant)
-        order.append(constant)
-        known[key] = constant
-        return constant
-
-
-def hoist_constants(root: Operation) -> None:
-    """Keeps every constant inside `root` once per function, at the function's entry."""
-    pool = ConstantPool()
-    for op in [op for op in walk(root) if is_constant(op) and not op.attributes]:
-        kept = pool.unique(op, entry_block(op))
-        if kept is not op:
-            Rewriter.replace_op(op, (), kept.results)
-
-
-def entry_block(op: Operation) -> Block:
-    """The first block of the function, or other isolated op, around `op`."""
-    block = op.parent
-    while block is not None:
-        parent = block.parent_op()
-        if parent is None or has_trait_type(type(parent), IsolatedFromAbove):
-            region = block.parent
-            first = region.first_block if region is not None else None
-            return first if first is not None else block
-        block = parent.parent
-    raise ValueError("a detached op has no entry block")
 
 
 def constant_to_the_right(op: Operation) -> bool:
@@ -132,11 +71,6 @@ def constant_to_the_right(op: Operation) -> bool:
     left, right = operands
     op.operands = (right, left)
     return True
-
-
-def is_constant_value(value: SSAValue) -> bool:
-    """Whether `value` is the result of a constant op."""
-    return (op := op_of(value)) is not None and is_constant_type(type(op))
 
 
 ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
@@ -188,68 +122,7 @@ def materialize(value: Attribute, result_type: Attribute, op: Operation, ctx: Co
     return None if interface is None else interface.materialize_constant(value, result_type)
 
 
-def constant_op(value: AnyInteger | FloatAttr) -> arith.ConstantOp:
-    """An `arith.constant` with the name that MLIR gives its result."""
-    constant = arith.ConstantOp(value)
-    constant.result.name_hint = _hint(value)
-    return constant
-
-
-def _hint(attribute: Attribute) -> str:
-    """MLIR's names: %true, %c7, %c7_i32, %cst."""
-    if not isinstance(attribute, IntegerAttr):
-        return "cst"
-    value = cast(AnyInteger, attribute)
-    if value.type == i1:
-        return "true" if value.value.data else "false"
-    number = value.value.data
-    suffix = "" if isinstance(value.type, IndexType) else f"_{value.type}"
-    return f"c{number}{suffix}"
-
-
-def constant_value(value: SSAValue) -> Attribute | None:
-    """The attribute of a value that a constant op defines."""
-    op = op_of(value)
-    if type(op) is arith.ConstantOp:
-        return op.properties["value"]
-    return ConstantLike.get_constant_value(value) if op is not None and is_constant_type(type(op)) else None
-
-
-def constant_integer(value: SSAValue) -> int | None:
-    """The signed value of an integer or index constant."""
-    attribute = constant_value(value)
-    return _signed_of(attribute) if attribute is not None else None
-
-
 # Integers ----------------------------------------------------------------------------------------------------------------
-
-
-def width(integer_type: Attribute) -> int | None:
-    """Bits at which integer arithmetic wraps: 64 for index; the low 32 bits are then right for a 32-bit index too."""
-    if type(integer_type) is IndexType:
-        return 64
-    return integer_type.width.data if type(integer_type) is IntegerType else None
-
-
-def wrap(value: int, bits: int) -> int:
-    """`value` as a signed integer of `bits` bits."""
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def integer_attr(value: int, integer_type: Attribute) -> IntegerAttr:
-    """An attribute of `integer_type` (integer or index) with `value`, wrapped."""
-    bits = width(integer_type)
-    assert bits is not None
-    return integer(wrap(value, bits), cast("IntegerType | IndexType", integer_type))
-
-
-def _signed_of(attribute: Attribute | None) -> int | None:
-    if type(attribute) is not IntegerAttr:
-        return None
-    constant: AnyInteger = attribute
-    bits = width(constant.type)
-    return None if bits is None else wrap(constant.value.data, bits)
 
 
 def _ceildiv(a: int, b: int) -> int:
@@ -327,9 +200,9 @@ def _fold_integer(op: arith.SignlessIntegerBinaryOperation, constants: Constants
             return op.lhs
         if op_type in SAME_IS_ZERO:
             return integer_attr(0, result_type)
-    if (right := _signed_of(constants[1])) is None:
+    if (right := signed_of(constants[1])) is None:
         return None
-    if (left := _signed_of(constants[0])) is not None:
+    if (left := signed_of(constants[0])) is not None:
         value = _compute_integer(op_type, left, right, bits, isinstance(result_type, IndexType))
         return None if value is None else integer_attr(value, result_type)
     if bits == 1 and op_type in SIGNED_DIVISIONS:
@@ -400,7 +273,7 @@ def _fold_cmpi(op: arith.CmpiOp, constants: Constants) -> SSAValue | Attribute |
     predicate = op.predicate.value.data
     if op.lhs is op.rhs:
         return integer_attr(CMPI[predicate](0, 0), i1)
-    left, right = _signed_of(constants[0]), _signed_of(constants[1])
+    left, right = signed_of(constants[0]), signed_of(constants[1])
     if right is None:
         return None
     if left is None:
@@ -419,10 +292,10 @@ def _fold_cmpi(op: arith.CmpiOp, constants: Constants) -> SSAValue | Attribute |
 def _fold_select(op: arith.SelectOp, constants: Constants) -> SSAValue | Attribute | None:
     if op.lhs is op.rhs:
         return op.lhs
-    if (condition := _signed_of(constants[0])) is not None and op.cond.type == i1:
+    if (condition := signed_of(constants[0])) is not None and op.cond.type == i1:
         return op.lhs if condition else op.rhs
     if op.result.type == i1 and op.cond.type == i1:
-        if (_signed_of(constants[1]), _signed_of(constants[2])) == (-1, 0):
+        if (signed_of(constants[1]), signed_of(constants[2])) == (-1, 0):
             return op.cond
     return None
 
@@ -431,7 +304,7 @@ def _fold_select(op: arith.SelectOp, constants: Constants) -> SSAValue | Attribu
 
 
 def _fold_trunci(op: arith.TruncIOp, constants: Constants) -> SSAValue | Attribute | None:
-    if (value := _signed_of(constants[0])) is not None:
+    if (value := signed_of(constants[0])) is not None:
         return integer_attr(value, op.result.type)
     producer = op.input.owner
     if isinstance(producer, arith.ExtUIOp | arith.ExtSIOp) and producer.input.type == op.result.type:
@@ -440,19 +313,19 @@ def _fold_trunci(op: arith.TruncIOp, constants: Constants) -> SSAValue | Attribu
 
 
 def _fold_extsi(op: arith.ExtSIOp, constants: Constants) -> SSAValue | Attribute | None:
-    value = _signed_of(constants[0])
+    value = signed_of(constants[0])
     return None if value is None else integer_attr(value, op.result.type)
 
 
 def _fold_extui(op: arith.ExtUIOp, constants: Constants) -> SSAValue | Attribute | None:
-    value, bits = _signed_of(constants[0]), width(op.input.type)
+    value, bits = signed_of(constants[0]), width(op.input.type)
     return None if value is None or bits is None else integer_attr(value & ((1 << bits) - 1), op.result.type)
 
 
 def _fold_index_cast(op: Any, constants: Constants) -> SSAValue | Attribute | None:
     if width(op.result.type) is None:
         return None
-    if (value := _signed_of(constants[0])) is not None:
+    if (value := signed_of(constants[0])) is not None:
         return integer_attr(value, op.result.type) if _fits(value, 32) else None
     producer = op.input.owner
     if isinstance(producer, arith.IndexCastOp) and producer.input.type == op.result.type:
@@ -464,7 +337,7 @@ def _fold_index_cast(op: Any, constants: Constants) -> SSAValue | Attribute | No
 
 
 def _fold_index_castui(op: IndexCastUIOp, constants: Constants) -> SSAValue | Attribute | None:
-    bits, value = width(op.operands[0].type), _signed_of(constants[0])
+    bits, value = width(op.operands[0].type), signed_of(constants[0])
     if value is None or bits is None or width(op.results[0].type) is None:
         return None
     if not isinstance(op.operands[0].type, IndexType):
@@ -573,7 +446,7 @@ def _fold_truncf(op: arith.TruncFOp, constants: Constants) -> SSAValue | Attribu
 
 
 def _fold_integer_to_float(op: Any, constants: Constants) -> SSAValue | Attribute | None:
-    value, bits = _signed_of(constants[0]), width(op.input.type)
+    value, bits = signed_of(constants[0]), width(op.input.type)
     if value is None or bits is None or not isinstance(op.result.type, WIDE_FLOATS):
         return None
     if isinstance(op, arith.UIToFPOp):

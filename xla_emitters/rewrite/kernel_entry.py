@@ -135,7 +135,7 @@ def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
     return Launch(grid or extents(True), block or extents(False))
 
 
-def shared_bytes(module: ModuleOp) -> int:
+def shared_bytes(module: Operation) -> int:
     """Static shared memory of one block, in bytes: its tensors before lower-tensors, globals in address space 3 after it.
 
     For a kernel on buffers, the workgroup buffers in its signature.

@@ -33,8 +33,9 @@ from xla_emitters.dialects.locations import UNKNOWN, locate, place_of
 from xla_emitters.dialects.quick_builder import insert_op
 from xla_emitters.dialects.quick_op import QuickOp, op_of, operands_of, walk
 from xla_emitters.errors import InternalError
+from xla_emitters.rewrite.constants import ConstantPool, entry_block
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
-from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder
+from xla_emitters.rewrite.folders import constant_to_the_right, fold_op, has_folder
 from xla_emitters.rewrite.recorded_rewrites import record_wanted
 
 MAX_ROUNDS = 10  # walks over the whole root; MLIR's canonicalize has the same limit

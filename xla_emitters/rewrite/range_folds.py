@@ -17,7 +17,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xla_emitters.algebra.interval import Interval
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.rewrite.folders import FIRST_UNSIGNED, constant_op, integer_attr
+from xla_emitters.rewrite.constants import constant_op, integer_attr
+from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 
 
 def decide_comparison(op: arith.CmpiOp) -> bool | None:

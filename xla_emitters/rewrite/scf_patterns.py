@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import scf, vector
-from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr
+from xla_emitters.rewrite.constants import constant_integer, constant_op, integer_attr
 
 
 def inline_branch(rewriter: PatternRewriter, op: Operation, region: Region, arguments: Sequence[SSAValue] = ()) -> None:

@@ -23,11 +23,10 @@ from xla_emitters.errors import InternalError
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
 from xla_emitters.program.executable import Executable
-from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.program.steps import Call, Launch, Place, Recurrence
 from xla_emitters.runtime.memory_history import Memory as Recorded
 from xla_emitters.runtime.memory_history import WatchedFrame
 from xla_emitters.runtime.numpy_calls import NumpyCalls
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
 
 FrameT = TypeVar("FrameT", bound=Frame)
@@ -64,10 +63,8 @@ class LoadedProgram:
         made: Executable,
         platform: NumpyCalls,
         memory: Memory | None = None,
-        *,
-        most_iterations: int = MOST_ITERATIONS,
     ) -> None:
-        self.made, self.platform, self._most_iterations = made, platform, most_iterations
+        self.made, self.platform = made, platform
         self._memory = memory or HostMemory()
         self._idle = Idle()
         self._kept = OrderedDict[tuple[tuple[int, ...], ...], Frames]()
@@ -137,7 +134,6 @@ class LoadedProgram:
             self.platform,
             self._memory,
             made.names,
-            self._most_iterations,
         )
 
     def _run_once(self, kind: type[FrameT], inputs: Sequence[Any], **instead: Any) -> tuple[FrameT, list[Any]]:
@@ -239,6 +235,9 @@ class _Watched:
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         return self.watch(frame, step, self.platform.launch(frame, step))
+
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return self.platform.outlasts(ends, state, most)
 
 
 def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

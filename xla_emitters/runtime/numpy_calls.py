@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from xla_emitters.program.steps import Call, Launch
+from xla_emitters.program.steps import Call, Launch, Recurrence
 from xla_emitters.runtime.walk import Frame, Run
 
 BufferFunction: TypeAlias = Callable[..., None]
@@ -39,3 +39,6 @@ class NumpyCalls(ABC):
 
     @abstractmethod
     def launch(self, frame: Frame, step: Launch) -> Run: ...
+
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return False

@@ -1,9 +1,10 @@
-"""Calls of a program that are none of its kernels, on NumPy arrays: a bundle computes them by what is written in its manifest.
+"""Calls of a program that are none of its kernels, on arrays, by what its JSON says of them.
 
-    plain_function(LibraryCall("gemm", "dot.1", ..., config))        f(x, y, o)
+    plain_function(LibraryCall("gemm", "dot.1", ..., config))        f(x, y, o)     of logical arrays of any sizes, NumPy's
+    flat_function(LibraryCall("gemm", "dot.1", ..., config))         f(x, y, o)     of flat arrays of known sizes, NumPy's or CuPy's
 
-A call is a function of `library`, or an op of the host: a copy, a constant, an assertion, a print. Other ops are not in bundles
-(`pipelines/program_bundle`).
+A plain call, which a bundle computes, is a function of `library`, or an op of the host: a copy, a constant, an assertion, a print. Others
+are not in bundles (`pipelines/program_bundle`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from xla_emitters import library
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, element_name
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
+from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.numpy_calls import BufferFunction
 
 CONSTANT = "constant"
@@ -33,6 +37,23 @@ def plain_function(call: LibraryCall, constant: Callable[[], Array] | None = Non
     if constant is not None:
         return partial(_copy, call.config, constant())
     return partial(PLAIN[call.name.removeprefix(OF_THE_HOST)], call.config)
+
+
+def flat_function(call: LibraryCall, xp: Any = np, on_elements: library.OnElements | None = None) -> BufferFunction:
+    """The function of a call of known sizes on flat arrays, whose elements are in the order of HLO's layout.
+
+    xp           the arrays' module: numpy or cupy
+    on_elements  applies a computation to the elements of arrays; None: no function calls one
+    """
+    count, wanted = len(call.operands), [(result.dtype, result.shape) for result in call.results]
+
+    def function(*buffers: Any) -> None:
+        operands = [from_buffer(buffer, spec) for buffer, spec in zip(buffers, call.operands, strict=False)]
+        made = library.call(call.name, call.config, operands, wanted, xp, on_elements=on_elements)
+        for buffer, array, spec in zip(buffers[count:], made, call.results, strict=True):
+            buffer[...] = to_buffer(array, spec, xp).view(buffer.dtype)
+
+    return function
 
 
 def _by_library(call: LibraryCall, *buffers: Array) -> None:

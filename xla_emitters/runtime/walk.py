@@ -46,7 +46,8 @@ from xla_emitters.program.steps import (
     View,
     steps_within,
 )
-from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
+from xla_emitters.runtime.repetition import LONG_LOOP, Repetition, asked_after, too_long
+from xla_emitters.support.iteration_limit import MOST_ITERATIONS, iteration_limit
 from xla_emitters.support.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 
 Run: TypeAlias = Callable[[], None]
@@ -132,6 +133,10 @@ class Platform(Protocol):
 
     def launch(self, frame: Frame, step: Launch) -> Run: ...
 
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        """Whether a loop in this state runs more than `most` times; False where that is not known."""
+        ...
+
 
 class FrameArguments(NamedTuple):
     """What all frames of a program have in common."""
@@ -143,7 +148,6 @@ class FrameArguments(NamedTuple):
     platform: Platform
     memory: Memory
     names: Mapping[int, str]
-    most_iterations: int = MOST_ITERATIONS
 
 
 class Frame:
@@ -156,7 +160,7 @@ class Frame:
 
     def __init__(self, bound: Bound, made: FrameArguments) -> None:
         memory = made.memory
-        self.bound, self.platform, self.most_iterations = bound, made.platform, made.most_iterations
+        self.bound, self.platform = bound, made.platform
         self._memory, self._names = memory, made.names
         self._limit, self._taken, self._in_arena = memory.limit(), 0, bound.arena_bytes
         self._refuse_arena()
@@ -464,16 +468,19 @@ class Frame:
 
     def _loop(self, step: Loop) -> Run:
         condition, body = self._prepared(step.condition), self._prepared(step.body)
-        if self._memory.waits and (known := step.trips) is not None and known <= self.most_iterations:
+        if self._memory.waits and (known := step.trips) is not None and known <= MOST_ITERATIONS:
 
             def run_known() -> None:
+                if known > (most := iteration_limit()):
+                    raise too_long(step.name, most, STAGE)
                 for _ in range(known):
                     for repeat in body:
                         repeat()
 
             return run_known
-        holds, most = self.value(step.holds), self.most_iterations
+        holds = self.value(step.holds)
         arrays, numbers, assigned = self.arrays, self.numbers, step.assigned
+        asked = 0 if step.trips is not None or step.ends is None else asked_after(is_exact=step.ends.is_exact)
         decisive = step.carried if step.decides is None else step.decides
 
         def counted() -> Iterator[bytes]:
@@ -483,13 +490,14 @@ class Frame:
             yield from counted()
             yield from _state([arrays[slot] for slot in decisive])
 
-        def refuse_endless(ends: Recurrence) -> None:
+        def refuse_endless(ends: Recurrence, trips: int, most: int) -> None:
             held = [arrays[slot] for slot in ends.state]
             if all(isinstance(array, np.ndarray) for array in held):
-                if outlasts(ends, held, most - LONG_LOOP + 1):
+                if self.platform.outlasts(ends, held, most - trips):
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:
+            most = iteration_limit()
             trips, repetition, by_numbers = 0, Repetition(LONG_LOOP - 1), Repetition(LONG_LOOP - 1)
             is_watched = not assigned  # arrays, which take time, only once the numbers have come back
             while True:
@@ -499,8 +507,8 @@ class Frame:
                     return
                 if trips == most:
                     raise too_long(step.name, most, STAGE)
-                if trips == LONG_LOOP - 1 and step.ends is not None and step.trips is None:
-                    refuse_endless(step.ends)
+                if trips + 1 == asked and step.ends is not None:
+                    refuse_endless(step.ends, trips, most)
                 trips += 1
                 if trips < LONG_LOOP or step.trips is not None:
                     pass

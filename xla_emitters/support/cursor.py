@@ -8,7 +8,8 @@
 A language derives its cursor from `TokenCursor` and says how one token is read. Tokens are read one at a time, so that a syntax error
 at the top of a large file is found at once.
 
-`ExpressionCursor` is for arithmetic expressions, the texts of indexing maps and of sizes: names, integers and marks such as `+` or `->`.
+`PatternCursor` reads tokens by one regular expression. `ExpressionCursor` is for arithmetic expressions, the texts of indexing maps and of
+sizes: names, integers and marks such as `+` or `->`.
 
 th_x * 4 + v in [0, 499]        NAME MARK INT MARK NAME NAME MARK INT MARK INT MARK END
 """
@@ -18,10 +19,10 @@ from __future__ import annotations
 import difflib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
@@ -29,6 +30,7 @@ from xla_emitters.support.source import Source
 K = TypeVar("K", bound=Enum, covariant=True)
 T = TypeVar("T", bound="Token[Enum]")
 ItemT = TypeVar("ItemT")
+KindT = TypeVar("KindT", bound=Enum)
 
 LONGEST_SHOWN = 60
 """Longer tokens are cut in messages; in characters."""
@@ -151,6 +153,34 @@ class TokenCursor(ABC, Generic[T]):
     def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
         """An error at the next token: expected `wanted`, got the token."""
         return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)
+
+
+class PatternCursor(TokenCursor[Token[KindT]]):
+    """Reads tokens by one regular expression, whose groups are named after the kinds of tokens.
+
+    pattern  one token with the space and the comments before it; END is at the end of the text, UNKNOWN any other character
+    kinds    the kinds of tokens
+    faults   an unknown character -> message and help
+    """
+
+    pattern: ClassVar[re.Pattern[str]]
+    kinds: ClassVar[type[Enum]]
+    faults: ClassVar[Mapping[str, tuple[str, str]]] = {}
+
+    def read(self, offset: int) -> Token[KindT]:
+        """The token at `offset` or after it. raises ParseError for an unknown character, such as that of a string that is not closed"""
+        match = self.pattern.match(self.source.text, offset)
+        assert match is not None, "the last alternative matches any character"
+        kind = match.lastgroup
+        assert kind is not None
+        found = Token(cast("KindT", self.kinds[kind]), match[kind], match.start(kind), match.end())
+        if kind == "UNKNOWN":
+            message, remedy = self.faults.get(found.text, (f"unexpected character {found}", ""))
+            raise self.error(message, found, help=remedy)
+        return found
+
+    def empty(self, offset: int) -> Token[KindT]:
+        return Token(cast("KindT", self.kinds["END"]), "", offset, offset)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

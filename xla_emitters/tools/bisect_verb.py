@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer
+from xla_emitters.support.iteration_limit import limited_iterations
 from xla_emitters.tools.given import INPUTS, Given, read_given, refuse_sizes_with_inputs, sizes_given, told_if_drawn
 from xla_emitters.tools.input_output import arrays_source, counted, refuse_second_reader
 from xla_emitters.tools.options import (
@@ -33,7 +34,6 @@ from xla_emitters.tools.options import (
     add_max_iterations,
     add_sizes,
     compile_options,
-    max_iterations,
 )
 from xla_emitters.tools.terminal import progress
 
@@ -98,7 +98,10 @@ def _bisected(options: argparse.Namespace, given: Given) -> Search:
 
     refuse_sizes_with_inputs(options)
     how, source = compile_options(options), given.checked_source(options)
-    with told_if_drawn(given.is_program and not (options.inputs or given.inputs)):
+    with (
+        limited_iterations(options.max_iterations),
+        told_if_drawn(given.is_program and not (options.inputs or given.inputs)),
+    ):
         return bisect(
             source,
             sizes=sizes_given(options.sizes),
@@ -108,7 +111,6 @@ def _bisected(options: argparse.Namespace, given: Given) -> Search:
             seed=options.seed,
             atol=options.atol,
             rtol=options.rtol,
-            most_iterations=max_iterations(options, "bisect"),
             devices=options.devices,
             instead=INPUTS,
             **replace(how, verify=True).as_keywords(),

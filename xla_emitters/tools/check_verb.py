@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
+from xla_emitters.support.iteration_limit import limited_iterations
 from xla_emitters.support.memory_limit import limited_memory
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.file_rows import FileRow, rows_of
@@ -44,7 +45,6 @@ from xla_emitters.tools.options import (
     add_sizes,
     compile_options,
     is_ptx,
-    max_iterations,
 )
 from xla_emitters.tools.ptx_files import check_ptx
 
@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
 
 def check_file(options: argparse.Namespace, name: str, row: CheckedFile) -> int:
     """Fills in a row; returns the file's exit code. raises what `check` raises."""
-    with limited_memory(options.max_memory):
+    with limited_memory(options.max_memory), limited_iterations(options.max_iterations):
         return _check_within(options, name, row)
 
 
@@ -195,7 +195,6 @@ def _check_within(options: argparse.Namespace, name: str, row: CheckedFile) -> i
             atol=options.atol,
             rtol=options.rtol,
             sanitize=not options.no_sanitize,
-            most_iterations=max_iterations(options, "check"),
             keep_going=options.keep_going,
             devices=options.devices,
             **replace(compile_options(options), verify=True).as_keywords(),

@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import UsageError, file_errors
 from xla_emitters.settings import Toolchain
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.given import Given, read_given
@@ -43,7 +43,11 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
+    from xla_emitters.explore.listing import LeftOut
+    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
+    from xla_emitters.tools.file_rows import PrintedRow
+    from xla_emitters.trace import Trace
 
 _SUFFIXES = {
     **{"ptx": ".ptx", "llvm": ".ll", "sass": ".sass"},
@@ -68,10 +72,8 @@ def is_directory(output: str) -> bool:
 
 def make_directory(directory: Path) -> None:
     """Makes the directory if it does not exist. raises UsageError where it cannot be made."""
-    try:
+    with file_errors(f"cannot write to {directory}", "output"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
 
 
 def write_kernel_files(program: Program, directory: Path, source: object = None) -> list[Path]:
@@ -82,12 +84,10 @@ def write_kernel_files(program: Program, directory: Path, source: object = None)
     texts = {kernel.name: _text(program, number) for number, kernel in enumerate(program.kernels)}
     suffix, written = _SUFFIXES.get(program.stage, ".mlir"), list[Path]()
     make_directory(directory)
-    try:
+    with file_errors(f"cannot write to {directory}", "output"):
         for name, text in texts.items():
             written.append(_other_than(source, directory / f"{name}{suffix}"))
             written[-1].write_text(text if text.endswith("\n") else text + "\n", "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
     return written
 
 
@@ -141,13 +141,6 @@ ANNOTATED = ("ptx", "sass")
 HLO_STAGES = ("hlo", "graph")
 """The stages at which a module is HLO text."""
 _OF_ONE_FILE = ("emit", "diff", "annotate", "keep_intermediates", "print_ir_tree_dir", "trace")
-
-if TYPE_CHECKING:
-    from xla_emitters.explore.listing import LeftOut
-    from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.program import Program
-    from xla_emitters.tools.file_rows import PrintedRow
-    from xla_emitters.trace import Trace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -300,15 +293,13 @@ def _emit(options: argparse.Namespace, given: Given) -> int:
 
 
 def _how(options: argparse.Namespace, given: Given, folder: Path | None) -> CompileOptions:
-    is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
-    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes or options.annotate)
+    is_ptx = options.stage == "ptx"  # PTX is made and kept even if the trace records nothing
+    is_bare = is_ptx and not (options.keep_intermediates or options.annotate or prints_anything(options))
     is_text = not (options.json or options.diff)
     return replace(
         compile_options(options),
         stage=options.stage,
-        record="passes"
-        if options.diff
-        else record_wanted(options, "none" if is_bare and not given.is_program else "stages"),
+        record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
         verify=bool(options.print_ir_after_all or options.print_ir_tree_dir) and not given.is_program,
         line_info=options.line_info or options.annotate,
         jobs=options.jobs or 1,
@@ -364,7 +355,7 @@ def _annotated(given: Given, program: Any, stage: str) -> str:
         from xla_emitters.pipelines.lowerings import lowerings_of
 
         made = lowerings_of(program)
-        traces, read = made.lowering.listed(stage), made.source
+        traces, read = made.lowering.kernel_traces(stage, ()), made.source
         definitions = stablehlo_definitions(given.text, made.lines)
     else:
         traces, read, definitions = program.traces, parse_hlo(program.hlo), hlo_definitions(program.hlo)

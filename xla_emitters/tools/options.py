@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import UsageError, file_errors
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -158,10 +158,8 @@ def _replacement(given: str) -> Replacement:
         raise UsageError(
             f"--replace {given}: it is not STAGE=FILE.mlir", stage="usage", help="--replace scf=kernel.mlir"
         )
-    try:
+    with file_errors(f"cannot read {file}", "usage"):
         return Replacement(stage, decoded(Path(file).read_bytes(), file, "read"), file)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}", stage="usage") from error
 
 
 def _pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:
@@ -221,15 +219,6 @@ def add_max_iterations(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="a loop of the program that runs longer is an error; default 100000",
     )
-
-
-def max_iterations(options: argparse.Namespace, stage: str) -> int:
-    """The value of `--max-iterations`. raises UsageError for a negative one."""
-    from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
-
-    limit = MOST_ITERATIONS if options.max_iterations is None else options.max_iterations
-    refuse_limit(limit, stage)
-    return limit
 
 
 def add_max_memory(parser: argparse.ArgumentParser) -> None:

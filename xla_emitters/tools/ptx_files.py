@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import DataError, UsageError
+from xla_emitters.errors import DataError, UsageError, file_errors
 from xla_emitters.tools.input_output import arrays_source, read_source
-from xla_emitters.tools.options import max_iterations
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -88,8 +87,7 @@ def run_ptx(options: argparse.Namespace) -> int:
     watchers = [*([Sanitizer()] if options.sanitize else []), *([counter] if counter else [])]
     start = time.perf_counter()
     with progress(f"running {options.file}"):
-        limit = max_iterations(options, "run")
-        after = kernel.run(arrays, launch, watchers=watchers, most_iterations=limit, **how)
+        after = kernel.run(arrays, launch, watchers=watchers, **how)
     seconds = time.perf_counter() - start
     specs = [
         ArraySpec(element_name(array.dtype), array.shape, tuple(reversed(range(array.ndim))))
@@ -103,11 +101,9 @@ def run_ptx(options: argparse.Namespace) -> int:
     if counter:
         print(access_table(counter.counts()), file=stream)
     if target is not None:
-        try:
+        with file_errors(f"cannot write {target}", "run"):
             stream_or_file = sys.stdout.buffer if target == "-" else target
             save_named(stream_or_file, [f"r{number}" for number in after], [*after.values()], specs)
-        except OSError as error:
-            raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
     return 0
 
 
@@ -120,5 +116,4 @@ def check_ptx(options: argparse.Namespace, name: str) -> Verdict:
         **how,
         blocks=options.blocks,
         sanitize=not options.no_sanitize,
-        most_iterations=max_iterations(options, "check"),
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, Protocol
 
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, file_errors
 from xla_emitters.settings import job_variables
 from xla_emitters.tools.failures import reported
 
@@ -35,7 +35,6 @@ class Runner(Protocol):
     program: Program
     module: ModuleOp
     stage: str
-    limit: int
 
     def compile(self) -> Program: ...
     def arrays(self, file: str | None) -> Sequence[Array]: ...
@@ -110,9 +109,9 @@ def _run(
     program, start = runner.program, time.perf_counter()
     with of_device(Device(job.rank, exchange)):
         if options.comm == "nccl":
-            results = launch_program(program, given, most_iterations=runner.limit)
+            results = launch_program(program, given)
         else:
-            results = run_program(program, given, runner.stage, most_iterations=runner.limit)
+            results = run_program(program, given, runner.stage)
         seconds = time.perf_counter() - start
         verdict = None if options.no_reference or options.comm == "nccl" else _verdict(runner, given, results)
     exchange.end(job.rank)
@@ -129,7 +128,7 @@ def _verdict(runner: Runner, given: Sequence[Array], results: Sequence[Array]) -
     """The comparison with the reference, which exchanges arrays as the program does."""
     from xla_emitters.explore.check.on_devices import reference_of_device
 
-    verdict = reference_of_device(runner.module, given, most_iterations=runner.limit).compare(results)
+    verdict = reference_of_device(runner.module, given).compare(results)
     return verdict.ok, verdict.summary, verdict.details
 
 
@@ -159,7 +158,5 @@ def _report(
 def _save(path: str, names: Sequence[str], arrays: Sequence[Any], specs: Sequence[Any]) -> None:
     from xla_emitters.runtime.arrays import save_named
 
-    try:
+    with file_errors(f"cannot write {path}", "run"):
         save_named(path, names, arrays, specs)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", stage="run") from error

@@ -6,14 +6,15 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import EndlessLoop, ExecutionError, NumbersDiffer, ToolError, Unsupported, UsageError
+from xla_emitters.errors import EndlessLoop, NumbersDiffer, ToolError, Unsupported, UsageError, file_errors
+from xla_emitters.support.iteration_limit import limited_iterations
 from xla_emitters.support.memory_limit import limited_memory
 from xla_emitters.tools.given import (
     Given,
@@ -37,7 +38,6 @@ from xla_emitters.tools.options import (
     add_sizes,
     compile_options,
     is_ptx,
-    max_iterations,
     record_wanted,
 )
 from xla_emitters.tools.terminal import progress
@@ -130,7 +130,7 @@ def add_flags_of_run_hlo_module(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with limited_memory(options.max_memory):
+    with limited_memory(options.max_memory), limited_iterations(options.max_iterations):
         if is_ptx(options.file):
             from xla_emitters.tools.ptx_files import run_ptx  # imported here: most files are modules
 
@@ -234,10 +234,8 @@ def _run_once(
     said.append(f"ran on {ran.where}{f' with {sizes}' if sizes else ''} in {ran.seconds:.3f} s")
     said += ran.said
     if target:
-        try:
+        with file_errors(f"cannot write {target}", "run"):
             save_named(stream if target == "-" else target, names, ran.results, ran.specs)
-        except OSError as error:
-            raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
         said.append(f"results: {target}")
     row = {"sizes": ran.sizes, "results": [array_json(spec) for spec in ran.specs], "seconds": ran.seconds, **ran.row}
     verdict = None if options.no_reference else runner.verdict(given, ran.results)
@@ -278,11 +276,10 @@ class _Runner:
     """
 
     def __init__(self, options: argparse.Namespace, given: Given) -> None:
-        self.options, self.given, self.limit = options, given, max_iterations(options, "run")
+        self.options, self.given = options, given
         self.on_gpu, self.stage = _runs_on_gpu(options, given), _executed_stage(options, given)
         refuse_sizes_with_inputs(options)
         self.sizes, self.watch = sizes_given(options.sizes), _Watch(options, self.stage)
-        self._first: Reference | ExecutionError | None = None
 
     def compile(self) -> Program:
         options, is_program = self.options, self.given.is_program
@@ -380,7 +377,7 @@ class _Runner:
         start, program, given = time.perf_counter(), self.program, self._by_device(arrays)
 
         def run(device: int) -> Sequence[Array]:
-            return run_program(program, given[device], self.stage, most_iterations=self.limit)
+            return run_program(program, given[device], self.stage)
 
         with progress(f"running {self.given.name}"):
             self.of_devices = run_on_devices(self.ranks, run)
@@ -390,6 +387,12 @@ class _Runner:
         return _Ran(results, specs, where, time.perf_counter() - start, row={"devices": len(self.ranks)}, names=names)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
+        from xla_emitters.pipelines.lowerings import lowerings_of
+
+        with _loops_located(lowerings_of(self.program).source if self.given.is_program else self.module):
+            return self._run(arrays)
+
+    def _run(self, arrays: Sequence[Array]) -> _Ran:
         if self.given.is_program:
             return self._run_program(arrays)
         if self.devices > 1:
@@ -401,11 +404,9 @@ class _Runner:
             if self.on_gpu:
                 from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
-                results = launch_program(program, arrays, most_iterations=self.limit)
+                results = launch_program(program, arrays)
             else:
-                results = run_program(
-                    program, arrays, self.stage, watch.watchers, watch.kept, most_iterations=self.limit
-                )
+                results = run_program(program, arrays, self.stage, watch.watchers, watch.kept)
         seconds = time.perf_counter() - start
         where = f"the GPU ({program.kernels[0].architecture})" if self.on_gpu else f"the CPU at stage {self.stage}"
         return _Ran(results, program.results, where, seconds, said=watch.report())
@@ -431,11 +432,6 @@ class _Runner:
         program, options = self.program, self.options
         made = lowerings_of(program)
         arrays, sizes = made.checked_with_sizes(arrays)
-        # Machine code does not notice that a loop never ends; the reference does.
-        has_loop = any(op.name == "hlo.while" for op in made.source.walk())
-        self._first = self._reference(arrays) if not options.no_reference and has_loop else None
-        if isinstance(self._first, EndlessLoop):
-            raise self._first
         start = time.perf_counter()
         with progress(f"running {program.name}"):
             results = program.on("gpu").run(arrays) if self.on_gpu else program.run(arrays)
@@ -455,32 +451,25 @@ class _Runner:
             where = f"the CPU at stage {program.stage}"
         return _Ran(results, result_specs(program, results), where, seconds, sizes, tuple(said), row)
 
-    def _reference(self, arrays: Sequence[Array]) -> Reference | ExecutionError:
-        """The reference's results, or why it has none."""
+    def _reference(self, arrays: Sequence[Array]) -> Reference:
         from xla_emitters.explore.check.verdict import reference_of
 
         options = None if self.given.is_program else compile_options(self.options)
         with progress("evaluating the reference"):
-            try:
-                return reference_of(self.program, arrays, most_iterations=self.limit, options=options, tf32=self.on_gpu)
-            except ExecutionError as error:
-                return error
+            return reference_of(self.program, arrays, options=options, tf32=self.on_gpu)
 
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
         """The comparison with the NumPy reference."""
         if self.devices > 1:
             return self._verdict_of_devices(arrays)
-        reference = self._first or self._reference(arrays)
-        if isinstance(reference, ExecutionError):
-            raise reference
-        return reference.compare(results)
+        return self._reference(arrays).compare(results)
 
     def _verdict_of_devices(self, arrays: Sequence[Array]) -> Verdict:
         """The comparison of each device's results, in the last run, with the NumPy reference of all."""
         from xla_emitters.explore.check.on_devices import references_on_devices, verdict_of_devices
 
         with progress("evaluating the reference"):
-            references = references_on_devices(self.module, self._by_device(arrays), most_iterations=self.limit)
+            references = references_on_devices(self.module, self._by_device(arrays))
             verdicts = [reference.compare(of) for reference, of in zip(references, self.of_devices, strict=True)]
         return verdict_of_devices(verdicts, self.ranks, len(self.ranks))
 
@@ -498,6 +487,20 @@ class _Runner:
             kernels = 0
         calls = len(list_program(made.source).library_calls)
         return {"compiles": COMPILATIONS.made - self.before, "kernels": kernels, "library_calls": calls}
+
+
+@contextmanager
+def _loops_located(module: ModuleOp) -> Generator[None]:
+    """Gives the error of a loop that does not end the place where the loop was written."""
+    from xla_emitters.dialects.hlo.base import HloOp, written_at
+
+    try:
+        yield
+    except EndlessLoop as error:
+        loops = (op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "while")
+        found = next((op for op in loops if op.instruction_name.data == error.loop), None)
+        error.place = error.place or (None if found is None else written_at(found))
+        raise
 
 
 def _runs_on_gpu(options: argparse.Namespace, given: Given) -> bool:

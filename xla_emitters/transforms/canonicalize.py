@@ -38,8 +38,7 @@ from xdsl.traits import HasCanonicalizationPatternsTrait
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import WIDE_FLOATS
-from xla_emitters.rewrite.effects import is_dead
-from xla_emitters.rewrite.folders import (
+from xla_emitters.rewrite.constants import (
     constant_integer,
     constant_op,
     constant_value,
@@ -47,6 +46,7 @@ from xla_emitters.rewrite.folders import (
     is_constant_value,
     width,
 )
+from xla_emitters.rewrite.effects import is_dead
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS

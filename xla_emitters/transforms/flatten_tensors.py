@@ -56,7 +56,7 @@ from xla_emitters.dialects.quick_op import blocks_of, operands_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing
-from xla_emitters.rewrite.folders import constant_integer, constant_op, hoist_constants, integer_attr
+from xla_emitters.rewrite.constants import constant_integer, constant_op, hoist_constants, integer_attr
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.support.late_dataclass import dataclass

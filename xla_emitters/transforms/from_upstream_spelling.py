@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -117,7 +118,7 @@ def _is_whole(insert: ParallelInsertSliceOp) -> bool:
 def _inline_as_threads(loop: ForallOp) -> None:
     results = _inserted(loop)
     assert results is not None
-    thread_ids: list[gpu.ThreadIdOp] = []
+    thread_ids = list[upstream.ThreadIdOp]()
     for dimension, size in zip(_DIMENSIONS, loop.static_upper.iter_values(), strict=False):
         thread_id = gpu.ThreadIdOp(gpu.DimensionAttr(dimension))
         thread_id.attributes[RANGE_ATTR] = range_attr(0, size - 1)

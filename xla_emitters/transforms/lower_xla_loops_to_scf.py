@@ -30,7 +30,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.build import apply_indexing, loop_nest
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
-from xla_emitters.rewrite.folders import hoist_constants
+from xla_emitters.rewrite.constants import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 

@@ -32,7 +32,7 @@ from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
 from xla_emitters.errors import UsageError
-from xla_emitters.rewrite.folders import hoist_constants
+from xla_emitters.rewrite.constants import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.support.late_dataclass import dataclass
 

@@ -21,8 +21,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.mlir import scf
+from xla_emitters.rewrite.constants import constant_integer
 from xla_emitters.rewrite.effects import is_pure
-from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.range_folds import RANGE_PATTERNS

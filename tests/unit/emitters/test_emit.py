@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from xla_emitters import plugins
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.emitters import emit
@@ -65,6 +66,7 @@ def outsider(path: Path, monkeypatch: pytest.MonkeyPatch) -> Emitter:
         module.__file__ = str(path)
     monkeypatch.setitem(sys.modules, "outside_emitter", module)
     monkeypatch.setattr("xla_emitters.emitters.emit.HERO_RULES", dict(HERO_RULES))
+    monkeypatch.setattr(plugins, "_registered", list(plugins.registered()))
     return module.OutsideEmitter()
 
 

@@ -17,7 +17,7 @@ from xla_emitters.runtime.arrays import writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.reference.reference import evaluate
-from xla_emitters.runtime.reference.reference_run import ReferencePlatform
+from xla_emitters.runtime.reference.reference_run import ReferencePlatform, arguments_of
 from xla_emitters.text.hlo import parse_hlo
 
 INPUTS = (np.array([1, -2, 3, 0.5], np.float32), np.array([-4, 5, 0.25, 7], np.float32), np.array(1, np.int32))
@@ -26,7 +26,7 @@ INPUTS = (np.array([1, -2, 3, 0.5], np.float32), np.array([-4, 5, 0.25, 7], np.f
 def run_plan(text: str, inputs: Sequence[Array]) -> list[Array]:
     """Each array has memory of its own, which is garbage at first; what was freed is not there."""
     plan = plan_module(parse_hlo(text), CompileOptions())
-    made = executable_of(plan.arrays, plan.steps, plan.calls)
+    made = executable_of(plan.arrays, plan.steps, plan.calls, arguments_of(plan))
     buffers = list(map(writable_buffer, inputs, plan.arrays.parameters))
     results = LoadedProgram(made, ReferencePlatform(plan)).run_on_garbage(buffers)
     return list(map(from_buffer, results, plan.arrays.results))

@@ -8,7 +8,6 @@ import ctypes
 import random
 import re
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,7 +16,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from unit.runtime.fake_gpu import fake_cupy
 
 from xla_emitters.library import call, cublaslt
 from xla_emitters.library.arguments import numpy_type, pattern_type
@@ -170,12 +168,6 @@ def lt(monkeypatch: pytest.MonkeyPatch) -> Lt:
     monkeypatch.setitem(sys.modules, "nvmath.bindings.cublasLt", made)  # pyright: ignore[reportArgumentType]
     monkeypatch.setattr(cublaslt, "_KEPT", SimpleNamespace())
     return made
-
-
-@pytest.fixture
-def cupy() -> Iterator[Any]:
-    with fake_cupy() as module:
-        yield module
 
 
 def drawn(seed: int) -> tuple[dict[str, Any], list[Any], list[tuple[str, tuple[int, ...]]]]:

@@ -1,8 +1,7 @@
-"""Every row of the table names a function that libdevice has, and the call is located."""
+"""Every row of the table names a function that libdevice has."""
 
 import pytest
 from tools_here import here
-from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import func
@@ -42,20 +41,6 @@ def test_libdevice_has_every_function() -> None:
     LowerToLlvmGpuPass().apply(ctx, module)
     module.verify()
     assert compile_to_ptx(module, "sm_90", here()).count(".visible .entry") == len(kernels)
-
-
-def test_calls_are_located() -> None:
-    module = parse_ir("""
-    func.func @f(%x: bf16) -> bf16 {
-      %y = math.tanh %x : bf16 loc("tanh_0"("gelu.hlo":19:3))
-      func.return %y : bf16
-    }""")
-    ConvertMathToLibdevicePass().apply(make_context(), module)
-    module.verify()
-    made = [op for op in module.walk() if op.name in ("arith.extf", "func.call", "arith.truncf")]
-    assert len(made) == 3
-    assert not any(isinstance(op.location, UnknownLoc) for op in made)
-    assert made[-1].results[0].name_hint == "y"
 
 
 def test_declared_function_is_used() -> None:

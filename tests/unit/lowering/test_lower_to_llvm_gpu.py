@@ -1,18 +1,14 @@
-"""GELU down to the LLVM dialect and to machine code; types, launches and ops that are refused; every row accepted by MLIR."""
+"""To the LLVM dialect: types, launches and ops that are refused; every row accepted by MLIR. GELU: `filecheck/pipelines`, `test_ptx`."""
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 from tools_here import here
-from unit.lowering.gelu import GELU
-from xdsl.dialects.builtin import ModuleOp, UnknownLoc
-from xdsl.traits import IsTerminator
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.lowering import lower_to_llvm_gpu
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
@@ -20,7 +16,6 @@ from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevi
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.lowering.toolchain.machine_code import assemble, count_instructions, disassemble
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx, module_body_text
 from xla_emitters.lowering.toolchain.tools import find_tools
 
@@ -43,81 +38,6 @@ def skip_without(*names: str) -> None:
     for name, found in find_tools(here()).items():
         if name in names and isinstance(found, ToolError):
             pytest.skip(found.message)
-
-
-# From the seed, "Conversion to LLVM", from the first use of an id to the first element; SSA names and constants apart.
-SEED = """
-llvm.mul V, V : i32
-llvm.mul V, V : i32
-llvm.add V, V : i32
-llvm.getelementptr inbounds A[V] : (!llvm.ptr, i32) -> !llvm.ptr, bf16
-llvm.load V invariant : !llvm.ptr -> vector<4xbf16>
-llvm.extractelement V[V : i32] : vector<4xbf16>
-llvm.fmul V, V : bf16
-llvm.fmul V, V : bf16
-llvm.fmul V, V : bf16
-llvm.fadd V, V : bf16
-llvm.fmul V, V : bf16
-llvm.fpext V : bf16 to f32
-llvm.call @__nv_tanhf(V) : (f32) -> f32
-llvm.fptrunc V : f32 to bf16
-llvm.fadd V, V : bf16
-llvm.fmul V, V : bf16
-llvm.fmul V, V : bf16
-llvm.insertelement V, V[V : i32] : vector<4xbf16>
-"""
-
-
-def test_gelu_is_the_seed_s_listing() -> None:
-    """Op by op, down to the first inserted element; four elements, all alike."""
-
-    def anonymous(line: str) -> str:
-        line = line.strip().partition(" = ")[2]
-        return re.sub(r"%arg\d", "A", line) if "getelementptr" in line else line
-
-    body = print_ir(lowered(GELU)).partition("reqntid")[2]
-    lines = [anonymous(line) for line in body.splitlines() if " = llvm." in line and "constant" not in line]
-    got = [re.sub(r"%\w+", "V", line) for line in lines]
-    wanted = SEED.strip().splitlines()
-    assert got[: len(wanted)] == wanted
-    assert got[len(wanted) :] == wanted[5:] * 3 + [wanted[3]]
-
-
-def test_only_llvm_is_left_and_all_is_located() -> None:
-    text = re.sub(r"( : bf16)$", r'\1 loc("tanh_0"("gelu.hlo":19:3))', GELU, flags=re.M)
-    module = lowered(text)
-    ops = [op for op in module.walk() if op is not module]
-    assert all(op.name.startswith(("llvm.", "nvvm.")) for op in ops)
-    fused = [op for op in ops if op.name in ("llvm.fmul", "llvm.fadd", "llvm.fpext", "llvm.call", "llvm.fptrunc")]
-    assert len(fused) == 4 * 11
-    assert not any(isinstance(op.location, UnknownLoc) for op in fused if not op.has_trait(IsTerminator))
-
-
-def test_gelu_costs_no_more_than_xla_s() -> None:
-    """One 8-byte load, one 8-byte store, no spills; registers and instructions at most those of XLA's own PTX, same ptxas."""
-    skip_without("mlir-opt", "libdevice", "ptxas", "nvdisasm")
-    ptx = compile_to_ptx(lowered(GELU), "sm_90", here())
-    assert len(re.findall(r"\bld\.global\S*", ptx)) == len(re.findall(r"\bst\.global\S*", ptx)) == 1
-    ours = assemble(ptx, "sm_90", here())
-    xla = assemble((Path(__file__).parent / "gelu_by_xla.ptx").read_text(), "sm_90a", here())
-    sass = disassemble(ours.cubin, here())
-    assert len(re.findall(r"LDG\.E\.64", sass)) == len(re.findall(r"STG\.E\.64", sass)) == 1
-    assert ours.spill_bytes == 0
-    assert ours.registers <= xla.registers
-    assert count_instructions(sass) <= count_instructions(disassemble(xla.cubin, here()))
-
-
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_100"])
-def test_gelu_assembles(architecture: str) -> None:
-    skip_without("mlir-opt", "libdevice", "ptxas")
-    assert (
-        assemble(
-            compile_to_ptx(lowered(GELU), architecture, here()),
-            architecture,
-            here(),
-        ).spill_bytes
-        == 0
-    )
 
 
 # Operand types of the ops that are not f32 to f32 or i32 to i32.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from long_lists import but_long
-from unit.runtime.fake_gpu import NO_SCALARS, fake_cupy, program_for_fake
+from unit.runtime.fake_gpu import NO_SCALARS, program_for_fake
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, ToolError, UsageError
@@ -36,12 +35,6 @@ def compiled(name: str) -> Program:
 def loaded(program: Program) -> GpuProgram:
     """On the fake of this test; `on` keeps the first."""
     return GpuProgram(program.compilation)
-
-
-@pytest.fixture
-def cupy() -> Iterator[ModuleType]:
-    with fake_cupy() as module:
-        yield module
 
 
 # `test_nothing_on_the_host.py` has programs of every kind.

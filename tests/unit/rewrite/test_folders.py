@@ -27,14 +27,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects.mlir import arith, cf, func, vector
-from xla_emitters.rewrite.folders import (
-    ConstantPool,
-    constant_op,
-    constant_value,
-    float_attr,
-    fold_op,
-    integer_attr,
-)
+from xla_emitters.rewrite.constants import ConstantPool, constant_op, constant_value, integer_attr
+from xla_emitters.rewrite.folders import float_attr, fold_op
 
 I4, I8, I32 = IntegerType(4), IntegerType(8), IntegerType(32)
 INDEX = IndexType()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import ml_dtypes
@@ -11,8 +10,6 @@ import pytest
 
 from xla_emitters.library.arguments import numpy_type
 from xla_emitters.runtime.dlpack import DLPACK_CODES, as_patterns, as_type
-
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,7 @@ from xla_emitters.program.steps import (
 )
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.cuda.cupy_launcher import launch_program
+from xla_emitters.support.iteration_limit import limited_iterations
 
 FUSIONS = """
 HloModule parts
@@ -206,11 +207,12 @@ def test_a_loop_whose_state_repeats_is_endless_on_the_cpu() -> None:
 @pytest.fixture(params=["cpu", "gpu"])
 def limited(request: pytest.FixtureRequest) -> Iterator[Runner]:
     """Runs with at most five iterations of a loop."""
-    if request.param == "cpu":
-        yield lambda made, inputs: run_program(with_memory(made), inputs, "llvm-dialect", most_iterations=5)
-    else:
-        with fake_cupy():
-            yield lambda made, inputs: launch_program(with_memory(made), inputs, most_iterations=5)
+    with limited_iterations(5):
+        if request.param == "cpu":
+            yield lambda made, inputs: run_program(with_memory(made), inputs, "llvm-dialect")
+        else:
+            with fake_cupy():
+                yield lambda made, inputs: launch_program(with_memory(made), inputs)
 
 
 def test_a_loop_that_does_not_end(limited: Runner) -> None:

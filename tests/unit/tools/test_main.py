@@ -160,38 +160,6 @@ def test_a_reader_that_goes_away_is_no_failure() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-LOADED = """
-import sys
-from xla_emitters.tools.main import main
-try:
-    main(sys.argv[1:])
-except SystemExit:
-    pass
-print("", *sorted(sys.modules), file=sys.stderr)
-"""
-
-
-def loaded_by(*words: str) -> set[str]:
-    """The modules that a fresh process has loaded after the command."""
-    command = [sys.executable, "-c", LOADED, *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    return set(done.stderr.splitlines()[-1].split())
-
-
-@pytest.mark.parametrize(
-    ("words", "without"),
-    [
-        (("--help",), ("numpy", "xdsl.ir", "xla_emitters.dtypes", "hashlib")),
-        (("compile", "--help"), ("numpy", "xdsl.ir", "xla_emitters.pipelines")),
-        (("--version",), ("numpy", "xdsl.ir")),
-    ],
-)
-def test_what_a_command_does_not_need_is_not_loaded(words: tuple[str, ...], without: tuple[str, ...]) -> None:
-    loaded = loaded_by(*words)
-    assert "xla_emitters.tools.main" in loaded
-    assert loaded.isdisjoint(without)
-
-
 def test_the_package_is_a_command_and_has_a_version() -> None:
     said = subprocess.run(
         [sys.executable, "-m", "xla_emitters", "--version"], capture_output=True, text=True, check=True

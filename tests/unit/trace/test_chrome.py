@@ -75,7 +75,7 @@ def test_the_steps_of_a_program(tmp_path: Path) -> None:
 
 
 @needs(*SASS)
-@pytest.mark.parametrize("words", [[LOOP], [str(EXAMPLES / "causal_attention.mlir"), "--sizes", "b=2,s=16"]])
+@pytest.mark.parametrize("words", [[LOOP], [str(EXAMPLES / "dense.mlir"), "--sizes", "d0=16"]])
 def test_the_expected_timeline(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The spans of a device last as long as its report says in all."""
     out = tmp_path / "t.json"

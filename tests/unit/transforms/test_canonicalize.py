@@ -12,7 +12,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.rewrite.folders import constant_integer
+from xla_emitters.rewrite.constants import constant_integer
 from xla_emitters.transforms.canonicalize import canonicalize
 
 COMPARE = (

@@ -83,6 +83,7 @@ def test_constants_are_put_into_memory_order(shape: tuple[int, ...], order: tupl
     assert constant.value.get_type() == constant.result.type
 
 
+@pytest.mark.tiny
 def test_an_operand_of_two_producers_is_one_variable_with_the_tighter_bounds():
     """%t is said to be in [0, 9] by one map and in [2, 20] by the other; it is in both."""
     module = flattened("""

@@ -388,6 +388,20 @@ def integers(attribute: Attribute | None) -> tuple[int, ...]:
     return () if attribute is None else tuple(map(int, cast("DenseArrayBase[IntegerType]", attribute).get_values()))
 
 
+def expect_dimension(op: HloOp, dimension: int, rank: int, name: str = "dimensions") -> int:
+    """`dimension` must be one of an array of that rank; returns it."""
+    if not 0 <= dimension < rank:
+        raise RuleBroken(f"{name}={dimension} of '{op.opcode}' is not a dimension of an array of rank {rank}")
+    return dimension
+
+
+def only_dimension(op: HloOp, dimensions: Sequence[int], rank: int) -> int:
+    """The one number of `dimensions`, a dimension of an array of that rank."""
+    if len(dimensions) != 1:
+        raise RuleBroken(f"'{op.opcode}' has one number in dimensions=", f"it has {len(dimensions)}")
+    return expect_dimension(op, dimensions[0], rank)
+
+
 def hint(op: HloOp) -> None:
     """Names the op's SSA value after the instruction where MLIR's rules for names allow."""
     name = op.instruction_name.data

@@ -30,9 +30,10 @@ from xla_emitters.dialects.hlo.base import (
     at_least,
     fault,
     integers,
+    only_dimension,
 )
 from xla_emitters.dialects.hlo.convert import convert_array
-from xla_emitters.dialects.hlo.shape_ops import PadOp
+from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_one_per_dimension
 from xla_emitters.dialects.hlo.shape_rule import (
     MOST,
     UNKNOWN,
@@ -87,6 +88,17 @@ class SizeOp(HloOp):
                 operand=operand,
             )
 
+    def expect_s32(self, operand: int) -> None:
+        """An operand is one integer."""
+        ir_type = as_array(self.operands[operand].type)
+        if ir_type != array_type(S32.ir_type, ()):
+            raise RuleBroken(
+                f"operand {operand} of '{self.opcode}' does not fit",
+                f"it is {type_text(ir_type)}",
+                "it must be s32[]",
+                operand=operand,
+            )
+
     def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
         """The operand holds sizes."""
         return (0, LARGEST_DRAWN) if operand in self.number_operands else None
@@ -138,16 +150,6 @@ def listed(s: Sizing, operand: int, rank: int) -> Shape:
 # --------------------------------------------------------------------------------------------------- sizes as numbers
 
 
-def _only_dimension(op: HloOp, dimensions: DenseArrayBase[Any]) -> int:
-    found = integers(dimensions)
-    rank = len(dims_of(op.operands[0]))
-    if len(found) != 1:
-        raise RuleBroken(f"'{op.opcode}' has one number in dimensions=", f"it has {len(found)}")
-    if not 0 <= found[0] < rank:
-        raise RuleBroken(f"dimensions={found[0]} of '{op.opcode}' is not a dimension of an array of rank {rank}")
-    return found[0]
-
-
 @op_definition
 class GetDimensionSizeOp(HloOp):
     """The size of one dimension."""
@@ -158,7 +160,7 @@ class GetDimensionSizeOp(HloOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        _only_dimension(self, self.dimensions)
+        only_dimension(self, integers(self.dimensions), len(dims_of(self.operands[0])))
         self.expect_type(array_type(S32.ir_type, ()), "operands and attributes give")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
@@ -181,12 +183,8 @@ class SetDimensionSizeOp(SizeOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         operand = as_array(self.operands[0].type)
-        dimension = _only_dimension(self, self.dimensions)
-        size = as_array(self.operands[1].type)
-        if size != array_type(S32.ir_type, ()):
-            raise RuleBroken(
-                f"operand 1 of '{self.opcode}' does not fit", f"it is {type_text(size)}", "it must be s32[]", operand=1
-            )
+        dimension = only_dimension(self, integers(self.dimensions), len(dims_of(operand)))
+        self.expect_s32(1)
         bounds = list(size_bounds(operand))
         sizes = [UNBOUNDED if dim == dimension else size for dim, size in enumerate(dims_of(operand))]
         limits = [bound if size == UNBOUNDED else UNBOUNDED for size, bound in zip(sizes, bounds, strict=True)]
@@ -232,14 +230,9 @@ class DynamicReshapeOp(SizeOp):
             self.expect_shape_operand(1)
         elif len(self.operands) != 1 + rank:
             raise RuleBroken(f"'dynamic-reshape' to rank {rank} has {len(self.operands)} operands, not 1 + {rank}")
-        for i in range(1, len(self.operands)):
-            if not self.takes_list and as_array(self.operands[i].type) != array_type(S32.ir_type, ()):
-                raise RuleBroken(
-                    f"operand {i} of '{self.opcode}' does not fit",
-                    f"it is {type_text(self.operands[i].type)}",
-                    "it must be s32[]",
-                    operand=i,
-                )
+        else:
+            for i in range(1, len(self.operands)):
+                self.expect_s32(i)
         sizes = [size_bounds(value.type) for value in (self.operands[0], self.result)]
         if not any(UNBOUNDED in dims for dims in sizes) and prod(sizes[0]) != prod(sizes[1]):
             raise self._changes_size()
@@ -276,14 +269,9 @@ class DynamicBroadcastInDimOp(SizeOp):
         self.verify_operand_count()
         self.expect_element()
         self.expect_shape_operand(1)
-        operand, result, dimensions = dims_of(self.operands[0]), dims_of(self.result), integers(self.dimensions)
-        if len(dimensions) != len(operand):
-            raise RuleBroken(
-                f"broadcast of {type_text(self.operands[0].type)} with {len(dimensions)} dimensions",
-                f"dimensions={{...}} has a number for each of the operand's {len(operand)}",
-                operand=0,
-            )
-        self.expect_dimensions(dimensions, len(result))
+        dimensions = integers(self.dimensions)
+        expect_one_per_dimension(self, dimensions)
+        self.expect_dimensions(dimensions, len(dims_of(self.result)))
         self.inferred_dims()
 
     def _changes_size(self) -> RuleBroken:
@@ -312,12 +300,7 @@ class DynamicBroadcastInDimOp(SizeOp):
 
     def view(self, operands: Sequence[Any]) -> Array:
         """The value as a read-only view."""
-        x, sizes, dimensions = operands[0], self.sizes_from(operands), integers(self.dimensions)
-        kept = [1] * len(sizes)
-        for size, dim in zip(x.shape, dimensions, strict=True):
-            kept[dim] = size
-        in_result_order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
-        return np.broadcast_to(x.transpose(in_result_order).reshape(kept), sizes)
+        return broadcast_array(operands[0], self.sizes_from(operands), integers(self.dimensions))
 
 
 @op_definition

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
-from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, integer, integers
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, expect_dimension, integer, integers, only_dimension
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.hlo.types import (
@@ -159,16 +159,11 @@ class RuleOp(CallingOp):
 
     def expect_dimension(self, dimension: int, rank: int, name: str = "dimensions") -> int:
         """`dimension` must be one of an array of that rank; returns it."""
-        if not 0 <= dimension < rank:
-            raise self.broken(f"{name}={dimension} of '{self.opcode}' is not a dimension of an array of rank {rank}")
-        return dimension
+        return expect_dimension(self, dimension, rank, name)
 
     def only_dimension(self, rank: int) -> int:
         """The one number of `dimensions`, a dimension of an array of that rank."""
-        found = self.numbers("dimensions")
-        if len(found) != 1:
-            raise self.broken(f"'{self.opcode}' has one number in dimensions=", None, f"it has {len(found)}")
-        return self.expect_dimension(found[0], rank)
+        return only_dimension(self, self.numbers("dimensions"), rank)
 
     def expect_word(self, name: str, allowed: Sequence[str]) -> None:
         """The attribute must be one of these words."""

@@ -83,6 +83,25 @@ class MoveOp(HloOp):
         return (e.operand(0, apply_indexing(e.builder, index_map, e.indices)),)
 
 
+def expect_one_per_dimension(op: HloOp, dimensions: Sequence[int]) -> None:
+    """raises RuleBroken unless a broadcast has a number for each dimension of its operand."""
+    if len(dimensions) != (rank := len(dims_of(op.operands[0]))):
+        raise RuleBroken(
+            f"broadcast of {type_text(op.operands[0].type)} with {len(dimensions)} dimensions",
+            f"dimensions={{...}} has a number for each of the operand's {rank}",
+            operand=0,
+        )
+
+
+def broadcast_array(x: Array, sizes: Sequence[int], dimensions: Sequence[int]) -> Array:
+    """A read-only view of `x` whose dim k is dim dimensions[k] of an array of these sizes."""
+    kept = [1] * len(sizes)
+    for size, dim in zip(x.shape, dimensions, strict=True):
+        kept[dim] = size
+    in_result_order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
+    return np.broadcast_to(x.transpose(in_result_order).reshape(kept), sizes)
+
+
 @op_definition
 class BroadcastOp(MoveOp):
     """Operand dim k becomes result dim dimensions[k]; the result is constant along all others."""
@@ -92,13 +111,8 @@ class BroadcastOp(MoveOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_shape(self) -> None:
-        operand, result, dimensions = dims_of(self.operands[0]), dims_of(self.result), integers(self.dimensions)
-        if len(dimensions) != len(operand):
-            raise RuleBroken(
-                f"broadcast of {type_text(self.operands[0].type)} with {len(dimensions)} dimensions",
-                f"dimensions={{...}} has a number for each of the operand's {len(operand)}",
-                operand=0,
-            )
+        result, dimensions = dims_of(self.result), integers(self.dimensions)
+        expect_one_per_dimension(self, dimensions)
         self.verify_dimensions(dimensions, len(result))
         if not same_dims(result, self.inferred_dims()):
             raise RuleBroken(
@@ -115,10 +129,7 @@ class BroadcastOp(MoveOp):
         return [found]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        result, dimensions, x = dims_of(self.result), integers(self.dimensions), operands[0]
-        in_result_order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
-        kept = [size if dim in dimensions else 1 for dim, size in enumerate(result)]
-        return np.broadcast_to(x.transpose(in_result_order).reshape(kept), result).copy()
+        return broadcast_array(operands[0], dims_of(self.result), integers(self.dimensions)).copy()
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         return (broadcast_map(dims_of(self.result), integers(self.dimensions)),)

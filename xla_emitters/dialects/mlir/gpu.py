@@ -11,7 +11,7 @@ Source: MLIR 22, gpu dialect.
 from __future__ import annotations
 
 from enum import auto
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import (
@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.gpu import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
-from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
+from xdsl.dialects.gpu import DimensionAttr
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
@@ -66,112 +66,53 @@ from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
-INDEX = IndexType()
-
-
-def _parse_upper_bound(parser: Parser) -> dict[str, Attribute]:
-    """`upper_bound 64`, if it is there: the least number that the value is always below."""
-    if parser.parse_optional_keyword("upper_bound") is None:
-        return {}
-    return {"upper_bound": IntegerAttr.from_index_int_value(parser.parse_integer(allow_boolean=False))}
-
-
-def _print_upper_bound(op: Operation, printer: Printer) -> None:
-    if isinstance(bound := op.properties.get("upper_bound"), IntegerAttr):
-        printer.print_string(f" upper_bound {bound.value.data}")
-    printer.print_op_attributes(op.attributes)
-
-
-class _InDimension(QuickOp):
-    """` x upper_bound 64`, what follows `gpu.thread_id`."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        dimension = DimensionAttr(parser.parse_str_enum(DimensionEnum))
-        properties = {"dimension": dimension, **_parse_upper_bound(parser)}
-        attributes = parser.parse_optional_attr_dict()
-        return cls.create(properties=properties, attributes=attributes, result_types=[INDEX])
-
-    def print(self, printer: Printer) -> None:
-        dimension = self.properties["dimension"]
-        assert isinstance(dimension, DimensionAttr)
-        printer.print_string(f" {dimension.data}")
-        _print_upper_bound(self, printer)
-
-
-class _OfSubgroup(QuickOp):
-    """` upper_bound 64 : index`, what follows `gpu.subgroup_id`."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties = _parse_upper_bound(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        return cls.create(properties=properties, attributes=attributes, result_types=[parser.parse_type()])
-
-    def print(self, printer: Printer) -> None:
-        _print_upper_bound(self, printer)
-        printer.print_string(" : ")
-        printer.print_attribute(self.results[0].type)
-
-
-class _OfThread(QuickOp):
-    """` upper_bound 32`, what follows `gpu.lane_id`."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties = _parse_upper_bound(parser)
-        attributes = parser.parse_optional_attr_dict()
-        return cls.create(properties=properties, attributes=attributes, result_types=[INDEX])
-
-    def print(self, printer: Printer) -> None:
-        _print_upper_bound(self, printer)
+_UPPER_BOUND = "(`upper_bound` $upper_bound^)? attr-dict"
+# The value is always below the bound.
+_BOUND: dict[str, Any] = {"upper_bound": opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))}
+_OF_THREAD = _BOUND | {"assembly_format": _UPPER_BOUND}
+_IN_DIMENSION = _BOUND | {"assembly_format": f"$dimension {_UPPER_BOUND}"}
+_OF_SUBGROUP = _BOUND | {"assembly_format": f"{_UPPER_BOUND} `:` type($result)"}
 
 
 @completed
-class ThreadIdOp(upstream.ThreadIdOp, _InDimension):
-    """The number of a thread in its block."""
+class ThreadIdOp(upstream.ThreadIdOp, QuickOp):
+    """`gpu.thread_id x upper_bound 128`"""
 
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-@completed
-class BlockIdOp(upstream.BlockIdOp, _InDimension):
-    """The number of a block in the grid."""
-
-    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
-
-
-# What no pass builds.
-_BOUND = {"upper_bound": opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))}
-
-BlockDimOp = completed_by(upstream.BlockDimOp, _InDimension, **_BOUND)
-GridDimOp = completed_by(upstream.GridDimOp, _InDimension, **_BOUND)
-GlobalIdOp = completed_by(upstream.GlobalIdOp, _InDimension, **_BOUND)
-NumSubgroupsOp = completed_by(upstream.NumSubgroupsOp, _OfSubgroup, **_BOUND)
-SubgroupIdOp = completed_by(upstream.SubgroupIdOp, _OfSubgroup, **_BOUND)
-SubgroupSizeOp = completed_by(upstream.SubgroupSizeOp, _OfSubgroup, **_BOUND)
-LaneIdOp = completed_by(upstream.LaneIdOp, _OfThread, **_BOUND)
+    upper_bound = _BOUND["upper_bound"]
+    assembly_format = _IN_DIMENSION["assembly_format"]
 
 
 @completed
 class BarrierOp(upstream.BarrierOp, QuickOp):
-    """All threads of a block wait for each other here."""
+    """`gpu.barrier`"""
 
     assembly_format = "attr-dict"
 
 
-class ClusterDimensionOp(_InDimension):
+BlockIdOp = completed_by(upstream.BlockIdOp, **_IN_DIMENSION)
+# What no pass builds.
+BlockDimOp = completed_by(upstream.BlockDimOp, **_IN_DIMENSION)
+GridDimOp = completed_by(upstream.GridDimOp, **_IN_DIMENSION)
+GlobalIdOp = completed_by(upstream.GlobalIdOp, **_IN_DIMENSION)
+NumSubgroupsOp = completed_by(upstream.NumSubgroupsOp, **_OF_SUBGROUP)
+SubgroupIdOp = completed_by(upstream.SubgroupIdOp, **_OF_SUBGROUP)
+SubgroupSizeOp = completed_by(upstream.SubgroupSizeOp, **_OF_SUBGROUP)
+LaneIdOp = completed_by(upstream.LaneIdOp, **_OF_THREAD)
+
+
+class ClusterDimensionOp(QuickOp):
     """`gpu.cluster_id x upper_bound 4`: an id or size of a cluster of blocks."""
 
     dimension = prop_def(DimensionAttr)
-    upper_bound = opt_prop_def(IntegerAttr)
-    result = result_def(IndexType)
+    upper_bound = opt_prop_def(IntegerAttr.constr(type=IndexTypeConstr))
+    result = result_def(IndexType())
+
+    assembly_format = f"$dimension {_UPPER_BOUND}"
 
     traits = traits_def(Pure())
 
     def __init__(self, dimension: DimensionAttr):
-        super().__init__(properties={"dimension": dimension}, result_types=[INDEX])
+        super().__init__(properties={"dimension": dimension}, result_types=[IndexType()])
 
 
 ClusterIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_id")

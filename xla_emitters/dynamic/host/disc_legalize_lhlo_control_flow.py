@@ -40,13 +40,13 @@ class DiscLegalizeLhloControlFlowPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Outer ops first: the blocks of an inner one are then in the function already. In a block the last ones first: what is behind an
         # op is moved to a block of its own, and so is moved once.
-        found = [(_depth(inner), -number, inner) for number, inner in enumerate(op.walk())]
-        for *_, inner in sorted(found, key=lambda each: each[:2]):
+        choices = [inner for inner in op.walk() if isinstance(inner, lmhlo.WhileOp | lmhlo.CaseOp | scf.IfOp)]
+        for inner in sorted(reversed(choices), key=_depth):
             if isinstance(inner, lmhlo.WhileOp):
                 _lower_while(inner)
             elif isinstance(inner, lmhlo.CaseOp):
                 _lower_case(inner)
-            elif isinstance(inner, scf.IfOp) and _is_on_host(inner, op):
+            elif _is_on_host(inner, op):
                 _lower_if(inner)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -121,12 +122,11 @@ def _erase_casts(function: func.FuncOp) -> None:
 
 # -------------------------------------------------------------------------------------------------------------------- ops
 
-Lowering = Callable[[Builder, Operation, Block], Sequence[SSAValue]]
+Lowering = Callable[[Builder, Any, Block], Sequence[SSAValue]]
 """(builder before the op, op, the function's first block) -> its results"""
 
 
-def _dim(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
-    assert isinstance(op, memref.DimOp)
+def _dim(builder: Builder, op: memref.DimOp, entry: Block) -> Sequence[SSAValue]:
     dimension = constant_of(op.index)
     assert dimension is not None
     size = part(builder, op.source, HEAD + dimension)
@@ -148,8 +148,7 @@ def _address(builder: Builder, buffer: SSAValue, indices: Sequence[SSAValue]) ->
     return builder.insert(llvm.GEPOp(base, [number], memory)).result, memory
 
 
-def _load(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
-    assert isinstance(op, memref.LoadOp)
+def _load(builder: Builder, op: memref.LoadOp, entry: Block) -> Sequence[SSAValue]:
     address, memory = _address(builder, op.memref, op.indices)
     value: SSAValue = builder.insert(llvm.LoadOp(address, memory)).dereferenced_value
     element = memref_type(op.memref).element_type
@@ -160,8 +159,7 @@ def _load(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
     return [cast(builder, value, element)]
 
 
-def _store(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
-    assert isinstance(op, memref.StoreOp)
+def _store(builder: Builder, op: memref.StoreOp, entry: Block) -> Sequence[SSAValue]:
     address, memory = _address(builder, op.memref, op.indices)
     value, element = op.value, memref_type(op.memref).element_type
     if isinstance(element, IndexType):
@@ -172,8 +170,7 @@ def _store(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
     return []
 
 
-def _alloca(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
-    assert isinstance(op, memref.AllocaOp)
+def _alloca(builder: Builder, op: memref.AllocaOp, entry: Block) -> Sequence[SSAValue]:
     ir_type = memref_type(op.memref)
     count = 1
     for size in ir_type.get_shape():
@@ -186,9 +183,8 @@ def _alloca(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]
     return [row_major(builder, null(builder), memory.res, sizes, ir_type)]
 
 
-def _collapse(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
+def _collapse(builder: Builder, op: memref.CollapseShapeOp, entry: Block) -> Sequence[SSAValue]:
     """memref.collapse_shape of a row-major buffer: multiplies the sizes of each group."""
-    assert isinstance(op, memref.CollapseShapeOp)
     sizes, wanted = sizes_of_buffer(builder, op.src), list[SSAValue]()
     for group in op.reassociation:
         product = integer(builder, 1)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
@@ -59,6 +59,8 @@ from xla_emitters.rewrite.kernel_pass import refusal
 STAGE = "host"
 FLAT = (-1,)
 """The shape of an array as one dimension."""
+Triple: TypeAlias = tuple[Extent, Extent, Extent]
+ONE: Triple = (1, 1, 1)
 CallableOp: TypeAlias = BufferOp | lmhlo.FusionOp
 
 
@@ -197,9 +199,6 @@ class _Writer:
             assert isinstance(target, Number)
             self.steps.append(Compute(target, "copy", (source,)))
 
-    def triple(self, x: SSAValue, y: SSAValue, z: SSAValue) -> tuple[Extent, Extent, Extent]:
-        return self[x], self[y], self[z]
-
     # ----------------------------------------------------------------------------------------------------------- steps
 
     def block(self, block: Block) -> Operation:
@@ -271,6 +270,13 @@ class _Writer:
                     self.steps.append(Load(found, place, index))
         self.end_of_step()
 
+    def launch(
+        self, name: str, values: Sequence[SSAValue], grid: Triple = ONE, block: Triple = ONE, shared: Extent = 0
+    ) -> None:
+        arguments = [self.array(value) if isinstance(value.type, MemRefType) else self[value] for value in values]
+        self.steps.append(Launch(name, grid, block, shared, tuple(arguments)))
+        self.end_of_step()
+
     def move(self, values: Sequence[SSAValue], targets: Sequence[Place]) -> None:
         """Moves buffers to slots, all at once."""
         pairs = [(self.array(value).slot, target.slot) for value, target in zip(values, targets, strict=True)]
@@ -296,8 +302,7 @@ def _is_given_away(buffer: SSAValue) -> bool:
     return False
 
 
-def _alloc(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, memref.AllocOp | memref.AllocaOp)
+def _alloc(w: _Writer, op: memref.AllocOp | memref.AllocaOp) -> None:
     if is_small(op.memref.type) and is_local(op.memref) and not _is_constant(op.memref):
         w.rows[op.memref] = [0] * prod(tensor_of(op.memref.type).get_shape())
         return
@@ -316,30 +321,26 @@ def _is_constant(buffer: SSAValue) -> bool:
     return is_dense(written[0].properties.get("value"))
 
 
-def _dealloc(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, memref.DeallocOp)
+def _dealloc(w: _Writer, op: memref.DeallocOp) -> None:
     if not _is_constant(op.memref) and op.memref not in w.rows:
         w.steps.append(Release(w.places[op.memref].slot))
 
 
-def _inc_ref(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, lmhlo.IncRefOp)
+def _inc_ref(w: _Writer, op: lmhlo.IncRefOp) -> None:
     if (row := w.rows.get(op.source)) is not None:
         w.rows[op.view] = row
         return
     w.steps.append(View(w.places[op.source], w.place(op.view, w.shape(op.view.type, op.dynamic_sizes))))
 
 
-def _collapse(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, memref.CollapseShapeOp)
+def _collapse(w: _Writer, op: memref.CollapseShapeOp) -> None:
     if (row := w.rows.get(op.src)) is not None:
         w.rows[op.result] = row
         return
     w.places[op.result] = _place(w.places[op.src].slot, op.src.type, FLAT)
 
 
-def _dim(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, memref.DimOp)
+def _dim(w: _Writer, op: memref.DimOp) -> None:
     axis = w[op.index]
     if op.source in w.rows and isinstance(axis, int):
         w.extents[op.result] = tensor_of(op.source.type).get_shape()[axis]
@@ -352,8 +353,7 @@ def _dim(w: _Writer, op: Operation) -> None:
     w.steps.append(Dimension(found, place.slot, axis))
 
 
-def _load(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, memref.LoadOp)
+def _load(w: _Writer, op: memref.LoadOp) -> None:
     if (row := w.rows.get(op.memref)) is not None:
         at = _position(w, op.memref.type, op.indices)
         found = row[at] if isinstance(at, int) else row[0]
@@ -366,8 +366,7 @@ def _load(w: _Writer, op: Operation) -> None:
     w.steps.append(Load(found, w.places[op.memref], tuple(w[index] for index in op.indices)))
 
 
-def _store(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, memref.StoreOp)
+def _store(w: _Writer, op: memref.StoreOp) -> None:
     if (row := w.rows.get(op.memref)) is not None:
         at, value = _position(w, op.memref.type, op.indices), w[op.value]
         for place, element in enumerate(row):
@@ -391,34 +390,25 @@ def _position(w: _Writer, ir_type: Attribute, indices: Sequence[SSAValue]) -> Ex
     return found
 
 
-def _launch(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, gpu.LaunchFuncOp)
+def _launch(w: _Writer, op: gpu.LaunchFuncOp) -> None:
     shared = 0 if op.dynamicSharedMemorySize is None else w[op.dynamicSharedMemorySize]
-    arguments = [w.array(v) if isinstance(v.type, MemRefType) else w[v] for v in op.kernelOperands]
-    grid = w.triple(op.gridSizeX, op.gridSizeY, op.gridSizeZ)
-    block = w.triple(op.blockSizeX, op.blockSizeY, op.blockSizeZ)
-    w.steps.append(Launch(op.kernel.string_value().split(".")[-1], grid, block, shared, tuple(arguments)))
-    w.end_of_step()
+    grid = w[op.gridSizeX], w[op.gridSizeY], w[op.gridSizeZ]
+    block = w[op.blockSizeX], w[op.blockSizeY], w[op.blockSizeZ]
+    w.launch(op.kernel.string_value().split(".")[-1], op.kernelOperands, grid, block, shared)
 
 
-def _fusion(w: _Writer, op: Operation) -> None:
+def _fusion(w: _Writer, op: lmhlo.FusionOp) -> None:
     """One call for a fusion of loops, else each of its ops."""
-    assert isinstance(op, lmhlo.FusionOp)
     if not loops_of(op):
         w.block(op.body.block)
         return
     w.ops.append(op)
     name = op.fusion_name.data if op.fusion_name else "fusion"
-    captured = tuple([w.array(v) if isinstance(v.type, MemRefType) else w[v] for v in captured_by(op)])
-    w.steps.append(Launch(f"{LOOPS}{len(w.ops) - 1}.{name}", (1, 1, 1), (1, 1, 1), 0, captured))
-    w.end_of_step()
+    w.launch(f"{LOOPS}{len(w.ops) - 1}.{name}", captured_by(op))
 
 
-def _watch(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, lmhlo.WatchOp)
-    values = tuple([w.array(v) if isinstance(v.type, MemRefType) else w[v] for v in op.values])
-    w.steps.append(Launch(f"{WATCH}{op.number.value.data}", (1, 1, 1), (1, 1, 1), 0, values))
-    w.end_of_step()
+def _watch(w: _Writer, op: lmhlo.WatchOp) -> None:
+    w.launch(f"{WATCH}{op.number.value.data}", op.values)
 
 
 WATCH = "watch."
@@ -427,8 +417,7 @@ LOOPS = "loops."
 """Beginning of the name of a launch that runs the loops of a fusion: then follow the number of the op and the fusion's name."""
 
 
-def _while(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, lmhlo.WhileOp)
+def _while(w: _Writer, op: lmhlo.WhileOp) -> None:
     groups = list(zip(op.res, op.condition.block.args, op.body.block.args, strict=True))
     are_rows = [all(is_small(value.type) and is_local(value) for value in group) for group in groups]
     chosen = [place for place, is_row in enumerate(are_rows) if is_row]
@@ -461,13 +450,11 @@ def _while(w: _Writer, op: Operation) -> None:
     enter(op.res)
 
 
-def _case(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, lmhlo.CaseOp)
+def _case(w: _Writer, op: lmhlo.CaseOp) -> None:
     _branch(w, op, w[op.selector], op.branches, op.res)
 
 
-def _if(w: _Writer, op: Operation) -> None:
-    assert isinstance(op, scf.IfOp)
+def _if(w: _Writer, op: scf.IfOp) -> None:
     _branch(w, op, w[op.cond], (op.false_region, op.true_region), op.output)
 
 
@@ -525,7 +512,7 @@ NAMES: Mapping[type[Operation], str] = {
 }
 """Op on integers -> its row of `program.steps.FUNCTIONS`."""
 COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}
-STEPS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
+STEPS: Mapping[type[Operation], Callable[[_Writer, Any], None]] = {
     gpu.LaunchFuncOp: _launch,
     lmhlo.CaseOp: _case,
     lmhlo.FusionOp: _fusion,

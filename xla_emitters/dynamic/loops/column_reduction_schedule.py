@@ -33,17 +33,14 @@ Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, Signedness
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.hlo.placement import GPU
-from xla_emitters.dialects.lmhlo import BufferOp, buffer_type, tensor_of
-from xla_emitters.dialects.mlir import arith, gpu, memref
-from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
-from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.mlir import arith, gpu
 from xla_emitters.dtypes import Kind
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import (
@@ -283,12 +280,6 @@ class Tiles:
             for value, array in zip(values, to, strict=True):
                 inner.store(value, array, [place])
 
-        def begin(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            put(inner, starts, place)
-            if above:
-                put(inner, starts, place, above)
-            return ()
-
         def total(inner: KernelCode, place: SSAValue) -> list[SSAValue]:
             """The partial results of all rows so far."""
             if not above:
@@ -297,47 +288,30 @@ class Tiles:
             each = zip(reducers, sums, parts_of(reducers, get(inner, place)), strict=True)
             return [value for reducer, one, other in each for value in reducer.combined(inner, one, other)]
 
-        def move(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            put(inner, total(inner, place), place, above)
+        def visit_rows(outer: KernelCode, first: SSAValue, end: SSAValue) -> None:
+            with outer.each(first, end) as (of_row, row), of_row.each(0, width) as (inner, place):
+                so_far = get(inner, place)
+                column = inner.index.value(inner.index.add(start, place))
+                put(inner, element(inner, so_far, row, column), place)
+
+        with code.each(0, width) as (inner, place):
             put(inner, starts, place)
-            return ()
-
-        def visit(inner: KernelCode, row: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def one(innermost: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                so_far = get(innermost, place)
-                column = innermost.index.value(innermost.index.add(start, place))
-                put(innermost, element(innermost, so_far, row, column), place)
-                return ()
-
-            inner.loop(0, width, 1, (), one)
-            return ()
-
-        def finish(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            store(
-                inner, parts_of(reducers, total(inner, place)), tile, inner.index.value(inner.index.add(start, place))
-            )
-            return ()
-
-        code.loop(0, width, 1, (), begin)
+            if above:
+                put(inner, starts, place, above)
         if above:
-
-            def block_of_rows(inner: KernelCode, row: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                behind = inner.index.value(inner.index.add(row, SUMMED_ROWS))
-                last = inner.insert(arith.MinUIOp(behind, end)).result
-                inner.loop(row, last, 1, (), visit)
-                is_not_last = inner.index.compare("ult", last, end)
-
-                def put_away(innermost: KernelCode) -> Sequence[SSAValue]:
-                    innermost.loop(0, width, 1, (), move)
-                    return ()
-
-                inner.branch(is_not_last, (), put_away)
-                return ()
-
-            code.loop(first, end, SUMMED_ROWS, (), block_of_rows)
+            with code.each(first, end, SUMMED_ROWS) as (block_of_rows, row):
+                behind = block_of_rows.index.value(block_of_rows.index.add(row, SUMMED_ROWS))
+                last = block_of_rows.insert(arith.MinUIOp(behind, end)).result
+                visit_rows(block_of_rows, row, last)
+                is_not_last = block_of_rows.index.compare("ult", last, end)
+                with block_of_rows.where(is_not_last) as outer, outer.each(0, width) as (inner, place):
+                    put(inner, total(inner, place), place, above)
+                    put(inner, starts, place)
         else:
-            code.loop(first, end, 1, (), visit)
-        code.loop(0, width, 1, (), finish)
+            visit_rows(code, index.value(first), end)
+        with code.each(0, width) as (inner, place):
+            found = parts_of(reducers, total(inner, place))
+            store(inner, found, tile, inner.index.value(inner.index.add(start, place)))
         return None
 
     def _is_long(self, reducers: Sequence[Reducer]) -> bool:
@@ -447,10 +421,10 @@ class Tiles:
             together = min(TOGETHER, lanes)
             lanes //= together
             places = [number * lanes * columns for number in range(together)]
-
-            def combine(
-                inner: KernelCode, places: Sequence[int] = places, is_last: bool = lanes == 1
-            ) -> list[SSAValue]:
+            code.insert(gpu.BarrierOp())
+            takes_part = lanes * columns
+            is_all = takes_part == THREADS
+            with nullcontext(code) if is_all else code.where(index.compare("ult", thread, takes_part)) as inner:
                 loaded = [
                     [inner.load(array, [inner.index.value(inner.index.add(thread, place))]) for array in arrays]
                     for place in places
@@ -459,26 +433,14 @@ class Tiles:
                 for other in loaded[1:]:
                     both = zip(reducers, parts_of(reducers, total), parts_of(reducers, other), strict=True)
                     total = [value for reducer, one, two in both for value in reducer.combined(inner, one, two)]
-                if not is_last:
+                if lanes > 1:
                     for value, array in zip(total, arrays, strict=True):
                         inner.store(value, array, [thread])
-                    return []
-                column = inner.index.value(inner.index.add(inner.index.multiply(left, columns), thread))
-                is_column = inner.index.compare("ult", column, self.shape[1])
-
-                def write(innermost: KernelCode) -> list[SSAValue]:
-                    store(innermost, parts_of(reducers, total), column)
-                    return []
-
-                inner.branch(is_column, (), write)
-                return []
-
-            code.insert(gpu.BarrierOp())
-            takes_part = lanes * columns
-            if takes_part == THREADS:
-                combine(code)
-            else:
-                code.branch(index.compare("ult", thread, takes_part), (), combine)
+                else:
+                    column = inner.index.value(inner.index.add(inner.index.multiply(left, columns), thread))
+                    is_column = inner.index.compare("ult", column, self.shape[1])
+                    with inner.where(is_column) as innermost:
+                        store(innermost, parts_of(reducers, total), column)
 
 
 def _over(fusion: FusionLoops, number: Number, by: Number) -> Number:
@@ -488,21 +450,9 @@ def _over(fusion: FusionLoops, number: Number, by: Number) -> Number:
 
 
 def _partial_buffers(fusion: FusionLoops, reducer: Reducer, tiles: Tiles) -> list[SSAValue]:
-    """Buffers for the partial results of each tile's columns: allocated before the fusion, freed after it."""
-    sizes, host = (tiles.count, tiles.shape[1]), fusion.numbers.code
-    dims = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
-    found = list[SSAValue]()
-    for carried in reducer.carried:
-        made = memref.AllocOp(
-            [size for size in sizes if not isinstance(size, int)], [], buffer_type(carried.storage_type, dims, GPU)
-        )
-        buffer = host.insert(made)
-        buffer.name_hint = "partials"
-        free = memref.DeallocOp.build(operands=[buffer])
-        free.location = fusion.op.location
-        QuickBuilder(InsertPoint.after(fusion.op)).insert(free)
-        found.append(buffer)
-    return found
+    """Buffers for the partial results of each tile's columns."""
+    sizes = tiles.count, tiles.shape[1]
+    return [fusion.scratch(sizes, carried.storage_type, "partials") for carried in reducer.carried]
 
 
 # ---------------------------------------------------------------------------------------------------- atomic updates
@@ -560,14 +510,7 @@ def _update(code: KernelCode, reducer: Reducer, value: Sequence[SSAValue], colum
     kind = atomic_kind(reducer)
     assert kind is not None
     (output,) = reducer.op.outputs
-    code.written.add(output)
-    code.insert(
-        memref.AtomicRMWOp(
-            operands=[value[0], output, reducer.result_indices(column)],
-            properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
-            result_types=[value[0].type],
-        )
-    )
+    code.update(kind, value[0], output, reducer.result_indices(column))
 
 
 def update_from_rows(reducer: Reducer) -> Update:

@@ -47,6 +47,7 @@ from xla_emitters.dialects.mlir import arith, gpu, memref
 from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
@@ -83,8 +84,12 @@ class DiscGpuKernelOutliningPass(KernelPass):
         threads = [size for size in sizes if size is not None]
         if len(threads) != len(sizes):
             raise self.refuse(launch, "a launch whose number of threads is not constant")
-        _copy_constants(launch)
-        captured = sorted(captured_by(launch), key=lambda value: not isinstance(value.type, MemRefType))
+        captured, copies = captured_by(launch), dict[SSAValue, SSAValue]()
+        for value in captured:
+            if (copy := _constant_inside(launch, value)) is not None:
+                copies[value] = copy
+        captured = [value for value in captured if value not in copies]
+        captured.sort(key=lambda value: not isinstance(value.type, MemRefType))
         allocations = [op for op in body.walk() if isinstance(op, memref.AllocOp | memref.AllocaOp)]
         shared = [op for op in allocations if is_shared(op.memref.type) and not op.dynamic_sizes]
         sized = [op for op in allocations if is_shared(op.memref.type) and op.dynamic_sizes]
@@ -94,7 +99,7 @@ class DiscGpuKernelOutliningPass(KernelPass):
         inside = dict(zip([*captured, *(op.results[0] for op in shared)], block.args, strict=True))
         for value, argument in inside.items():
             argument.name_hint = value.name_hint
-        _replace_inside(launch, inside)
+        _replace_inside(launch, {**copies, **inside})
         for op in shared:
             Rewriter.erase_op(op)
         _ids(launch, block)
@@ -149,7 +154,7 @@ def is_shared(ir_type: Attribute) -> bool:
 def _replace_inside(launch: LaunchOp, values: Mapping[SSAValue, SSAValue]) -> None:
     """Replaces values inside a launch. Not by their uses: a size may be used by all launches of a program."""
     for op in launch.body.walk():
-        for number, operand in enumerate(op.operands):
+        for number, operand in enumerate(operands_of(op)):
             if operand in values:
                 op.operands[number] = values[operand]
 
@@ -162,17 +167,15 @@ def _free(name: str, taken: set[str]) -> str:
     return found
 
 
-def _copy_constants(launch: LaunchOp) -> None:
-    """Copies outside constants to the start of the body."""
-    copies = dict[SSAValue, SSAValue]()
-    for value in captured_by(launch):
-        owner = value.owner
-        if isinstance(owner, Operation) and owner.has_trait(ConstantLike):
-            copy = owner.clone()
-            Rewriter.insert_op(copy, InsertPoint.at_start(launch.body.block))
-            copy.results[0].name_hint = value.name_hint
-            copies[value] = copy.results[0]
-    _replace_inside(launch, copies)
+def _constant_inside(launch: LaunchOp, value: SSAValue) -> SSAValue | None:
+    """A copy of an outside constant at the start of the body; None for other values."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or not owner.has_trait(ConstantLike):
+        return None
+    copy = owner.clone()
+    Rewriter.insert_op(copy, InsertPoint.at_start(launch.body.block))
+    copy.results[0].name_hint = value.name_hint
+    return copy.results[0]
 
 
 def _ids(launch: LaunchOp, block: Block) -> None:

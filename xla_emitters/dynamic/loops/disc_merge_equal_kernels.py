@@ -15,7 +15,9 @@ Correctness: a kernel is a function of its arguments, and each launch still pass
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
@@ -35,17 +37,36 @@ class DiscMergeEqualKernelsPass(KernelPass):
     name = "disc-merge-equal-kernels"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        first, merged = dict[Code, SymbolRefAttr](), dict[SymbolRefAttr, SymbolRefAttr]()
+        alike, merged = defaultdict[Outline, list[GpuModuleOp]](list), dict[SymbolRefAttr, SymbolRefAttr]()
         for module in [found for found in op.ops if isinstance(found, GpuModuleOp)]:
             function = module.body.block.first_op
             if not isinstance(function, FuncOp) or function is not module.body.block.last_op:
                 self.skip(module, "it is not one kernel alone")
                 continue
-            symbol = SymbolRefAttr(module.sym_name.data, [function.sym_name.data])
-            kept = first.setdefault(code_of(function), symbol)
-            if kept != symbol:
-                merged[symbol] = kept
-                Rewriter.erase_op(module)
+            alike[_outline(function)].append(module)
+        for modules in alike.values():
+            first = dict[Code, SymbolRefAttr]()
+            for module in modules if len(modules) > 1 else ():
+                function = _kernel(module)
+                symbol = SymbolRefAttr(module.sym_name.data, [function.sym_name.data])
+                kept = first.setdefault(code_of(function), symbol)
+                if kept != symbol:
+                    merged[symbol] = kept
+                    Rewriter.erase_op(module)
         for launch in op.walk():
             if isinstance(launch, gpu.LaunchFuncOp) and launch.kernel in merged:
                 launch.kernel = merged[launch.kernel]
+
+
+Outline: TypeAlias = tuple[object, ...]
+
+
+def _outline(function: FuncOp) -> Outline:
+    """A part of a kernel's code that takes little time: few kernels have another with the same."""
+    return function.function_type, *[op.name for op in function.walk()]
+
+
+def _kernel(module: GpuModuleOp) -> FuncOp:
+    function = module.body.block.first_op
+    assert isinstance(function, FuncOp)
+    return function

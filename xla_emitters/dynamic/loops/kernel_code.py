@@ -3,6 +3,7 @@
     code.load(%x, [%i, %j])          -> memref.load %x[%i, %j] : memref<?x4xf32, "gpu">, converted to the type that kernels compute with
     code.index.add(%i, 1)            -> arith.addi %i, %c1 : index
     code.branch(%c, [f32], f, g)     -> scf.if %c -> (f32) { f } else { g }
+    with code.where(%c) as inner:    -> scf.if %c { what `inner` emits }
 
 Code is emitted with CSE: an op without effects with the same operands, in the same block or an enclosing one, is reused;
 so is a load of a buffer that the fusion does not write. Elements are loaded and stored in the type of their buffer; kernels
@@ -16,14 +17,13 @@ A buffer in the host's memory is read on the host: at constant indices, before t
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr, UnrealizedConversionCastOp, i1, i8
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr, UnrealizedConversionCastOp, i1, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -35,6 +35,7 @@ from xla_emitters.dialects.locations import locate
 from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import DType, Kind, dtype_of
@@ -189,15 +190,15 @@ class KernelCode:
         self.written = {use for op in fusion.walk() for use in _written_by(op)}
         self._counted = [0]
         self._hlo = dict[BufferOp, HloOp]()
-        self._made = ChainMap[object, Operation]()
-        self._elements = ChainMap[Key, SSAValue]()
+        self._made = dict[object, Operation]()
+        self._elements = dict[Key, SSAValue]()
         self.index = KernelIndex(self)
 
     def inside(self, block: Block) -> KernelCode:
         """The same at the end of an inner block: values made here are visible there, values made there are not visible here."""
         made = copy(self)
         made.builder = QuickBuilder(InsertPoint.at_end(block))
-        made._made, made._elements = self._made.new_child(), self._elements.new_child()
+        made._made, made._elements = self._made.copy(), self._elements.copy()
         made.index = KernelIndex(made)
         return made
 
@@ -291,6 +292,13 @@ class KernelCode:
             value = self.insert(converted).results[0]
         self.insert(memref.StoreOp.get(value, buffer, list(indices)))
 
+    def update(self, kind: str, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
+        """Changes an element by an atomic instruction, one of `ATOMIC_KINDS`."""
+        self.written.add(buffer)
+        number = IntegerAttr(ATOMIC_KINDS.index(kind), i64)
+        operands = [value, buffer, list(indices)]
+        self.insert(memref.AtomicRMWOp(operands=operands, properties={"kind": number}, result_types=[value.type]))
+
     # -------------------------------------------------------------------------------------------------- control flow
 
     def branch(
@@ -305,6 +313,25 @@ class KernelCode:
                 inside = self.inside(region.block)
                 inside.insert(scf.YieldOp(*body(inside)))
         return made.results
+
+    @contextmanager
+    def where(self, condition: SSAValue) -> Generator[KernelCode]:
+        """Within the context, the code of an `scf.if` without results."""
+        block = Block()
+        self.insert(scf.IfOp(condition, [], Region(block), Region()))
+        inside = self.inside(block)
+        yield inside
+        inside.insert(scf.YieldOp())
+
+    @contextmanager
+    def each(self, lower: Number, upper: Number, step: Number = 1) -> Generator[tuple[KernelCode, SSAValue]]:
+        """Within the context, the code of an `scf.for` that carries nothing, and its induction variable."""
+        block = Block(arg_types=[INDEX])
+        first, end, stride = (self.index.value(number) for number in (lower, upper, step))
+        self.insert(scf.ForOp(first, end, stride, (), Region(block)))
+        inside = self.inside(block)
+        yield inside, block.args[0]
+        inside.insert(scf.YieldOp())
 
     def neighbours(self, count: int, inits: Sequence[SSAValue], body: LoopBody) -> Sequence[SSAValue]:
         """A loop over adjacent elements: `disc-vectorize-accesses` combines their loads and stores."""

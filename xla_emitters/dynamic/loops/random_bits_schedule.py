@@ -14,7 +14,7 @@ Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011); St
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i32, i64
@@ -75,12 +75,8 @@ def emit_random_bits(fusion: FusionLoops) -> None:
         first = code.index.multiply(variables[0], CHUNK)
         last = code.index.minimum(code.index.add(first, CHUNK), whole)
         state = generator.state(code)
-
-        def step(inner: KernelCode, number: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(first, last) as (inner, number):
             write(inner, state, number)
-            return ()
-
-        code.loop(first, last, 1, (), step)
 
     def counter(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         write(code, generator.state(code), variables[0])
@@ -89,12 +85,8 @@ def emit_random_bits(fusion: FusionLoops) -> None:
         values = generator.values(code, generator.state(code), code.index.value(whole))
         for place, value in enumerate(values):
             at = code.index.add(code.index.multiply(whole, per), place)
-
-            def write(inner: KernelCode, value: SSAValue = value, at: Number = at) -> Sequence[SSAValue]:
+            with code.where(code.index.compare("slt", at, generator.count)) as inner:
                 generator.store(inner, value, at)
-                return ()
-
-            code.branch(code.index.compare("slt", at, generator.count), (), write)
 
     if fusion.is_cpu:
         fusion.parallel(NAME, [host.divide(host.add(whole, CHUNK - 1), CHUNK)], [1], chunk)
@@ -226,32 +218,25 @@ class _Generator:
         state, half = self.state(code), code.index.quotient(code.index.add(size, 1), 2)
 
         def row(code: KernelCode, number: Number, place: Number, *, is_second: bool) -> Sequence[SSAValue]:
-            def step(code: KernelCode, offset: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                words = self._words(code, state, code.index.value(code.index.add(number, offset)))
-                at = code.index.add(code.index.multiply(place, behind), offset)
-                self._write_words(code, words, at, behind, is_second=is_second)
-                return ()
-
-            code.loop(0, behind, 1, (), step)
+            with code.each(0, behind) as (inner, offset):
+                words = self._words(inner, state, inner.index.value(inner.index.add(number, offset)))
+                at = inner.index.add(inner.index.multiply(place, behind), offset)
+                self.store(inner, words[0], at)
+                if is_second:
+                    self.store(inner, words[1], inner.index.add(at, behind))
             return ()
 
-        def outer(code: KernelCode, first: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def along(code: KernelCode, second: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                index = code.index
-                number = index.multiply(index.add(index.multiply(first, half), second), behind)
-                place = index.add(index.multiply(first, size), index.multiply(second, 2))
-                has_second = index.compare("slt", index.add(index.multiply(second, 2), 1), size)
-
-                def write(is_second: bool) -> Callable[[KernelCode], Sequence[SSAValue]]:
-                    return lambda inner: row(inner, number, place, is_second=is_second)
-
-                code.branch(has_second, (), write(True), write(False))
-                return ()
-
-            code.loop(0, half, 1, (), along)
-            return ()
-
-        code.loop(0, before, 1, (), outer)
+        with code.each(0, before) as (outer, first), outer.each(0, half) as (along, second):
+            index = along.index
+            number = index.multiply(index.add(index.multiply(first, half), second), behind)
+            place = index.add(index.multiply(first, size), index.multiply(second, 2))
+            has_second = index.compare("slt", index.add(index.multiply(second, 2), 1), size)
+            along.branch(
+                has_second,
+                (),
+                lambda inner: row(inner, number, place, is_second=True),
+                lambda inner: row(inner, number, place, is_second=False),
+            )
 
     def write_counter(self, code: KernelCode, number: SSAValue) -> None:
         """Writes the elements of one counter, the first and the second word apart; nothing for a number beyond the last counter."""
@@ -259,8 +244,7 @@ class _Generator:
         index = code.index
         half = index.quotient(index.add(size, 1), 2)
         used = index.multiply(index.multiply(before, half), behind)
-
-        def write(inner: KernelCode) -> Sequence[SSAValue]:
+        with code.where(index.compare("slt", number, used)) as inner:
             index = inner.index
             pair, offset = index.quotient(number, behind), index.remainder(number, behind)
             first, second = index.quotient(pair, half), index.remainder(pair, half)
@@ -269,22 +253,8 @@ class _Generator:
             at = index.add(index.multiply(place, behind), offset)
             has_second = index.compare("slt", index.add(index.multiply(second, 2), 1), size)
             self.store(inner, words[0], at)
-
-            def write_second(innermost: KernelCode) -> Sequence[SSAValue]:
+            with inner.where(has_second) as innermost:
                 self.store(innermost, words[1], innermost.index.add(at, behind))
-                return ()
-
-            inner.branch(has_second, (), write_second)
-            return ()
-
-        code.branch(index.compare("slt", number, used), (), write)
-
-    def _write_words(
-        self, code: KernelCode, words: Sequence[SSAValue], at: Number, behind: Number, *, is_second: bool
-    ) -> None:
-        self.store(code, words[0], at)
-        if is_second:
-            self.store(code, words[1], code.index.add(at, behind))
 
 
 # ---------------------------------------------------------------------------------------------------------------- words

@@ -115,25 +115,16 @@ def loop_over_lanes(code: KernelCode, cols: Number, reducers: Sequence[Reducer],
     def get(inner: KernelCode, lane: SSAValue) -> list[SSAValue]:
         return [inner.load(array, [lane]) for array in arrays]
 
-    def begin(inner: KernelCode, lane: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        put(inner, starts, lane)
-        return ()
-
-    def group(outer: KernelCode, first: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        def one(inner: KernelCode, lane: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            column = inner.index.value(inner.index.add(first, lane))
-            put(inner, step(inner, column, get(inner, lane)), lane)
-            return ()
-
-        outer.loop(0, outer.index.minimum(outer.index.subtract(cols, first), LANES), 1, (), one)
-        return ()
-
     def combine(inner: KernelCode, lane: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         both = zip(reducers, parts_of(reducers, carried), parts_of(reducers, get(inner, lane)), strict=True)
         return [value for reducer, one, other in both for value in reducer.combined(inner, one, other)]
 
-    code.loop(0, used, 1, (), begin)
-    code.loop(0, cols, LANES, (), group)
+    with code.each(0, used) as (inner, lane):
+        put(inner, starts, lane)
+    with code.each(0, cols, LANES) as (outer, first):
+        with outer.each(0, outer.index.minimum(outer.index.subtract(cols, first), LANES)) as (inner, lane):
+            column = inner.index.value(inner.index.add(first, lane))
+            put(inner, step(inner, column, get(inner, lane)), lane)
     return code.loop(0, used, 1, starts, combine)
 
 
@@ -269,12 +260,8 @@ def _emit_rows(
         else:
             found = loop_over_row(code, place, threads, cols, width, starts_of(code, reducers), step)
         totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
-
-        def write(inner: KernelCode) -> Sequence[SSAValue]:
+        with code.where(place.is_first(code)) as inner:
             store_results(inner, reducers, totals, place.row)
-            return ()
-
-        code.branch(place.is_first(code), (), write)
 
     for_each_row(fusion, name, threads, rows, visit)
 
@@ -381,13 +368,9 @@ def for_each_row(
         place = threads.place(code, group, thread, rows)
         if place.is_row is None or not threads.is_apart:
             return visit(code, place)
-
-        def inside(inner: KernelCode) -> Sequence[SSAValue]:
-            visit(inner, replace(place, is_row=None))
-            return ()
-
         # Uniform within a warp, so its shuffles find all lanes.
-        code.branch(place.is_row, (), inside)
+        with code.where(place.is_row) as inner:
+            visit(inner, replace(place, is_row=None))
         return None
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
@@ -396,15 +379,11 @@ def for_each_row(
         if begin is None:
             return at(code, block, thread)
         begin(code, thread)
-
-        def step(inner: KernelCode, group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(block, groups, blocks) as (inner, group):
             at(inner, group, thread)
             if threads.warps_per_row > 1:
                 # All threads must have read the values exchanged for these rows before any writes those of the next.
                 inner.insert(gpu.BarrierOp())
-            return ()
-
-        code.loop(block, groups, blocks, (), step)
         return None
 
     fusion.parallel(name, [blocks, threads.per_block], [1, 1], body)

@@ -202,14 +202,10 @@ def _over_warps(
     warp, lane = code.index.delinearize(thread, (all_warps, WARP))
     own = [value for values in partials for value in values]
     arrays = [shared_array(code, all_warps, value.type) for value in own]
-
-    def write(inner: KernelCode) -> Sequence[SSAValue]:
+    is_first = code.insert(arith.CmpiOp(lane, code.index.value(0), "eq")).result
+    with code.where(is_first) as inner:
         for value, array in zip(own, arrays, strict=True):
             inner.store(value, array, [warp])
-        return ()
-
-    is_first = code.insert(arith.CmpiOp(lane, code.index.value(0), "eq")).result
-    code.branch(is_first, (), write)
     code.insert(gpu.BarrierOp())
     number = code.index.remainder(lane, warps)
     if warps < all_warps:

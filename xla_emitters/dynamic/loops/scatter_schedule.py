@@ -22,10 +22,11 @@ Source: StableHLO specification, "scatter"; docs/decisions/16.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import starmap
 from operator import eq
 
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import integers
@@ -35,14 +36,13 @@ from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
-from xla_emitters.dialects.mlir import arith, memref
-from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, atomic_kind_of
 from xla_emitters.dynamic.loops.element_context import BufferElement
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
-from xla_emitters.dynamic.loops.merge_passes import S64, MergePasses, bisected, scratch_buffer
+from xla_emitters.dynamic.loops.merge_passes import S64, MergePasses, bisected
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.graph.reduction_starts import combining_opcodes
@@ -123,12 +123,8 @@ def one_after_the_other(
     def nest(code: KernelCode, at: list[SSAValue]) -> None:
         if len(at) == len(sizes):
             return visit(code, at)
-
-        def step(inner: KernelCode, index: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(0, sizes[len(at)]) as (inner, index):
             nest(inner, [*at, index])
-            return ()
-
-        code.loop(0, sizes[len(at)], 1, (), step)
         return None
 
     fusion.parallel(NAME, [1], [1], lambda code, _: nest(code, []))
@@ -176,20 +172,12 @@ class _Scatter:
 
     def update_atomically(self, code: KernelCode, at: Sequence[SSAValue]) -> None:
         """The same by an atomic instruction."""
-        assert self.atomic_kind is not None
-        number = ATOMIC_KINDS.index(self.atomic_kind)
+        kind = self.atomic_kind
+        assert kind is not None
         (buffer,), (updates,) = self.arrays, self.updates
 
         def change(inner: KernelCode, indices: Sequence[SSAValue]) -> None:
-            value = inner.load(updates, at)
-            inner.written.add(buffer)
-            inner.insert(
-                memref.AtomicRMWOp(
-                    operands=[value, buffer, list(indices)],
-                    properties={"kind": IntegerAttr(number, i64)},
-                    result_types=[value.type],
-                )
-            )
+            inner.update(kind, inner.load(updates, at), buffer, indices)
 
         self._where_inside(code, at, change)
 
@@ -206,15 +194,8 @@ class _Scatter:
         self, code: KernelCode, at: Sequence[SSAValue], change: Callable[[KernelCode, Sequence[SSAValue]], None]
     ) -> None:
         checks, place = self.target(code, at)
-
-        def inside(inner: KernelCode) -> Sequence[SSAValue]:
+        with code.where(code.index.every(checks)) if checks else nullcontext(code) as inner:
             change(inner, [inner.index.value(index) for index in place])
-            return ()
-
-        if checks:
-            code.branch(code.index.every(checks), (), inside)
-        else:
-            inside(code)
 
     def _combined(self, code: KernelCode, old: Sequence[SSAValue], at: Sequence[SSAValue]) -> Sequence[SSAValue]:
         return emit_scalars(code, self.combine, [*old, *(code.load(updates, at) for updates in self.updates)])
@@ -266,7 +247,7 @@ class _Scatter:
         rows = [self.of_updates[dim] for dim in of_rows]
         count, places = host.product(rows), [self.of_updates[dim] for dim in of_window]
         arrays, runs, copies = (
-            [scratch_buffer(fusion, [count], i64), scratch_buffer(fusion, [count], i64)] for _ in range(3)
+            [fusion.scratch([count], i64, "runs"), fusion.scratch([count], i64, "runs")] for _ in range(3)
         )
 
         def indices(code: KernelCode, row: SSAValue, place: Sequence[SSAValue]) -> list[SSAValue]:
@@ -299,11 +280,12 @@ class _Scatter:
             is_new = code.insert(arith.CmpiOp(code.load(keys, [above]), own, "ne")).result
             is_first = code.insert(arith.OrIOp(is_new, code.index.compare("eq", number, 0))).result
             is_inside = code.insert(arith.CmpiOp(own, constant(code, 0, i64), "sge")).result
-            code.branch(code.index.every([is_first, is_inside]), (), lambda inner: update(inner, number, own, place))
+            with code.where(code.index.every([is_first, is_inside])) as inner:
+                update(inner, number, own, place)
 
         last = host.subtract(host.product(self.sizes), 1)
 
-        def update(code: KernelCode, first: SSAValue, own: SSAValue, place: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def update(code: KernelCode, first: SSAValue, own: SSAValue, place: Sequence[SSAValue]) -> None:
             begin = code.index.delinearize(code.index.value(code.index.clamp(own, S64, last)), self.sizes)
             inner_dims = iter(place if is_apart else ())
             at = [
@@ -323,6 +305,5 @@ class _Scatter:
             end = bisected(code, code.index.add(first, 1), count, count, BITS_OF_PLACES, has_key)
             found = code.loop(first, end, 1, [code.load(buffer, at) for buffer in self.arrays], combine)
             self._store(code, found, at)
-            return ()
 
         fusion.parallel(NAME, [host.product([count, *places])], [1], visit)

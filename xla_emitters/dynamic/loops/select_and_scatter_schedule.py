@@ -63,16 +63,12 @@ def emit_select_and_scatter(fusion: FusionLoops) -> None:
     def visit(code: KernelCode, at: list[SSAValue]) -> None:
         e = BufferElement(code, root, at)
         number = _selected(e, at)
-
-        def update(inner: KernelCode) -> Sequence[SSAValue]:
+        is_any = code.insert(arith.CmpiOp(number, constant(code, 0, i64), "sge")).result
+        with code.where(is_any) as inner:
             indices = inner.index.delinearize(inner.index.of(number, S64), e.sizes(0))
             old = inner.load(buffer, indices)
             (value,) = emit_scalars(inner, combine, [old, inner.load(sources, at)])
             inner.store(value, buffer, indices)
-            return ()
-
-        is_any = code.insert(arith.CmpiOp(number, constant(code, 0, i64), "sge")).result
-        code.branch(is_any, (), update)
 
     return one_after_the_other(fusion, sources, visit)
 

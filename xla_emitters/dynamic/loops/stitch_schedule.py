@@ -245,13 +245,9 @@ class _Stitch:
         op: BufferOp,
     ) -> None:
         """The row's first thread writes a row's value, if it is a result."""
-
-        def write(inner: KernelCode) -> Sequence[SSAValue]:
-            inner.store(value, buffer, indices)
-            return ()
-
         if op in self.graph.roots:
-            code.branch(place.is_first(code), (), write)
+            with code.where(place.is_first(code)) as inner:
+                inner.store(value, buffer, indices)
 
     def _round(self, code: KernelCode, number: int, place: RowPlace) -> None:
         """The loop over a row that computes a round's reductions and results."""

@@ -74,12 +74,8 @@ def emit_tile_schedule(fusion: FusionLoops) -> None:
 
         for step in range(STEPS):
             indices, is_there = element(step, down, along)
-
-            def load(inner: KernelCode, indices: list[SSAValue] = indices, step: int = step) -> Sequence[SSAValue]:
+            with code.where(is_there) as inner:
                 inner.store(inner.load(source, indices), held, [inner.index.value(step)])
-                return ()
-
-            code.branch(is_there, (), load)
         line = code.index.add(code.index.multiply(row, PITCH), lane)
         for step in range(STEPS):
             value = code.load(held, [code.index.value(step)])
@@ -88,8 +84,7 @@ def emit_tile_schedule(fusion: FusionLoops) -> None:
         column = code.index.add(code.index.multiply(lane, PITCH), row)
         for step in range(STEPS):
             indices, is_there = element(step, along, down)
-
-            def write(inner: KernelCode, indices: list[SSAValue] = indices, step: int = step) -> Sequence[SSAValue]:
+            with code.where(is_there) as inner:
                 value = inner.load(tile, [inner.index.value(inner.index.add(column, step * ROWS))])
                 computed = {buffer: Computed(op) for op in ops if op is not transpose for buffer in op.outputs}
                 inner.producers = {**computed, result: Known(value)}
@@ -98,9 +93,6 @@ def emit_tile_schedule(fusion: FusionLoops) -> None:
                     (buffer,) = root.outputs
                     with inner.located(root.location):
                         inner.store(inner.load(buffer, there), buffer, there)
-                return ()
-
-            code.branch(is_there, (), write)
 
     fusion.parallel(NAME, [host.product(grid), ROWS * SIDE], [1, 1], body)
     for op in reversed(ops):

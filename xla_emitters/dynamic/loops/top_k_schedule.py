@@ -60,18 +60,11 @@ def emit_top_k(fusion: FusionLoops) -> None:
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         row.others = code.index.delinearize(variables[0], others)
         code.written |= {*runs, *copies}
-
-        def fill(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(0, size) as (inner, place):
             row.move(inner, [array], place, runs[:1], place)
             inner.store(inner.insert(arith.IndexCastOp(place, i32)).result, runs[1], row.at(place))
-            return ()
-
-        def take(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            row.move(inner, runs, place, root.outputs, place)
-            return ()
-
-        code.loop(0, size, 1, (), fill)
         row.sort(code, runs, copies)
-        code.loop(0, fusion.numbers.sizes(root.outputs[0])[-1], 1, (), take)
+        with code.each(0, fusion.numbers.sizes(root.outputs[0])[-1]) as (inner, place):
+            row.move(inner, runs, place, root.outputs, place)
 
     fusion.parallel(NAME, [fusion.numbers.code.product(others)], [1], body)

@@ -67,7 +67,6 @@ from xla_emitters.rewrite.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.layouts import from_buffer
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
 
 
@@ -82,7 +81,6 @@ def bisect(
     seed: int = 0,
     atol: float | None = None,
     rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
     devices: int | None = None,
     instead: str = "",
     **compiling: Unpack[CompileKeywords],
@@ -94,9 +92,9 @@ def bisect(
     module, compiling = examined(source, compiling)
     if isinstance(module, Program):
         arrays = given_inputs(module, sizes or {}, inputs, seed, instead=instead)
-        how_far: Any = {"atol": atol, "rtol": rtol, "sanitize": sanitize, "most_iterations": most_iterations}
+        how_far: Any = {"atol": atol, "rtol": rtol, "sanitize": sanitize}
         return search_program(module, arrays, **how_far)
-    how = Comparison("passes", blocks, sanitize, most_iterations, atol, rtol, seed)
+    how = Comparison("passes", blocks, sanitize, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
     if devices_wanted(devices_of(module) if options.fusion is None else 1, devices, "bisect") > 1:
@@ -167,6 +165,10 @@ class _Bisection(StageComparison):
                 Culprit("numbers", "", "hlo", "print and parse", 0, len(GRAPH), problem.summary, problem.details)
             )
 
+    def stages_by_llvm(self, options: CompileOptions) -> tuple[str, ...]:
+        """Those of modules of several kernels too."""
+        return self.how.by_llvm(options.toolchain, options.pipeline is None)
+
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
         self._graph_passes += 1
         super().graph_observer(name, stage, module)
@@ -186,9 +188,8 @@ class _Bisection(StageComparison):
         entry = entry_of(module)
         if self.program.fusion is not None or not self._overwrites_well or not declares_overwrites(entry):
             return None
-        limit = self.how.most_iterations
         self.executed += 1
-        verdict = self.reference.compare(evaluate_overwriting(entry, self.reference.inputs, most_iterations=limit))
+        verdict = self.reference.compare(evaluate_overwriting(entry, self.reference.inputs))
         if verdict.ok:
             return None
         if self._before is None:
@@ -363,9 +364,9 @@ class _KernelBisection(KernelComparison):
         if before is None:
             reference, number = self.reference, self.planned.results.index(slot)
             return blamed_emission(reference.computation, reference.inputs, number, element.index, computed(after))
-        found = blamed(before.module, after.module, computed(before), computed(after))
-        # LLVM changes every line.
-        return replace(found, diff=()) if after.stage in BY_LLVM else found
+        by_llvm = after.stage in BY_LLVM  # changes every line
+        found = blamed(before.module, after.module, computed(before), computed(after), by_values=by_llvm)
+        return replace(found, diff=()) if by_llvm else found
 
     def _first_wrong(self, made: list[Array], right: list[Array] | None) -> tuple[Element, int, Slot]:
         """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""

@@ -169,9 +169,14 @@ def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, 
     return number % x, number // x % y, number // (x * y)
 
 
-def blamed(before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed) -> Blame:
-    """The op that a pass changed, from the IR before and after it and the values that the wrong element's thread computes in each."""
-    op = changed_op(before, after, computed_before, computed_after)
+def blamed(
+    before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed, *, by_values: bool = False
+) -> Blame:
+    """The op that a pass changed, from the IR before and after it and the values that the wrong element's thread computes in each.
+
+    by_values  every line is another one: only values say which op it is
+    """
+    op = changed_op(before, after, computed_before, computed_after, by_values=by_values)
     if op is not None:
         return _blame(op, False, diff_around(before, after, op))
     gone = changed_op(after, before, computed_after, computed_before)
@@ -259,9 +264,9 @@ def _one_line(op: Operation) -> str:
 
 
 def changed_op(
-    before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed
+    before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed, *, by_values: bool = False
 ) -> Operation | None:
-    """The op of `after` to blame, or None if it has no new op."""
+    """The op of `after` to blame, or None if it has no new op. by_values: as for `blamed`"""
     old, signatures = Counter(signatures_of(before).values()), signatures_of(after)
     left, new = Counter(old), dict[Operation, None]()
     for op, signature in signatures.items():
@@ -277,7 +282,7 @@ def changed_op(
     lost = {name for name, values in known.items() if name and not values <= computed[""]}
     executed = dict.fromkeys(op for op, _ in computed_after if op in new)
     roots = [op for op in (*executed, *new) if not any(_definer(operand) in new for operand in op.operands)]
-    if len(set(roots)) == 1:
+    if len(set(roots)) == 1 and not by_values:
         return roots[0]
     wrong = [op for op, numbers in computed_after if op in new and not _all_known(op, numbers, known)]
     instead = [op for op in wrong if lost.issuperset(instructions_of(op))]

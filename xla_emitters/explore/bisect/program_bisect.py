@@ -51,7 +51,6 @@ from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 
 CPU_STAGE = "cpu"
@@ -66,11 +65,10 @@ def search_program(
     atol: float | None = None,
     rtol: float | None = None,
     sanitize: bool = True,
-    most_iterations: int = MOST_ITERATIONS,
 ) -> Search:
     """`bisect` of a program on arguments that fit. raises DataError for others; Unsupported for a program that NumPy cannot evaluate"""
     arrays = lowerings_of(program).checked(inputs)
-    reference = reference_of(program, arrays, atol, rtol, most_iterations)
+    reference = reference_of(program, arrays, atol, rtol)
     search = _Search(program, arrays, reference, sanitize=sanitize)
     culprit = None
     try:

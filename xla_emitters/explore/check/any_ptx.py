@@ -27,12 +27,12 @@ from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageErr
 from xla_emitters.explore.check.module_stages import blocks_to_run
 from xla_emitters.explore.check.verdict import Verdict
 from xla_emitters.program import Launch
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher, address_of
 from xla_emitters.runtime.simt.ptx_kernels import launch_attributes
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
+from xla_emitters.support.iteration_limit import iteration_limit
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
 from xla_emitters.text.ptx.emitter import TYPES, bits_of
@@ -198,7 +198,6 @@ class GivenKernel(ABC):
         shared_bytes: int = 0,
         watchers: Sequence[Watcher] = (),
         blocks: Sequence[int] | None = None,
-        most_iterations: int = MOST_ITERATIONS,
         tensor_maps: Mapping[int, TensorMap] | None = None,
         cluster: Cluster | None = None,
     ) -> dict[int, Array]:
@@ -218,7 +217,7 @@ class GivenKernel(ABC):
                 copies,
                 blocks=blocks,
                 watchers=watchers,
-                max_rounds=most_iterations,
+                max_rounds=iteration_limit(),
                 shared_bytes=shared_bytes,
                 cluster=cluster,
             )
@@ -250,7 +249,6 @@ class GivenKernel(ABC):
         shared_bytes: int = 0,
         blocks: int = 0,
         sanitize: bool = True,
-        most_iterations: int = MOST_ITERATIONS,
         tensor_maps: Mapping[int, TensorMap] | None = None,
         cluster: Cluster | None = None,
         expected: Callable[[dict[int, Array]], str] | None = None,
@@ -269,7 +267,6 @@ class GivenKernel(ABC):
                 shared_bytes=shared_bytes,
                 watchers=watchers,
                 blocks=chosen,
-                most_iterations=most_iterations,
                 tensor_maps=tensor_maps,
                 cluster=cluster,
             )

@@ -34,7 +34,6 @@ from xla_emitters.pipelines.programs import compile_program, executable_stage
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput
 from xla_emitters.runtime.devices import devices_wanted
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 
 def check(
@@ -48,7 +47,6 @@ def check(
     seed: int = 0,
     atol: float | None = None,
     rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
     keep_going: bool = False,
     devices: int | None = None,
     instead: str = 'sizes={"b": 2} or inputs=[...] in Python',
@@ -62,7 +60,6 @@ def check(
     blocks, sanitize  for modules of HLO, as in `Comparison`
     inputs      arrays, or an `.npz` of them; default: drawn from `seed`. Of several devices, a list for each
     atol, rtol  allowed absolute and relative errors of results, instead of the bounds of the ops
-    most_iterations  the limit of every single loop
     keep_going  if a module cannot be compiled completely, checks the fusions that can be compiled, each on drawn arrays
     devices     of a module for several devices; None: as many as it is for, up to 16
     instead     what the message about missing sizes says besides
@@ -81,15 +78,15 @@ def check(
         program = compile_program(made.source, options)
         arrays = given_inputs(program, sizes or {}, inputs, seed, instead=instead)
         if stages == "passes":
-            bounds: Any = {"atol": atol, "rtol": rtol, "sanitize": sanitize, "most_iterations": most_iterations}
+            bounds: Any = {"atol": atol, "rtol": rtol, "sanitize": sanitize}
             search = search_program(program, arrays, **bounds)
             if (wrong := search.culprit) is not None:
                 return Verdict(False, f"{wrong.name}: {wrong.summary}", wrong.details)
             return Verdict(True, f"ok  {search.executed} executions after passes: {search.last}")
-        return check_program(program, arrays, wanted, atol, rtol, most_iterations)
+        return check_program(program, arrays, wanted, atol, rtol)
     if sizes:
         raise UsageError("sizes are for programs (StableHLO); the sizes of HLO text are known", stage="check")
-    how = Comparison(stages, blocks, sanitize, most_iterations, atol, rtol, seed)
+    how = Comparison(stages, blocks, sanitize, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
     for stage in sorted(how.named):

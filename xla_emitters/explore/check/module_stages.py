@@ -52,7 +52,6 @@ from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_run import FirstCalls, Reaching, reaching
-from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
 from xla_emitters.runtime.simt.llvm_ir_kernels import module_of_llvm_ir
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx
@@ -68,7 +67,6 @@ class Comparison:
     stages    "all", "passes" (after every single pass), or stage names with commas
     blocks    how many blocks of a kernel to run, spread over the grid; 0: all
     sanitize  whether races, and reads of unwritten shared memory, are errors too (see `simt/sanitizer`)
-    most_iterations  the limit of every single loop
     atol, rtol  allowed absolute and relative errors of results, instead of the bounds of the ops
     seed      draws arrays that are not given
     raises    UsageError for stages that cannot be executed, and for negative numbers
@@ -77,7 +75,6 @@ class Comparison:
     stages: str = "all"
     blocks: int = 0
     sanitize: bool = True
-    most_iterations: int = MOST_ITERATIONS
     atol: float | None = None
     rtol: float | None = None
     seed: int = 0
@@ -85,7 +82,6 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.blocks < 0:
             raise UsageError(f"{self.blocks} blocks cannot be run", stage="check", help="0 runs all blocks")
-        refuse_limit(self.most_iterations, "check")
         named = [] if self.stages in ("all", "passes") else self.stages.split(",")
         for name in named:
             if name in ("all", "passes"):
@@ -167,13 +163,16 @@ class StageComparison:
         else:
             drawn = drawn_for(module, options.fusion)
             arrays = draw_inputs(drawn, shapes.parameters, how.seed) if inputs is None else list(inputs)
-        limit, calls = how.most_iterations, FirstCalls(drawn_for(module, options.fusion))
-        values = calls.evaluate(arrays, limit)
-        reference = reference_for(module, arrays, options.fusion, how.atol, how.rtol, limit, values, options, plan)
+        calls = FirstCalls(drawn_for(module, options.fusion))
+        # Of a kernel that is alone some elements may be enough.
+        is_alone = len(plan.steps) == 1 == len(plan.kernels)
+        is_sampled = is_alone and how.blocks > 0 and not is_one_of_several()
+        values = [] if is_sampled else calls.evaluate(arrays)
+        reference = reference_for(module, arrays, options.fusion, how.atol, how.rtol, values, options, plan)
         if is_one_of_several():  # the others need its arrays to make theirs, whether it needs bounds or not
             _ = reference.bounds
-        given = reaching(plan, arrays, most_iterations=limit, calls=calls)
-        return cls(reference, shapes, given, how, len(plan.steps) == 1 == len(plan.kernels))
+        given = reaching(plan, arrays, calls=calls, is_computed=not is_sampled)
+        return cls(reference, shapes, given, how, is_alone)
 
     def verdict(self, compiled: Program) -> Verdict:
         """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else the last comparison."""
@@ -213,7 +212,6 @@ class StageComparison:
                 self.reference.inputs,
                 self.how.last_stage,
                 modules=modules,
-                most_iterations=self.how.most_iterations,
             )
         except ExecutionError as error:
             return Verdict(False, f"fails: {error.message}", tuple(error.render().splitlines()))
@@ -232,8 +230,7 @@ class StageComparison:
         if module is not None and module.is_structurally_equivalent(read_back):
             self._hlo.compare_text(reference.values)
             return
-        limit = self.how.most_iterations
-        self._hlo.compare_text(run_program(self.program, reference.inputs, "hlo", most_iterations=limit))
+        self._hlo.compare_text(run_program(self.program, reference.inputs, "hlo"))
 
     @property
     def observed(self) -> Sequence[KernelComparison]:
@@ -242,7 +239,7 @@ class StageComparison:
 
     def compile(self, module: ModuleOp, options: CompileOptions) -> Program:
         """Compiles the module, and executes after each pass, and what LLVM makes, as far as that is wanted."""
-        stages = self.how.by_llvm(options.toolchain, self.is_alone and options.pipeline is None)
+        stages = self.stages_by_llvm(options)
         texts = list[str]()
         program = compile_module(
             module,
@@ -256,6 +253,10 @@ class StageComparison:
                 made = module_of_ptx(kernel) if stage == "ptx" else module_of_llvm_ir(texts[0], kernel)
                 own.compare_by_llvm(stage, made)
         return program
+
+    def stages_by_llvm(self, options: CompileOptions) -> tuple[str, ...]:
+        """The stages that LLVM makes, to execute."""
+        return self.how.by_llvm(options.toolchain, self.is_alone and options.pipeline is None)
 
     @property
     def problem_in_hlo(self) -> Verdict | None:
@@ -287,7 +288,6 @@ class _GraphComparison:
         self.problem: Verdict | None = None
         self.last = Verdict(True, "nothing executed")
         self._text: str | None = None
-        self._values: list[Array] = whole.reference.values
         self._selected = whole.program.fusion is None
 
     def compare_text(self, results: Sequence[Array]) -> None:
@@ -311,7 +311,7 @@ class _GraphComparison:
         before, self._text = self._text or self.whole.program.hlo, text
         if stage == "hlo" or (text == before and how.stages in ("all", "passes")):
             return
-        values = evaluate(entry_of(module), self.whole.reference.inputs, most_iterations=how.most_iterations)
+        values = evaluate(entry_of(module), self.whole.reference.inputs)
         self.executed += 1
         self.last = self.whole.reference.compare(values)
         label = stage if stage is not None and how.stages != "passes" else name
@@ -354,7 +354,7 @@ class KernelComparison:
             buffers = list(given.buffers)
             inputs = [from_buffer(buffer, a.array) for buffer, a in zip(buffers, operands, strict=False)]
             self._reached = ""
-        values = evaluate(computation, inputs) if given is None else list(given.results)
+        values = evaluate(computation, inputs) if given is None else given.results
         wanted = whole.reference
         self.reference = Reference(
             computation,

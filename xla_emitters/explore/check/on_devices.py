@@ -24,7 +24,6 @@ from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_device
 from xla_emitters.runtime.devices import run_on_devices
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 T = TypeVar("T")
 
@@ -65,23 +64,17 @@ def on_each_device(
     return found
 
 
-def references_on_devices(
-    module: ModuleOp, inputs: Mapping[int, Sequence[Array]], *, most_iterations: int = MOST_ITERATIONS
-) -> list[Reference]:
+def references_on_devices(module: ModuleOp, inputs: Mapping[int, Sequence[Array]]) -> list[Reference]:
     """What ENTRY computes on each device, from the inputs of each, with bounds. raises as `evaluate` and `run_on_devices`"""
-    return run_on_devices(
-        [*inputs], lambda device: reference_of_device(module, inputs[device], most_iterations=most_iterations)
-    )
+    return run_on_devices([*inputs], lambda device: reference_of_device(module, inputs[device]))
 
 
-def reference_of_device(
-    module: ModuleOp, given: Sequence[Array], *, most_iterations: int = MOST_ITERATIONS
-) -> Reference:
+def reference_of_device(module: ModuleOp, given: Sequence[Array]) -> Reference:
     """The same of the device that this thread or process stands for; the others do it at the same time."""
     entry = entry_of(module)
-    values = evaluate(entry, given, most_iterations=most_iterations)
-    bounds = evaluate_bounds(entry, given, most_iterations=most_iterations)
-    return Reference(entry, given, values=values, bounds_of_ops=lambda: bounds)
+    values = evaluate(entry, given)
+    bounds = evaluate_bounds(entry, given)
+    return Reference(entry, given, known=values, bounds_of_ops=lambda: bounds)
 
 
 def verdict_of_devices(verdicts: Sequence[Verdict], of: Sequence[int], devices: int) -> Verdict:

@@ -30,9 +30,9 @@ def declares_overwrites(computation: ComputationOp) -> bool:
     )
 
 
-def evaluate_overwriting(computation: ComputationOp, inputs: Sequence[Any], *, most_iterations: int) -> list[Array]:
+def evaluate_overwriting(computation: ComputationOp, inputs: Sequence[Any]) -> list[Array]:
     """Like `reference.evaluate`, but with arrays that are overwritten. The inputs are not changed."""
-    return evaluate(computation, _own(tuple(inputs)), most_iterations=most_iterations, value_of=_value)
+    return evaluate(computation, _own(tuple(inputs)), value_of=_value)
 
 
 def _value(op: Any, operands: Sequence[Any], call: Call) -> Any:

@@ -18,7 +18,6 @@ from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.pass_lists import program_rows
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.program import Program
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 WATCHED = ("loops", "kernels", "llvm-dialect")
 """The stages at which each kernel has a verdict of its own."""
@@ -30,7 +29,6 @@ def check_program(
     stages: Sequence[str] = (),
     atol: float | None = None,
     rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
 ) -> Verdict:
     """Compares every stage with the NumPy reference, and each kernel with NumPy on its real inputs: at the last stage, or at a wrong one.
 
@@ -39,7 +37,7 @@ def check_program(
     """
     made = lowerings_of(program)
     arrays = made.checked(inputs)
-    reference = reference_of(program, arrays, atol, rtol, most_iterations)
+    reference = reference_of(program, arrays, atol, rtol)
     stages = stages or [stage for stage in made.stages if stage != EXECUTABLE_PROGRAM_STAGES[0]]
     verdicts = [_compared(program, arrays, reference, stage) for stage in stages]
     kernels = _kernels_at(program, arrays, verdicts)
@@ -57,7 +55,7 @@ def check_program(
 def results_at(program: Program, inputs: Sequence[Array], stage: str) -> Verdict:
     """Compares the program's results at one stage with the NumPy reference. raises like `check_program`"""
     arrays = lowerings_of(program).checked(inputs)
-    reference = reference_of(program, arrays, None, None, MOST_ITERATIONS)
+    reference = reference_of(program, arrays)
     found = _compared(program, arrays, reference, stage)
     return Verdict(found.ok, f"{'ok  ' if found.ok else ''}{stage}: {found.summary}", found.details)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -23,8 +24,8 @@ from xla_emitters.program import Compiled, Program
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
+from xla_emitters.runtime.reference.reference_elements import evaluate_elements
 from xla_emitters.runtime.reference.tolerance import Bounds
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,15 @@ class Verdict:
             raise NumbersDiffer(self.summary, stage="check", details=self.details)
 
 
+FEW = 4
+"""One element in so many, or fewer, is computed alone."""
+
+
 @dataclass
 class Reference:
-    """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may return.
+    """What the HLO computes on some inputs, on demand: exact values, and the bounds of what a kernel may return.
 
+    known      the values, where they are known
     any_order  sums may be in any order, not only in the order of XLA's kernel: used if kernels are chosen by price
     row_chains, tf32  as for `evaluate_bounds`
     bounds_of_ops  makes the bounds from the tolerances of the ops; by default from the computation
@@ -105,16 +111,24 @@ class Reference:
     inputs: Sequence[Array]
     atol: float | None = None
     rtol: float | None = None
-    values: list[Array] = field(default_factory=list[Array])
+    known: Sequence[Array] = ()
     _bounds: list[Bounds] | None = None
-    most_iterations: int = MOST_ITERATIONS
     any_order: bool = False
     row_chains: Mapping[int | str, int] = field(default_factory=dict[int | str, int])
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
     tf32: bool = False
 
-    def __post_init__(self) -> None:
-        self.values = self.values or evaluate(self.computation, self.inputs, most_iterations=self.most_iterations)
+    @cached_property
+    def values(self) -> list[Array]:
+        """All elements of all results."""
+        return list(self.known) or evaluate(self.computation, self.inputs)
+
+    def elements(self, wanted: Sequence[Array]) -> list[Array]:
+        """Of each result the elements where its mask holds; if few are wanted and nothing else is known, no others are computed."""
+        is_known = self.known or "values" in self.__dict__
+        is_few = sum(map(np.count_nonzero, wanted)) * FEW < sum(mask.size for mask in wanted)
+        found = evaluate_elements(self.computation, self.inputs, wanted) if is_few and not is_known else None
+        return found or [value[mask] for value, mask in zip(self.values, wanted, strict=True)]
 
     @property
     def bounds(self) -> list[Bounds]:
@@ -132,7 +146,6 @@ class Reference:
         return evaluate_bounds(
             self.computation,
             self.inputs,
-            most_iterations=self.most_iterations,
             any_order=self.any_order,
             row_chains=self.row_chains,
             tf32=self.tf32,
@@ -155,24 +168,25 @@ class Reference:
     ) -> Verdict:
         """Compares bit by bit first; elements that differ must be within the bounds.
 
-        written  per result, which elements (flat, logical) were computed; None: all
+        written  per result, which of its elements were computed; None: all
         names    names for messages; None: r0, r1, ... by number
         """
         exact = total = 0
         details: list[str] = []
-        if len(results) != len(self.values):
-            return Verdict(False, f"gives {len(results)} results, not {len(self.values)}")
+        values = self.values if written is None else self.elements(written)
+        if len(results) != len(values):
+            return Verdict(False, f"gives {len(results)} results, not {len(values)}")
         for number, result in enumerate(results):
-            name, wanted = names[number] if names else f"r{number}", self.values[number].shape
+            name, wanted = names[number] if names else f"r{number}", (written or values)[number].shape
             if result.shape != wanted:
                 details.append(f"{name} is of {list(result.shape)}, not of {list(wanted)}")
                 continue
             if written is None:
-                different = differing(result, self.values[number])
+                different = differing(result, values[number])
             else:
-                part = written[number].reshape(result.shape)
+                part = written[number]
                 different = np.zeros(result.shape, np.bool_)
-                different[part] = differing(result[part], self.values[number][part])
+                different[part] = differing(result[part], values[number])
             count = different.size if written is None else int(np.count_nonzero(written[number]))
             wrong = different & ~self.bounds[number].admits(result) if different.any() else different
             total += count
@@ -202,7 +216,6 @@ def reference_for(
     fusion: str | None = None,
     atol: float | None = None,
     rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
     values: Sequence[Array] = (),
     options: CompileOptions | None = None,
     plan: ProgramPlan | None = None,
@@ -220,7 +233,6 @@ def reference_for(
         atol,
         rtol,
         list(values),
-        most_iterations=most_iterations,
         any_order=options is not None and options.tune == "price",
         row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
         tf32=tf32,
@@ -232,7 +244,6 @@ def reference_of(
     inputs: Sequence[Array],
     atol: float | None = None,
     rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
     options: CompileOptions | None = None,
     tf32: bool = False,
 ) -> Reference:
@@ -248,7 +259,7 @@ def reference_of(
     if isinstance(program.compilation, Compiled):
         module = source_of(program)
         plan = plan_module(module, options) if options is not None else None
-        return reference_for(module, inputs, program.fusion, atol, rtol, most_iterations, (), options, plan, tf32)
+        return reference_for(module, inputs, program.fusion, atol, rtol, (), options, plan, tf32)
     # Imported here, so that HLO does not load the second system.
     from xla_emitters.dynamic.sizes import specialize
     from xla_emitters.pipelines.lowerings import lowerings_of
@@ -257,13 +268,13 @@ def reference_of(
     made = lowerings_of(program)
     entry = entry_of(made.source)
     arrays, sizes = made.checked_with_sizes(inputs)
-    values = evaluate(entry, arrays, most_iterations=most_iterations, value_of=value_of)
+    values = evaluate(entry, arrays, value_of=value_of)
 
     def bounds() -> list[Bounds]:
         static = entry_of(specialize(made.source, sizes, made.sizes))
-        return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True, tf32=tf32)
+        return evaluate_bounds(static, arrays, any_order=True, tf32=tf32)
 
-    return Reference(entry, arrays, atol, rtol, values, most_iterations=most_iterations, bounds_of_ops=bounds)
+    return Reference(entry, arrays, atol, rtol, values, bounds_of_ops=bounds)
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:

@@ -24,7 +24,7 @@ from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.llvm import GlobalOp
 from xla_emitters.dialects.mlir.vector import TransferReadOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
-from xla_emitters.rewrite.folders import constant_integer
+from xla_emitters.rewrite.constants import constant_integer
 from xla_emitters.rewrite.symbols import symbol_name, symbols_in
 
 # Values that are written where they are used, so that their places do not matter.

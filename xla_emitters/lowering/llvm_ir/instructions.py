@@ -437,11 +437,6 @@ def _intrinsic(writer: Writer, op: Operation) -> str:
     return call_text(writer, op, f"@llvm.{op.name.removeprefix('llvm.intr.')}", op.operands, behind=given)
 
 
-def _intrinsic_row(name: str) -> InstructionRow:
-    """`llvm.intr.smax` is `@llvm.smax`: the parser infers its types, and LLVM's verifier refuses wrong ones."""
-    return InstructionRow(_intrinsic, frozenset(("fastmathFlags", *_IMMEDIATES.get(name, ()))))
-
-
 # ---- nvvm -------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -510,91 +505,73 @@ def _memory_barrier(writer: Writer, op: Operation) -> str:
     return f"call void @llvm.nvvm.membar.{scope}()"
 
 
-def _registers() -> Iterable[str]:
-    return (op.name for op in nvvm.NVVM.operations if op.name.startswith("nvvm.read.ptx.sreg."))
+def _row(text: Callable[[Writer, Operation], str] | None, *properties: str) -> InstructionRow:
+    return InstructionRow(text, frozenset(properties))
 
 
 ROWS: Mapping[str, InstructionRow] = {
-    **{name: InstructionRow(None, frozenset(("value", "global_name"))) for name in _CONSTANTS},
-    **{f"llvm.{name}": InstructionRow(_arithmetic, _FLAGS) for name in _SAME_NAME},
-    **{f"llvm.{name}": InstructionRow(_cast, _FLAGS) for name in _CASTS},
-    **{
-        name: InstructionRow(_comparison, frozenset(("predicate", "fastmathFlags")))
-        for name in ("llvm.icmp", "llvm.fcmp")
-    },
-    "llvm.select": InstructionRow(_same, _FLAGS),
-    "llvm.freeze": InstructionRow(_same),
-    "llvm.extractelement": InstructionRow(_same),
-    "llvm.insertelement": InstructionRow(_same),
-    "llvm.shufflevector": InstructionRow(_shuffle, frozenset(("mask",))),
-    "llvm.extractvalue": InstructionRow(_part, frozenset(("position",))),
-    "llvm.insertvalue": InstructionRow(_part, frozenset(("position",))),
-    "llvm.getelementptr": InstructionRow(_address, frozenset(("elem_type", "noWrapFlags", "rawConstantIndices"))),
-    "llvm.alloca": InstructionRow(_alloca, frozenset(("elem_type", "alignment"))),
-    "llvm.load": InstructionRow(_access, _ACCESS),
-    "llvm.store": InstructionRow(_access, _ACCESS),
-    "llvm.atomicrmw": InstructionRow(
-        _read_modify_write, frozenset(("bin_op", "ordering", "syncscope", "alignment", "volatile_"))
-    ),
-    "llvm.cmpxchg": InstructionRow(
+    **{name: _row(None, "value", "global_name") for name in _CONSTANTS},
+    **{f"llvm.{name}": _row(_arithmetic, *_FLAGS) for name in _SAME_NAME},
+    **{f"llvm.{name}": _row(_cast, *_FLAGS) for name in _CASTS},
+    **{f"llvm.{name}": _row(_comparison, "predicate", "fastmathFlags") for name in ("icmp", "fcmp")},
+    "llvm.select": _row(_same, *_FLAGS),
+    "llvm.freeze": _row(_same),
+    "llvm.extractelement": _row(_same),
+    "llvm.insertelement": _row(_same),
+    "llvm.shufflevector": _row(_shuffle, "mask"),
+    "llvm.extractvalue": _row(_part, "position"),
+    "llvm.insertvalue": _row(_part, "position"),
+    "llvm.getelementptr": _row(_address, "elem_type", "noWrapFlags", "rawConstantIndices"),
+    "llvm.alloca": _row(_alloca, "elem_type", "alignment"),
+    "llvm.load": _row(_access, *_ACCESS),
+    "llvm.store": _row(_access, *_ACCESS),
+    "llvm.atomicrmw": _row(_read_modify_write, "bin_op", "ordering", "syncscope", "alignment", "volatile_"),
+    "llvm.cmpxchg": _row(
         _compare_and_swap,
-        frozenset(("success_ordering", "failure_ordering", "syncscope", "alignment", "weak", "volatile_")),
+        *("success_ordering", "failure_ordering", "syncscope", "alignment", "weak", "volatile_"),
     ),
-    "llvm.fence": InstructionRow(
-        lambda writer, op: f"fence{_order(op, 'ordering')}", frozenset(("ordering", "syncscope"))
-    ),
-    "llvm.br": InstructionRow(_branch, frozenset((LOOP_ANNOTATION,))),
-    "llvm.cond_br": InstructionRow(_branch, frozenset(("branch_weights", LOOP_ANNOTATION))),
-    "llvm.switch": InstructionRow(_switch, frozenset(("case_values", "case_operand_segments", "branch_weights"))),
-    "llvm.return": InstructionRow(
-        lambda writer, op: f"ret {_list(writer, op.operands)}" if op.operands else "ret void"
-    ),
-    "llvm.unreachable": InstructionRow(lambda writer, op: "unreachable"),
-    "llvm.call": InstructionRow(
+    "llvm.fence": _row(lambda writer, op: f"fence{_order(op, 'ordering')}", "ordering", "syncscope"),
+    "llvm.br": _row(_branch, LOOP_ANNOTATION),
+    "llvm.cond_br": _row(_branch, "branch_weights", LOOP_ANNOTATION),
+    "llvm.switch": _row(_switch, "case_values", "case_operand_segments", "branch_weights"),
+    "llvm.return": _row(lambda writer, op: f"ret {_list(writer, op.operands)}" if op.operands else "ret void"),
+    "llvm.unreachable": _row(lambda writer, op: "unreachable"),
+    "llvm.call": _row(
         _call,
-        frozenset(
-            (
-                *("callee", "var_callee_type", "fastmathFlags", "CConv", "TailCallKind", "memory_effects"),
-                *("arg_attrs", "res_attrs", *_CALL_WORDS),
-            )
-        ),
+        *("callee", "var_callee_type", "fastmathFlags", "CConv", "TailCallKind", "memory_effects"),
+        *("arg_attrs", "res_attrs", *_CALL_WORDS),
     ),
-    "llvm.call_intrinsic": InstructionRow(
-        _call_intrinsic, frozenset(("intrin", "fastmathFlags", "arg_attrs", "res_attrs"))
-    ),
-    "llvm.intr.assume": InstructionRow(_assume),
-    "llvm.inline_asm": InstructionRow(
+    "llvm.call_intrinsic": _row(_call_intrinsic, "intrin", "fastmathFlags", "arg_attrs", "res_attrs"),
+    "llvm.intr.assume": _row(_assume),
+    "llvm.inline_asm": _row(
         _assembly,
-        frozenset(
-            (
-                *("asm_string", "constraints", "has_side_effects"),
-                *("is_align_stack", "asm_dialect", "tail_call_kind"),
-            )
-        ),
+        *("asm_string", "constraints", "has_side_effects"),
+        *("is_align_stack", "asm_dialect", "tail_call_kind"),
     ),
+    # `llvm.intr.smax` is `@llvm.smax`: the parser infers its types, and LLVM's verifier refuses wrong ones.
     **{
-        op.name: _intrinsic_row(op.name)
+        op.name: _row(_intrinsic, "fastmathFlags", *_IMMEDIATES.get(op.name, ()))
         for op in llvm.LLVM.operations
         if op.name.startswith("llvm.intr.") and op.name not in _OTHER_INTRINSICS
     },
-    **{name: InstructionRow(_register, frozenset(("range",))) for name in _registers()},
-    "nvvm.barrier0": InstructionRow(_as_call("barrier.cta.sync.aligned.all", "i32 0")),
-    "nvvm.barrier": InstructionRow(_barrier, frozenset(("reductionOp",))),
-    "nvvm.bar.warp.sync": InstructionRow(_as_call("bar.warp.sync")),
-    "nvvm.shfl.sync": InstructionRow(_shuffle_lanes, frozenset(("kind", "return_value_and_is_valid"))),
-    "nvvm.redux.sync": InstructionRow(_reduce_lanes, frozenset(("kind", "abs", "nan"))),
-    "nvvm.vote.sync": InstructionRow(
+    **{op.name: _row(_register, "range") for op in nvvm.NVVM.operations if op.name.startswith("nvvm.read.ptx.sreg.")},
+    "nvvm.barrier0": _row(_as_call("barrier.cta.sync.aligned.all", "i32 0")),
+    "nvvm.barrier": _row(_barrier, "reductionOp"),
+    "nvvm.bar.warp.sync": _row(_as_call("bar.warp.sync")),
+    "nvvm.shfl.sync": _row(_shuffle_lanes, "kind", "return_value_and_is_valid"),
+    "nvvm.redux.sync": _row(_reduce_lanes, "kind", "abs", "nan"),
+    "nvvm.vote.sync": _row(
         lambda writer, op: call_text(writer, op, f"@llvm.nvvm.vote.{_word(op, 'kind')}.sync", op.operands),
-        frozenset(("kind",)),
+        "kind",
     ),
-    "nvvm.match.sync": InstructionRow(_match, frozenset(("kind",))),
-    "nvvm.elect.sync": InstructionRow(_elect),
-    "nvvm.rcp.approx.ftz.f": InstructionRow(_as_call("rcp.approx.ftz.f")),
-    "nvvm.griddepcontrol": InstructionRow(
+    "nvvm.match.sync": _row(_match, "kind"),
+    "nvvm.elect.sync": _row(_elect),
+    "nvvm.rcp.approx.ftz.f": _row(_as_call("rcp.approx.ftz.f")),
+    "nvvm.griddepcontrol": _row(
         lambda writer, op: f"call void @llvm.nvvm.griddepcontrol.{_word(op, 'kind').replace('_', '.')}()",
-        frozenset(("kind",)),
+        "kind",
     ),
-    "nvvm.memory.barrier": InstructionRow(_memory_barrier, frozenset(("scope",))),
-    "nvvm.nanosleep": InstructionRow(_as_call("nanosleep")),
+    "nvvm.memory.barrier": _row(_memory_barrier, "scope"),
+    "nvvm.nanosleep": _row(_as_call("nanosleep")),
 }
 """Op name -> how the op is written."""

@@ -42,6 +42,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.verification import reverse_postorder
 from xla_emitters.lowering.llvm_ir.attributes import (
     FUNCTION_PROPERTIES,
     function_attributes,
@@ -218,7 +219,7 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
     if len(blocks) < _SMALLEST_DIAMOND:
         return
     written = {block: number for number, block in enumerate(blocks)}
-    made = {block: number for number, block in enumerate(_reverse_post_order(blocks[0]))}
+    made = {block: number for number, block in enumerate(reverse_postorder(blocks[0]))}
     entered: dict[Block, list[tuple[int, int, int]]] = {}
     for block in blocks:
         for number, target in enumerate(_successors(block)):
@@ -230,21 +231,6 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
         if (numbers := [wanted[use] for use in own]) != sorted(numbers) and len({use[1] for use in uses}) == len(uses):
             listed = ", ".join(map(str, numbers))
             yield f"uselistorder_bb {global_name(op.sym_name.data)}, %bb{written[target]}, {{ {listed} }}"
-
-
-def _reverse_post_order(entry: Block) -> list[Block]:
-    """The reachable blocks in reverse post-order; successors are visited last to first."""
-    done, seen = list[Block](), {entry}
-    open_blocks = [(entry, iter(_successors(entry)))]
-    while open_blocks:
-        block, successors = open_blocks[-1]
-        if (target := next(successors, None)) is None:
-            done.append(block)
-            open_blocks.pop()
-        elif target not in seen:
-            seen.add(target)
-            open_blocks.append((target, iter(_successors(target))))
-    return done[::-1]
 
 
 def _successors(block: Block) -> Sequence[Block]:

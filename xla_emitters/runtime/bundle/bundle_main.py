@@ -17,9 +17,8 @@ import json
 import platform
 import statistics
 import sys
-import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,25 +26,25 @@ from typing import Any
 
 try:
     import ml_dtypes  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    import numpy as np
+    import numpy  # noqa: F401  # pyright: ignore[reportUnusedImport]
 except ModuleNotFoundError as missing:
     print(f"error: {sys.executable} has no {missing.name}: pip install numpy ml_dtypes", file=sys.stderr)
     sys.exit(4)
 
-from xla_emitters.errors import ExecutionError, XlaEmittersError
-from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.library.arguments import Array
 from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json, value_from_json
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Place, Release, Step, steps_within
-from xla_emitters.runtime.bundle.bundle_numbers import admitted, load_expected, redraw
+from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Move, Place, Release, Step, steps_within
+from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
 from xla_emitters.runtime.bundle.bundle_programs import run_programs
-from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform, FlatMemory
+from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
 from xla_emitters.runtime.cuda.cupy_platform import bytes_of, find_cupy, to_device, to_host
+from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, Run
+from xla_emitters.support.iteration_limit import MOST_ITERATIONS, limited_iterations
 
 FORMAT = 6
 EXIT_CODES = {"ok": 0, "not run": 4, "differs": 3, "refused": 4}
@@ -116,7 +115,8 @@ def main(argv: list[str] | None = None) -> int:
             elif case.refused:
                 row = {"verdict": "refused", "reason": case.refused}
             else:
-                row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
+                with limited_iterations(options.max_iterations):
+                    row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
             rows.append({"case": case.name, "code": code.label, **row})
     try:
         rows += run_programs(cupy, archive, manifest.get("programs", []), options.repeat)
@@ -238,27 +238,26 @@ def run_code(
     """Runs the steps, compares the results, and times the whole sequence. Returns a row of the report."""
     counts = Counts()
     counting = type("Counting", (CountingFrame,), {"case": case, "code": code, "counts": counts})
-    try:
-        checked = loaded(cupy, case, code, options, FlatMemory(cupy, POISON))
+
+    def check() -> dict[str, Any]:
+        checked = loaded(cupy, case, code, CupyMemory(cupy, POISON))
         results = checked.run_in(counting, arguments_of(cupy, case, inputs))
         cupy.cuda.Device().synchronize()
-        wrong = compare(cupy, case, results, expected)
-    except ExecutionError as error:
-        return {"verdict": "differs", "reason": error.message}
-    except XlaEmittersError as error:
-        return {"verdict": "refused", "reason": error.message}
-    except MemoryError as error:
-        return {"verdict": "refused", "reason": f"out of memory: {error}"}
-    except RuntimeError as error:  # base class of what CuPy raises for the driver and for NVIDIA's libraries
-        return {"verdict": "differs", "reason": f"it stops with: {error}"}
-    row = {"verdict": "differs" if wrong else "ok", "wrong": wrong}
+        specs = case.arrays.results
+        found = [to_host(cupy, *pair) for pair in zip(results, specs, strict=True)]
+        wrong = wrong_elements(found, [spec.dtype for spec in specs], expected)
+        return {"verdict": "differs" if wrong else "ok", "wrong": wrong}
+
+    row = attempted(check)
+    if "wrong" not in row:
+        return row
     try:
         return row | timed(cupy, case, code, counts, inputs, options)
     except MemoryError as error:
         return row | {"reason": f"not timed, out of memory: {error}"}
 
 
-class KeptMemory(FlatMemory):
+class KeptMemory(CupyMemory):
     """An array keeps the memory that it got in the first run, so that no allocation is timed."""
 
     def __init__(self, cupy: Any) -> None:
@@ -275,18 +274,12 @@ POISON = 0xA5
 """A byte of an unlikely result, so that an element which no step writes is found to differ."""
 
 
-def loaded(
-    cupy: Any,
-    case: BundledCase,
-    code: Code,
-    options: argparse.Namespace,
-    memory: FlatMemory,
-    donated: frozenset[int] = frozenset(),
-) -> LoadedProgram:
+def loaded(cupy: Any, case: BundledCase, code: Code, memory: CupyMemory) -> LoadedProgram:
     """The steps, ready to run. raises ToolError where the driver rejects the kernels"""
-    platform = FlatCupyPlatform(cupy, code.kernels, case.calls, donated)
-    made = executable_of(case.arrays, code.steps, case.calls)
-    return LoadedProgram(made, platform, memory, most_iterations=options.max_iterations)
+    platform = FlatCupyPlatform(cupy, code.kernels, case.calls)
+    arguments = {kernel.name: kernel.arguments for kernel in code.kernels}
+    made = executable_of(case.arrays, code.steps, case.calls, arguments)
+    return LoadedProgram(made, platform, memory)
 
 
 def timed(
@@ -294,18 +287,18 @@ def timed(
 ) -> dict[str, Any]:
     """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row.
 
-    A program of kernels alone may update its parameters where they are, so that no copy is timed. A loop may depend on a parameter, which
-    must then be the same in each run.
+    A program of kernels alone may update its donated parameters where they are, so that no copy is timed. A loop may depend on one, which
+    must then be the same in each run: its copy is timed too.
     """
-    is_kernels = all(isinstance(step, Launch | Allocate | Release) for step in code.steps)
-    donated = frozenset(range(len(inputs))) if is_kernels else frozenset[int]()
+    is_kernels = all(isinstance(step, Launch | Allocate | Release | Move) for step in code.steps)
     # Enough copies that twice the size of the L2 cache is accessed between two uses of one buffer.
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
     copies = 1 + min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
     runs = list[Callable[[], object]]()
     for _ in range(copies):  # each with an arena of its own
-        program = loaded(cupy, case, code, options, KeptMemory(cupy), donated)
-        runs.append(partial(program.run, arguments_of(cupy, case, inputs)))
+        program = loaded(cupy, case, code, KeptMemory(cupy))
+        overwritten = frozenset[int]() if is_kernels else program.donated
+        runs.append(partial(run_on_copies, program, arguments_of(cupy, case, inputs), overwritten))
     time_one = by_clock if counts.reads else by_events
     warm_ups = max(5, len(runs))
     seconds = [time_one(cupy, runs[number % len(runs)]) for number in range(warm_ups + options.repeat)]
@@ -315,6 +308,11 @@ def timed(
         "gigabytes_per_second": counts.bytes / median / 1e9,
         "timed": f"end to end, {counts.reads} reads by the host" if counts.reads else "events",
     }
+
+
+def run_on_copies(program: LoadedProgram, arguments: Sequence[Any], copied: frozenset[int]) -> None:
+    """A run that leaves these arguments as they are."""
+    program.run([array.copy() if number in copied else array for number, array in enumerate(arguments)])
 
 
 def by_events(cupy: Any, run: Callable[[], object]) -> float:
@@ -327,30 +325,9 @@ def by_events(cupy: Any, run: Callable[[], object]) -> float:
     return cupy.cuda.get_elapsed_time(start, end) / 1e3
 
 
-def by_clock(cupy: Any, run: Callable[[], object]) -> float:
-    """Seconds of the host's clock until the device is done."""
-    cupy.cuda.Device().synchronize()
-    start = time.perf_counter()
-    run()
-    cupy.cuda.Device().synchronize()
-    return time.perf_counter() - start
-
-
 def arguments_of(cupy: Any, case: BundledCase, inputs: list[Array]) -> list[Any]:
     """The parameters' arrays on the device."""
     return [to_device(cupy, array, spec) for array, spec in zip(inputs, case.arrays.parameters, strict=True)]
-
-
-def compare(cupy: Any, case: BundledCase, results: list[Any], expected: dict[str, Array]) -> int:
-    """Number of compared elements that are outside their bounds."""
-    wrong = 0
-    for number, spec in enumerate(case.arrays.results):
-        # NumPy reads any nonzero byte as true, so an unwritten byte of a pred would compare equal to true.
-        dtype = np.dtype(np.uint8) if spec.dtype == "pred" else numpy_type(spec.dtype)
-        positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
-        got = to_host(cupy, results[number], spec).reshape(-1)[positions]
-        wrong += int(np.count_nonzero(~admitted(got.view(dtype), low.view(dtype), high.view(dtype))))
-    return wrong
 
 
 def print_table(rows: list[dict[str, Any]], headline: str) -> None:

@@ -1,15 +1,19 @@
-"""Numbers in the script of a bundle: inputs drawn again from their recipe, results compared with their bounds."""
+"""What the script of a bundle does for every program: draws inputs again from their recipe, compares results with their bounds, gives a
+verdict."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import time
 import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.runtime.draws import Places, draw
 
@@ -60,3 +64,45 @@ def extremes(kind: np.dtype[Any]) -> Array:
     finfo: Any = ml_dtypes.finfo
     limits = finfo(kind)
     return np.where(infinities != infinities, np.array([float(limits.min), float(limits.max)]).astype(kind), infinities)
+
+
+def wrong_elements(found: Sequence[Array], names: Sequence[str], expected: Mapping[str, Array]) -> int:
+    """Number of compared elements that are outside their bounds.
+
+    found  NumPy arrays of HLO's types `names`
+    """
+    wrong = 0
+    for number, (array, name) in enumerate(zip(found, names, strict=True)):
+        # NumPy reads any nonzero byte as true, so an unwritten byte of a pred would compare equal to true.
+        held = np.dtype(np.uint8) if name == "pred" else numpy_type(name)
+        positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
+        if array.size <= int(positions.max(initial=-1)):
+            return wrong + positions.size
+        got = array.reshape(-1)[positions]
+        wrong += int(np.count_nonzero(~admitted(got.view(held), low.view(held), high.view(held))))
+    return wrong
+
+
+def attempted(
+    run: Callable[[], dict[str, Any]], differing: tuple[type[XlaEmittersError], ...] = (ExecutionError,)
+) -> dict[str, Any]:
+    """The columns of a row that `run` returns; where it fails, a verdict and the reason. `differing`: errors of a wrong program"""
+    try:
+        return run()
+    except differing as error:
+        return {"verdict": "differs", "reason": error.message}
+    except XlaEmittersError as error:
+        return {"verdict": "refused", "reason": error.message}
+    except MemoryError as error:
+        return {"verdict": "refused", "reason": f"out of memory: {error}"}
+    except RuntimeError as error:  # base class of what CuPy raises for the driver and for NVIDIA's libraries
+        return {"verdict": "differs", "reason": f"it stops with: {error}"}
+
+
+def by_clock(cupy: Any, run: Callable[[], object]) -> float:
+    """Seconds of the host's clock until the device is done."""
+    cupy.cuda.Device().synchronize()
+    start = time.perf_counter()
+    run()
+    cupy.cuda.Device().synchronize()
+    return time.perf_counter() - start

@@ -11,7 +11,6 @@ are bound and run by the package's own files, as without a bundle. Without a GPU
 from __future__ import annotations
 
 import statistics
-import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
+from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.arrays import Arrays, Launch
 from xla_emitters.program.as_json import array_from_json, call_from_json, value_from_json
 from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
 from xla_emitters.program.executable import Constants, executable_of_arrays
-from xla_emitters.runtime.bundle.bundle_numbers import admitted, load_expected, redraw
+from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
 from xla_emitters.runtime.cuda.cupy_arrays import to_cupy, to_numpy
+from xla_emitters.runtime.cuda.cupy_platform import load_module
 from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.plain_ops import plain_function
@@ -44,7 +44,7 @@ def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], r
     """
     rows = list[Row]()
     for program in programs:
-        loaded: OnDevice | None = None
+        kept = list[OnDevice]()
         for shape in program["shapes"]:
             row = {"case": program["name"], "code": sizes_text(shape["sizes"])}
             inputs = redraw(shape)
@@ -55,23 +55,31 @@ def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], r
             if program["refused"]:
                 rows.append(row | {"verdict": "refused", "reason": program["refused"]})
                 continue
-            try:
-                loaded = loaded or OnDevice(cupy, archive, program)
-                types = [result["dtype"] for result in shape["results"]]
-                wrong = compare(loaded.numbers(inputs), types, load_expected(archive, shape))
-                row |= {"verdict": "differs" if wrong else "ok", "wrong": wrong}
-                row |= {"microseconds": loaded.by_clock(inputs, repeat) * 1e6}
-                row |= {"timed": "end to end" + "".join(f"; {name}: {why}" for name, why in loaded.log.items())}
-            except (DataError, ExecutionError) as error:
-                row |= {"verdict": "differs", "reason": error.message}
-            except XlaEmittersError as error:
-                row |= {"verdict": "refused", "reason": error.message}
-            except MemoryError as error:
-                row |= {"verdict": "refused", "reason": f"out of memory: {error}"}
-            except RuntimeError as error:  # base class of what CuPy raises for the driver and for NVIDIA's libraries
-                row |= {"verdict": "differs", "reason": f"it stops with: {error}"}
+            row |= attempted(
+                partial(_run, cupy, archive, program, shape, inputs, repeat, kept), (DataError, ExecutionError)
+            )
             rows.append(row)
     return rows
+
+
+def _run(
+    cupy: Any,
+    archive: zipfile.ZipFile,
+    program: Row,
+    shape: Row,
+    inputs: Sequence[Array],
+    repeat: int,
+    kept: list[OnDevice],
+) -> Row:
+    """The verdict and the time of one shape. `kept`: the program, once it is loaded"""
+    if not kept:
+        kept.append(OnDevice(cupy, archive, program))
+    (loaded,), types = kept, [result["dtype"] for result in shape["results"]]
+    wrong = wrong_elements(loaded.numbers(inputs), types, load_expected(archive, shape))
+    seconds = loaded.by_clock(inputs, repeat)
+    said = "".join(f"; {name}: {why}" for name, why in loaded.log.items())
+    verdict = "differs" if wrong else "ok"
+    return {"verdict": verdict, "wrong": wrong, "microseconds": seconds * 1e6, "timed": f"end to end{said}"}
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
@@ -91,6 +99,7 @@ class OnDevice:
             *(tuple(map(array_from_json, program[kind])) for kind in ("parameters", "results", "temporaries"))
         )
         texts = [archive.read(name).decode() for name in program["ptx"]]
+        names = tuple(row["name"] for row in program["kernels"])
         stored = StoredConstants(_constants(archive, program["elements_of"]))
         readers = [
             (place, partial(stored.get, name, numpy_type(place.dtype)))
@@ -111,9 +120,8 @@ class OnDevice:
             cupy,
             lambda number: plain_function(calls[number], elements.get(number)),
             list(map(called, calls)),
-            tuple(row["name"] for row in program["kernels"]),
-            lambda is_wide: texts[is_wide],
-            program["target"],
+            names,
+            lambda is_wide, device: load_module(texts[is_wide], names, program["target"], device),
             exceeds,
         )
         steps = value_from_json(program["steps"])
@@ -134,12 +142,11 @@ class OnDevice:
     def by_clock(self, inputs: Sequence[Array], repeat: int) -> float:
         """Median seconds of a call on device arrays, by the host's clock; includes the copies of donated inputs."""
         arrays, donated = [to_cupy(self._cupy, array) for array in inputs], self._loaded.donated
-        seconds = list[float]()
-        for _ in range(repeat + 1):
-            start = time.perf_counter()
+
+        def run() -> None:
             self.run([array.copy() if number in donated else array for number, array in enumerate(arrays)])
-            seconds.append(time.perf_counter() - start)
-        return statistics.median(seconds[1:])
+
+        return statistics.median([by_clock(self._cupy, run) for _ in range(repeat + 1)][1:])
 
 
 def called(call: LibraryCall) -> CalledOp:
@@ -154,17 +161,3 @@ def _constants(archive: zipfile.ZipFile, name: str) -> dict[str, bytes]:
         return {}
     with np.load(BytesIO(archive.read(name)), allow_pickle=False) as entries:
         return {key: entries[key].tobytes() for key in entries.files}
-
-
-def compare(found: Sequence[Array], names: Sequence[str], expected: Mapping[str, Array]) -> int:
-    """Number of compared elements that are outside their bounds."""
-    wrong = 0
-    for number, (array, name) in enumerate(zip(found, names, strict=True)):
-        # NumPy reads any nonzero byte as true, so an unwritten byte of a pred would compare equal to true.
-        held = np.dtype(np.uint8) if name == "pred" else numpy_type(name)
-        positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
-        if array.size <= int(positions.max(initial=-1)):
-            return wrong + positions.size
-        got = array.reshape(-1)[positions]
-        wrong += int(np.count_nonzero(~admitted(got.view(held), low.view(held), high.view(held))))
-    return wrong

@@ -24,14 +24,14 @@ from xla_emitters.graph.control_computations import called_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Launch, Place
+from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
-from xla_emitters.runtime.arrays import checked, writable_buffer
-from xla_emitters.runtime.flat_platform import FlatPlatform
+from xla_emitters.runtime.arrays import checked, copy_donated, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
-from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.numpy_calls import NumpyCalls
+from xla_emitters.runtime.plain_ops import flat_function
+from xla_emitters.runtime.scalar_computations import on_elements, outlasts
 from xla_emitters.runtime.simt.code import Rules
 from xla_emitters.runtime.simt.execute import RULES, Entry, execute, written_elements
 from xla_emitters.runtime.simt.follow import followed
@@ -52,16 +52,16 @@ def run_program(
     watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
     modules: Sequence[ModuleOp] = (),
     *,
-    most_iterations: int = MOST_ITERATIONS,
+    donate: bool = False,
 ) -> list[Array]:
     """Runs all kernels in order, each as its IR at `stage`; returns one logical array per result.
 
-    stage            None: `llvm-dialect`, or the last one before that was recorded
-    watchers         returns the observers of a kernel's memory accesses (see `simt/memory`)
-    modules          the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
-    most_iterations  the limit of every single loop
-    raises           Unsupported for a program whose text left out data; DataError for arrays of another number, shape or type;
-                     UsageError when the trace does not hold that stage
+    stage     None: `llvm-dialect`, or the last one before that was recorded
+    watchers  returns the observers of a kernel's memory accesses (see `simt/memory`)
+    modules   the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
+    donate    as for `Program.run`
+    raises    Unsupported for a program whose text left out data; DataError for arrays of another number, shape or type;
+              UsageError when the trace does not hold that stage; ExecutionError
     """
     program.refuse_left_out()
     given, stage = buffers_of(program, inputs), stage or last_stage(program)
@@ -72,8 +72,9 @@ def run_program(
         module = parse_hlo(text, f"<{program.name}>")
         is_whole = stage == "graph" or program.fusion is None
         computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
-        return evaluate(computation, [np.asarray(array) for array in inputs], most_iterations=most_iterations)
-    loaded = loaded_at(program, stage, watchers, modules, most_iterations=most_iterations)
+        return evaluate(computation, [np.asarray(array) for array in inputs])
+    loaded = loaded_at(program, stage, watchers, modules)
+    copy_donated(given, loaded.donated, donate=donate)
     results = loaded.run(given)
     return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
 
@@ -83,8 +84,6 @@ def loaded_at(
     stage: str,
     watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
     modules: Sequence[ModuleOp] = (),
-    *,
-    most_iterations: int = MOST_ITERATIONS,
 ) -> LoadedProgram:
     """The program's steps with kernels at a stage; takes the buffers of `buffers_of`. Parameters as `run_program`."""
     if modules:
@@ -93,8 +92,9 @@ def loaded_at(
         kernels = recorded_kernels(program, stage)
     by_name = {kernel.name: code for kernel, code in zip(program.kernels, kernels, strict=True)}
     platform = ExecutorPlatform(program.calls, by_name, watchers)
-    made = executable_of(program.arrays, program.steps, program.calls)
-    return LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
+    arguments = {kernel.name: kernel.arguments for kernel in program.kernels}
+    made = executable_of(program.arrays, program.steps, program.calls, arguments)
+    return LoadedProgram(made, platform, HostMemory(np.zeros))
 
 
 def loaded_for(program: Program, inputs: Sequence[Any]) -> tuple[LoadedProgram, list[Array]]:
@@ -103,7 +103,9 @@ def loaded_for(program: Program, inputs: Sequence[Any]) -> tuple[LoadedProgram, 
     stage = last_stage(program)
     if stage not in STAGES:
         raise UsageError(f"{program.name} has no buffers at stage '{stage}'", stage="run")
-    return loaded_at(program, stage), buffers_of(program, inputs)
+    loaded, given = loaded_at(program, stage), buffers_of(program, inputs)
+    copy_donated(given, loaded.donated, donate=False)
+    return loaded, given
 
 
 def last_stage(program: Program) -> str:
@@ -167,7 +169,7 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
     return found
 
 
-class ExecutorPlatform(FlatPlatform):
+class ExecutorPlatform(NumpyCalls):
     """The CPU: kernels are executed by `simt`.
 
     kernels   the code of each kernel, by its name
@@ -180,10 +182,13 @@ class ExecutorPlatform(FlatPlatform):
         kernels: Mapping[str, ExecutableKernel],
         watchers: Callable[[Kernel], Sequence[Watcher]],
     ) -> None:
-        super().__init__(np, calls, {name: code.kernel.arguments for name, code in kernels.items()}, on_elements)
+        super().__init__(lambda number: flat_function(calls[number], on_elements=on_elements))
         self._kernels, self._watchers = kernels, watchers
 
-    def launch_on(self, frame: Frame, step: Launch) -> Run:
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return outlasts(ends, state, most)
+
+    def launch(self, frame: Frame, step: Launch) -> Run:
         code = self._kernels[step.kernel]
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
         return lambda: code.run(operands(), self._watchers(code.kernel))

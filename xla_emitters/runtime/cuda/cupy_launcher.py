@@ -23,12 +23,12 @@ from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.runtime.arrays import checked
+from xla_emitters.runtime.cuda.cupy_arrays import is_free
 from xla_emitters.runtime.cuda.cupy_platform import find_cupy, to_device, to_host
 from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.support.extras import install_command
 
 HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"
@@ -55,14 +55,13 @@ def describe_gpu() -> str:
     return f"{name}, sm_{device.compute_capability}, driver {major}.{minor}, CuPy {cupy.__version__}"
 
 
-def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: int = MOST_ITERATIONS) -> list[Any]:
+def launch_program(program: Program, inputs: Sequence[Any], *, donate: bool = False) -> list[Any]:
     """Runs all steps; returns one array per result: NumPy's if all inputs are, else CuPy's.
 
-    inputs           one array per parameter, of the shapes in `program.parameters`
-    most_iterations  the limit of every single loop
-    raises           Unsupported for a program whose text left out data, or a library function that CuPy lacks; DataError for a wrong
-                     number, shape or type; ToolError without CuPy or a device, or when the driver rejects the PTX; ExecutionError for a
-                     loop beyond the limit
+    inputs  one array per parameter, of the shapes in `program.parameters`
+    donate  as for `Program.run`
+    raises  Unsupported for a program whose text left out data, or a library function that CuPy lacks; DataError for a wrong number, shape
+            or type; ToolError without CuPy or a device, or when the driver rejects the PTX; ExecutionError for a loop beyond the limit
     """
     program.refuse_left_out()
     cupy: Any = _cupy()
@@ -77,24 +76,30 @@ def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: 
     ]
     from xla_emitters.runtime.cuda.cupy_steps import queue  # imported here, as in `_loaded`
 
-    results = _loaded(cupy, program, most_iterations).run(given, queue(cupy))
+    loaded = _loaded(cupy, program)
+    for number in loaded.donated:
+        if not isinstance(inputs[number], np.ndarray) and not (donate and is_free(given, number)):
+            given[number] = given[number].copy()
+    results = loaded.run(given, queue(cupy))
     return [_result(cupy, buffer, spec, on_host=on_host) for buffer, spec in zip(results, program.results, strict=True)]
 
 
-_programs: dict[tuple[int, int, int], LoadedProgram] = {}
-"""(address of a live program, device, limit of its loops) -> the program on that device."""
+_programs: dict[tuple[int, int], LoadedProgram] = {}
+"""(address of a live program, device) -> the program on that device."""
 
 
-def _loaded(cupy: Any, program: Program, most_iterations: int) -> LoadedProgram:
+def _loaded(cupy: Any, program: Program) -> LoadedProgram:
     """The program on the current device, kept as long as the program. raises ToolError where the driver rejects the PTX"""
-    key = id(program), int(cupy.cuda.Device().id), most_iterations
+    key = id(program), int(cupy.cuda.Device().id)
     if (found := _programs.get(key)) is None:
         # Imported here: on a machine without a GPU only `cuda_reason_missing` is asked.
-        from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform, FlatMemory
+        from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
+        from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 
         platform = FlatCupyPlatform(cupy, program.kernels, program.calls)
-        made = executable_of(program.arrays, program.steps, program.calls)
-        found = _programs[key] = LoadedProgram(made, platform, FlatMemory(cupy), most_iterations=most_iterations)
+        arguments = {kernel.name: kernel.arguments for kernel in program.kernels}
+        made = executable_of(program.arrays, program.steps, program.calls, arguments)
+        found = _programs[key] = LoadedProgram(made, platform, CupyMemory(cupy))
         weakref.finalize(program, _programs.pop, key, None)
     return found
 

@@ -65,10 +65,15 @@ def load_module(ptx: str, names: tuple[str, ...], architecture: str, device: int
 # ---- arrays -----------------------------------------------------------------------------------------------------------------------------
 
 
+def stored_shape(element: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of an array as memory has them: of a type below eight bits, its packed bytes."""
+    bits = BITS_IN_SHARED_BYTES.get(element)
+    return shape if bits is None else (-(-prod(shape) * bits // 8),)
+
+
 def length_of(spec: ArraySpec) -> int:
     """Elements of the flat device array: for a type below eight bits, its packed bytes."""
-    bits = BITS_IN_SHARED_BYTES.get(spec.dtype, 8)
-    return -(-prod(spec.shape) * bits // 8)
+    return prod(stored_shape(spec.dtype, spec.shape))
 
 
 def bytes_of(spec: ArraySpec) -> int:

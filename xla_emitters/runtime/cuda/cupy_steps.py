@@ -1,4 +1,4 @@
-"""Steps of a program with unknown sizes on an NVIDIA GPU, through CuPy.
+"""Steps of a program on an NVIDIA GPU, through CuPy.
 
     memory   arrays of the device are CuPy's, those of the host NumPy's; temporaries have places in one array of bytes
     launch   the arguments of each launch have words in memory, of which a run fills those that change: cuLaunchKernel
@@ -6,8 +6,8 @@
     call     a function of `library` on CuPy, or, where there is none, NumPy on copies; `log` then says why
 
 A call only enqueues work on the stream that is current when its frame is made; a frame is used again only by calls on the same stream
-(`queue`), so its arena is free by then. A device array of a type that CuPy lacks (bf16, f8 ...) has bit patterns as elements. Bundles
-contain this file.
+(`queue`), so its arena is free by then. A device array of a type that CuPy lacks (bf16, f8 ...) has bit patterns as elements, one of a type
+below eight bits packed bytes. Bundles contain this file.
 Source: CuPy's documentation, RawModule, cuda.driver, cuda.runtime; CUDA driver API, cuLaunchKernel; CUDA runtime API, "API
 synchronization behavior".
 """
@@ -31,7 +31,7 @@ from xla_emitters.program.arrays import Launch as At
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Call, Launch, Number, Place
 from xla_emitters.runtime.cuda.cupy_arrays import assign, is_numpy, refuse_packed, to_cupy, to_numpy
-from xla_emitters.runtime.cuda.cupy_platform import load_module
+from xla_emitters.runtime.cuda.cupy_platform import stored_shape
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.walk import ARGUMENT_ALIGNMENT, Frame, HostMemory, Run
 from xla_emitters.support.memory_limit import allowed_memory
@@ -63,13 +63,16 @@ def queue(cupy: Any) -> tuple[int, ...]:
 
 
 class CupyMemory(HostMemory):
-    """See the file's head."""
+    """See the file's head.
+
+    fill  a byte with which arrays begin; None: uninitialized
+    """
 
     waits = True
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: Any, fill: int | None = None) -> None:
         super().__init__()
-        self._cupy, self._types = cupy, dict[str, np.dtype[Any]]()
+        self._cupy, self._fill, self._types = cupy, fill, dict[str, np.dtype[Any]]()
         self._resident = dict[tuple[int, int], Any]()
 
     def limit(self) -> int | None:
@@ -80,14 +83,19 @@ class CupyMemory(HostMemory):
             return super().empty(place, shape)
         if (held := self._types.get(place.dtype)) is None:
             held = self._types[place.dtype] = pattern_type(place.dtype)
-        return self._cupy.empty(shape, held)
+        if self._fill is not None:
+            return self.placed(self.arena(prod(stored_shape(place.dtype, shape)) * held.itemsize), 0, place, shape)
+        return self._cupy.empty(stored_shape(place.dtype, shape), held)
 
     def arena(self, count: int) -> Any:
-        return self._cupy.empty((count,), np.dtype(np.uint8))
+        made = self._cupy.empty((count,), np.dtype(np.uint8))
+        if self._fill is not None:
+            made[...] = self._fill
+        return made
 
     def placed(self, arena: Any, start: int, place: Place, shape: tuple[int, ...]) -> Any:
-        kind = pattern_type(place.dtype)
-        return arena[start : start + prod(shape) * kind.itemsize].view(kind).reshape(shape)
+        kind, stored = pattern_type(place.dtype), stored_shape(place.dtype, shape)
+        return arena[start : start + prod(stored) * kind.itemsize].view(kind).reshape(stored)
 
     def argument(self, place: Place, array: Any) -> Any:
         if not place.on_device:
@@ -124,8 +132,7 @@ class CupyPlatform(NumpyCalls):
     function_of   makes the NumPy function of an op, by its number
     ops           by their numbers
     kernels       names of the program's kernels
-    ptx           (whether indices have 64 bits) -> the text of all kernels
-    architecture  what it was compiled for
+    load          (whether indices have 64 bits, number of the current device) -> the loaded kernels, by name
     exceeds       decides whether a launch needs 64-bit indices
     log           op -> why it was computed on the host
     launches      how many were made
@@ -138,13 +145,11 @@ class CupyPlatform(NumpyCalls):
         function_of: Callable[[int], BufferFunction],
         ops: Sequence[CalledOp],
         kernels: Collection[str],
-        ptx: Callable[[bool], str],
-        architecture: str,
+        load: Callable[[bool, int], Mapping[str, Any]],
         exceeds: Exceeds,
     ) -> None:
         super().__init__(function_of)
-        self._cupy, self._ops, self._kernels, self._ptx = cupy, ops, kernels, ptx
-        self._architecture, self._exceeds = architecture, exceeds
+        self._cupy, self._ops, self._kernels, self._load, self._exceeds = cupy, ops, kernels, load, exceeds
         # Kept as long as the platform, since frames have the functions' addresses alone.
         self._functions_on = dict[tuple[int, bool], Mapping[str, Any]]()
         self.log = dict[str, str]()
@@ -351,8 +356,7 @@ class CupyPlatform(NumpyCalls):
         is_wide, device = self._exceeds(step.kernel, at, values), self._cupy.cuda.runtime.getDevice()
         functions = self._functions_on.get((device, is_wide))
         if functions is None:
-            functions = load_module(self._ptx(is_wide), tuple(self._kernels), self._architecture, device)
-            self._functions_on[device, is_wide] = functions
+            functions = self._functions_on[device, is_wide] = self._load(is_wide, device)
         loaded = functions[step.kernel]
         if shared > UNASKED_SHARED_BYTES:
             loaded.max_dynamic_shared_size_bytes = shared

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -29,10 +29,13 @@ from xla_emitters.dialects.hlo.shape_ops import MoveOp
 from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array
 from xla_emitters.dtypes import Array
-from xla_emitters.program.steps import Recurrence
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.reference.tolerance import Bounds
-from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
+from xla_emitters.runtime.repetition import Repetition, asked_after, too_long
+from xla_emitters.support.iteration_limit import iteration_limit
+
+if TYPE_CHECKING:
+    from xla_emitters.graph.loop_recurrences import LoopEnd
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
 
@@ -46,34 +49,31 @@ def evaluate(
     computation: ComputationOp,
     inputs: Sequence[Any],
     *,
-    most_iterations: int = MOST_ITERATIONS,
     value_of: ValueOf = own_value,
 ) -> list[Array]:
     """One array per leaf of the root, from one value per parameter: an array, or a tuple of values.
 
-    most_iterations  the limit of every single loop; a longer one raises ExecutionError
-    value_of         an instruction's value at the sizes of its operands; by default `own_value`
+    value_of  an instruction's value at the sizes of its operands; by default `own_value`
+    raises    ExecutionError for a loop that does not end, or not within `iteration_limit()`
     """
-    _, step = _calls_beside(computation, most_iterations, value_of)
+    _, step = _calls_beside(computation, value_of)
     with np.errstate(all="ignore"):
         return leaves_of(Schedule.of(computation).run(inputs, step))
 
 
 def call_beside(beside: Operation) -> Call:
     """Evaluates computations of the module that contains `beside`, called by name, as `HloOp.evaluate` needs."""
-    return _calls_beside(beside, MOST_ITERATIONS, own_value)[0]
+    return _calls_beside(beside, own_value)[0]
 
 
-def _calls_beside(
-    beside: Operation, most_iterations: int, value_of: ValueOf
-) -> tuple[Call, Callable[[HloOp, Sequence[Any]], Any]]:
+def _calls_beside(beside: Operation, value_of: ValueOf) -> tuple[Call, Callable[[HloOp, Sequence[Any]], Any]]:
     """How called computations and single instructions are evaluated."""
-    called = dict[str, tuple[Schedule, dict[HloOp, Any] | None]]()
+    called = dict[str, tuple[Schedule, dict[HloOp, Any]]]()
     is_sized = dict[HloOp, bool]()
 
     def call(name: str, operands: Sequence[Any]) -> Any:
         if name not in called:  # a reduction calls it for every element of a row
-            called[name] = Schedule.of(find_computation(beside, name)), {} if value_of is own_value else None
+            called[name] = Schedule.of(find_computation(beside, name)), {}
         schedule, kept = called[name]
         return schedule.run(operands, step, kept)
 
@@ -85,14 +85,15 @@ def _calls_beside(
             refuse_beyond_memory(
                 dims_of(sized.result), element_of(sized.result), f"%{op.instruction_name.data} = {op.opcode}"
             )
-        return value_of(sized, operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
+        return value_of(sized, operands, limited(call, op) if op.opcode == "while" else call)
 
     return call, step
 
 
-def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
-    """`call`, limited to as many calls as `most_iterations` of a loop need; beyond, or when a state repeats, it raises ExecutionError
+def limited(call: Call, loop: HloOp) -> Call:
+    """`call`, limited to as many calls as `iteration_limit()` of a loop needs; beyond, or when a state repeats, it raises ExecutionError
     naming the loop."""
+    most_iterations = iteration_limit()
     left, repetition = 2 * most_iterations + 1, Repetition()
     conditions = loop.symbols("condition") if isinstance(loop, RuleOp) else ()
     condition = conditions[0].root_reference.data if conditions else ""
@@ -102,15 +103,16 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
 
     from xla_emitters.graph.loop_recurrences import (  # imported here: few programs have loops
         deciding_leaves,
-        recurrence_of,
+        loop_end_of,
     )
 
-    ends, decisive = recurrence_of(loop), deciding_leaves(loop)
-    foreseen = left - 2 * LONG_LOOP  # at a call of the condition, as `left` is odd
+    ends, decisive = loop_end_of(loop), deciding_leaves(loop)
+    asked = 0 if ends is None else asked_after(is_exact=ends.is_exact)
+    foreseen = left - 2 * asked  # at a call of the condition, as `left` is odd
 
     def counted(name: str, operands: Sequence[Any]) -> Any:
         nonlocal left
-        is_too_long = left == foreseen and ends is not None and _outlasts(ends, operands, most_iterations - LONG_LOOP)
+        is_too_long = ends is not None and left == foreseen and _outlasts(ends, operands, most_iterations - asked)
         if is_too_long or not left:
             raise too_long(loop.instruction_name.data, most_iterations, "reference", written_at(loop))
         left -= 1
@@ -121,13 +123,13 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
     return counted
 
 
-def _outlasts(ends: Recurrence, operands: Sequence[Any], most: int) -> bool:
+def _outlasts(ends: LoopEnd, operands: Sequence[Any], most: int) -> bool:
     """Whether a loop in this state runs more than `most` times."""
     leaves = [leaf for value in operands for leaf in leaves_of(value)]
-    held = [leaves[leaf] for leaf in ends.state]
+    held = [leaves[leaf] for leaf in ends.leaves]
     if any(isinstance(leaf, Bounds) and not leaf.is_point for leaf in held):
         return False
-    return outlasts(ends, [leaf.low if isinstance(leaf, Bounds) else leaf for leaf in held], most)
+    return ends.outlasts([leaf.low if isinstance(leaf, Bounds) else leaf for leaf in held], most)
 
 
 UNREPEATABLE = frozenset(("infeed", "recv", "recv-done", "rng", "rng-get-and-update-state"))

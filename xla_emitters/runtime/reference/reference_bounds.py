@@ -54,7 +54,6 @@ from xla_emitters.runtime.reference.bounds.scatter import bounds_of_scatter
 from xla_emitters.runtime.reference.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
 from xla_emitters.runtime.reference.reference import Schedule, evaluate, leaves_of, limited
 from xla_emitters.runtime.reference.tolerance import Bounds, everything, point
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 NO_CHAINS: Mapping[int | str, int] = {}
 
@@ -63,27 +62,24 @@ def evaluate_bounds(
     computation: ComputationOp,
     inputs: Sequence[Any],
     *,
-    most_iterations: int = MOST_ITERATIONS,
     any_order: bool = False,
     row_chains: Mapping[int | str, int] = NO_CHAINS,
     tf32: bool = False,
 ) -> list[Bounds]:
     """The bounds of each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
 
-    inputs, most_iterations   as for `evaluate`
-    any_order                 reductions may combine in any order: they are not in fusions of XLA's
-    row_chains                elements of a reduction, or a computation that a kernel computes as a scan -> additions of its longest chain
-                              in kernels that read rows once (`row_chains`)
-    tf32                      tensor cores may round f32 factors of products and convolutions where the module lets them (`rounds_to_tf32`)
+    inputs      as for `evaluate`
+    any_order   reductions may combine in any order: they are not in fusions of XLA's
+    row_chains  elements of a reduction, or a computation that a kernel computes as a scan -> additions of its longest chain in kernels
+                that read rows once (`row_chains`)
+    tf32        tensor cores may round f32 factors of products and convolutions where the module lets them (`rounds_to_tf32`)
     """
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
     # Derivatives take a product's factors as they are, and additions in their order.
     is_scanned = any(isinstance(key, str) for key in row_chains)
     tape = Tape() if is_plain and not tf32 and not is_scanned and is_worth_a_tape(computation) else None
-    carrying = _Carrying(
-        computation, tape, most_iterations=most_iterations, any_order=any_order, row_chains=row_chains, tf32=tf32
-    )
+    carrying = _Carrying(computation, tape, any_order=any_order, row_chains=row_chains, tf32=tf32)
     found = leaves_of(carrying.of(computation, known, is_outward=False))
     if tape is None:
         return found
@@ -96,7 +92,6 @@ class _Carrying:
 
     around           the computation being evaluated
     tape             records the steps and narrows their bounds; None: no derivatives
-    most_iterations  the limit of every single loop
     any_order        reductions may combine in any order
     row_chains, tf32 as for `evaluate_bounds`
     """
@@ -106,7 +101,6 @@ class _Carrying:
         around: ComputationOp,
         tape: Tape | None = None,
         *,
-        most_iterations: int = MOST_ITERATIONS,
         any_order: bool = False,
         row_chains: Mapping[int | str, int] = NO_CHAINS,
         tf32: bool = False,
@@ -116,7 +110,6 @@ class _Carrying:
         self.row_chains = row_chains
         self.any_order = any_order
         self.tape = tape
-        self.most_iterations = most_iterations
         self._schedules = dict[ComputationOp, Schedule]()
         self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
 
@@ -226,7 +219,7 @@ class _Carrying:
         try:
             if op.opcode == "conditional":
                 operands = [_decided(operands[0]), *operands[1:]]
-            return _known(op.evaluate(operands, limited(call, op, self.most_iterations)))
+            return _known(op.evaluate(operands, limited(call, op)))
         except _Undecided:
             return _unknown_of(op.result.type)
 

@@ -18,15 +18,16 @@ from xla_emitters.dialects.hlo.base import Call, HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.graph.plan import ProgramPlan
+from xla_emitters.program.arrays import Argument
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Launch, Place
-from xla_emitters.runtime.arrays import writable_buffer
-from xla_emitters.runtime.flat_platform import FlatPlatform
+from xla_emitters.program.steps import Launch, Place, Recurrence
+from xla_emitters.runtime.arrays import copy_donated, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.numpy_calls import NumpyCalls
+from xla_emitters.runtime.plain_ops import flat_function
 from xla_emitters.runtime.reference.reference import evaluate, leaves_of
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
-from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.scalar_computations import on_elements, outlasts
 from xla_emitters.runtime.walk import Frame, HostMemory, Run
 
 
@@ -35,7 +36,7 @@ class Reaching:
     """Inputs and expected results of a kernel.
 
     buffers  of its arguments
-    results  logical arrays
+    results  logical arrays; none where they were not to be computed
     """
 
     buffers: Sequence[Array]
@@ -56,9 +57,9 @@ class FirstCalls:
     )
     _compared: dict[Operation, bool] = field(default_factory=dict[Operation, bool])
 
-    def evaluate(self, inputs: Sequence[Array], most_iterations: int) -> list[Array]:
+    def evaluate(self, inputs: Sequence[Array]) -> list[Array]:
         """The results of `entry`; its calls are recorded."""
-        results = evaluate(self.entry, inputs, most_iterations=most_iterations, value_of=self._value_of)
+        results = evaluate(self.entry, inputs, value_of=self._value_of)
         self.found[self.entry.sym_name.data] = (inputs, results)
         return results
 
@@ -100,36 +101,47 @@ def reaching(
     plan: ProgramPlan,
     inputs: Sequence[Array],
     *,
-    most_iterations: int = MOST_ITERATIONS,
     calls: FirstCalls | None = None,
+    is_computed: bool = True,
 ) -> dict[int, Reaching]:
     """Number of a kernel -> its first launch; a kernel that is not reached is left out.
 
     inputs  logical arrays that fit the plan's parameters
-    most_iterations  the limit of every single loop
     calls   what is known of the computations
+    is_computed  whether the kernels' results are computed; without them only the first step has its arrays
     raises  what a run and library functions raise
     """
-    platform, made = ReferencePlatform(plan, calls), executable_of(plan.arrays, plan.steps, plan.calls)
-    loaded = LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
-    loaded.run([writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)])
+    platform = ReferencePlatform(plan, calls, is_computed=is_computed)
+    made = executable_of(plan.arrays, plan.steps, plan.calls, arguments_of(plan))
+    loaded = LoadedProgram(made, platform, HostMemory(np.zeros))
+    given = [writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)]
+    copy_donated(given, loaded.donated, donate=False)
+    loaded.run(given)
     return platform.given
 
 
-class ReferencePlatform(FlatPlatform):
+def arguments_of(plan: ProgramPlan) -> dict[str, Sequence[Argument]]:
+    """The arguments of a kernel, by the name that its launches have in the plan: its number."""
+    return {str(number): kernel.arguments for number, kernel in enumerate(plan.kernels)}
+
+
+class ReferencePlatform(NumpyCalls):
     """The reference in place of every kernel.
 
     plan   its launches name kernels by number
-    calls  what is known of the computations
+    calls, is_computed  as for `reaching`
     given  number of a kernel -> its first launch so far
     """
 
-    def __init__(self, plan: ProgramPlan, calls: FirstCalls | None = None) -> None:
-        super().__init__(np, plan.calls, {str(n): k.arguments for n, k in enumerate(plan.kernels)}, on_elements)
+    def __init__(self, plan: ProgramPlan, calls: FirstCalls | None = None, *, is_computed: bool = True) -> None:
+        super().__init__(lambda number: flat_function(plan.calls[number], on_elements=on_elements))
         self.given = dict[int, Reaching]()
-        self._kernels, self._first_calls = plan.kernels, calls
+        self._kernels, self._first_calls, self._is_computed = plan.kernels, calls, is_computed
 
-    def launch_on(self, frame: Frame, step: Launch) -> Run:
+    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
+        return outlasts(ends, state, most)
+
+    def launch(self, frame: Frame, step: Launch) -> Run:
         number = int(step.kernel)
         planned = self._kernels[number]
         computation, arguments = planned.view.computation, planned.arguments
@@ -140,14 +152,14 @@ class ReferencePlatform(FlatPlatform):
             buffers = operands()
             given = [from_buffer(buffer, each.array) for buffer, each in zip(buffers[:count], arguments, strict=False)]
             known = self._first_calls.results_of(computation, given) if self._first_calls is not None else None
-            results = evaluate(computation, given) if known is None else known
+            results = (evaluate(computation, given) if self._is_computed else []) if known is None else known
             if number not in self.given:
                 # An array that two arguments share is one array after it is copied, too. What a kernel only writes begins as zeros.
                 kept = {id(buffer): buffer.copy() for buffer in buffers[:count]}
                 for buffer in buffers[count:]:
                     kept.setdefault(id(buffer), np.zeros_like(buffer))
                 self.given[number] = Reaching([kept[id(buffer)] for buffer in buffers], results)
-            for buffer, made, argument in zip(buffers[count:], results, arguments[count:], strict=True):
+            for buffer, made, argument in zip(buffers[count:], results, arguments[count:], strict=self._is_computed):
                 buffer[...] = to_buffer(made, argument.array)
 
         return run

@@ -182,7 +182,7 @@ def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: 
 
 
 @RULES.op(gpu.BarrierOp)
-def barrier(op: gpu.BarrierOp) -> Callable[[Machine], None]:
+def barrier(op: Operation) -> Callable[[Machine], None]:
     return lambda machine: meet(machine, op)
 
 

@@ -1,7 +1,6 @@
 """Calls in LLVM IR: of functions, of intrinsics, of inline assembly.
 
     call i32 @llvm.smax.i32(i32 %a, i32 %b)             llvm.intr.smax: the types at the end of the name say nothing new
-    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)        nvvm.barrier0
     call float @llvm.nvvm.ex2.approx.ftz.f32(float %x)  the instruction of PTX that it is: `ptx_bodies`
     call float @helper(float %x)                        llvm.call @helper
 
@@ -13,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, IntegerType, f32, i1, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from xla_emitters.dialects.mlir import llvm, nvvm
-from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
-from xla_emitters.text.llvm_ir.ptx_bodies import instruction_text, ptx
+from xla_emitters.text.llvm_ir.ptx_bodies import outputs_of, ptx, ptx_of_intrinsic
 from xla_emitters.text.llvm_ir.types import VOID
 
 _HINTS = (
@@ -29,18 +27,7 @@ _HINTS = (
     *("llvm.prefetch", "llvm.donothing", "llvm.sideeffect", "llvm.pseudoprobe"),
 )
 """Beginnings of intrinsics that mean nothing for the numbers."""
-_TRAILING = (
-    "nounwind",
-    "readnone",
-    "readonly",
-    "willreturn",
-    "convergent",
-    "noreturn",
-    "memory",
-    "nofree",
-    "nosync",
-    "cold",
-)
+_TRAILING = frozenset("nounwind readnone readonly willreturn convergent noreturn memory nofree nosync cold".split())
 
 
 @instruction("call")
@@ -59,7 +46,7 @@ def call(r: FunctionReader) -> SSAValue | None:
     if name.startswith(_HINTS):
         return None
     if name.startswith("llvm.nvvm."):
-        return _of_gpu(r, name, token, arguments, result)
+        return ptx_of_intrinsic(r, token, name.removeprefix("llvm.nvvm."), arguments, result)
     if name.startswith("llvm."):
         return _intrinsic(r, name, token, arguments, alignments, result)
     r.callees.setdefault(name, token)
@@ -106,19 +93,12 @@ def _assembly(r: FunctionReader, result: Attribute) -> SSAValue | None:
     token = cursor.expect_kind(TokenKind.STRING, "the constraints")
     constraints = [part for part in token.text[1:-1].split(",") if part and not part.startswith("~")]
     inputs, _ = _arguments(r)
-    outputs = list(result.types) if isinstance(result, llvm.LLVMStructType) else [] if result == VOID else [result]
+    count = len(outputs_of(result))
     written = [part.startswith("=") for part in constraints]
-    if written != [True] * len(outputs) + [False] * len(inputs) or any(
-        part[-1:] not in "rlfdhbnc" for part in constraints
-    ):
+    if written != [True] * count + [False] * len(inputs) or any(part[-1:] not in "rlfdhbnc" for part in constraints):
         raise r.unsupported(f"inline PTX with the constraints {token}", token)
-    found = ptx(r, start, text, inputs, outputs)
-    if not isinstance(result, llvm.LLVMStructType):
-        return found[0] if found else None
-    whole = r.add(llvm.PoisonOp(result))
-    for number, part in enumerate(found):
-        whole = r.add(llvm.InsertValueOp(DenseArrayBase.from_list(i64, [number]), whole, part))
-    return whole
+    literals = {number for number, part in enumerate(constraints[count:]) if part == "n"}
+    return ptx(r, start, text, inputs, result, literals)
 
 
 # ---------------------------------------------------------------------------------------------- LLVM's intrinsics
@@ -172,84 +152,3 @@ def _intrinsic(
     op = kind.create(operands=values, result_types=[] if result == VOID else [result], properties=properties)
     r.do(op)
     return op.results[0] if op.results else None
-
-
-# ---------------------------------------------------------------------------------------------- NVIDIA's
-
-_REGISTERS = {op.name.removeprefix("nvvm."): op for op in nvvm.NVVM.operations if op.name.startswith("nvvm.read.")}
-_SHUFFLES = {"i32": i32, "f32": f32}
-_AS_THEY_ARE = (
-    "activemask",
-    "isspacep.",
-    "ff.to.",
-    "f16x2.to.",
-    "e4m3x2.to.",
-    "e5m2x2.to.",
-    "e2m3x2.to.",
-    "e3m2x2.to.",
-    "e2m1x2.to.",
-)
-"""Beginnings of intrinsics that the executor knows by their own names."""
-
-
-def _of_gpu(
-    r: FunctionReader, whole: str, token: Token, given: Sequence[SSAValue], result: Attribute
-) -> SSAValue | None:
-    name = whole.removeprefix("llvm.nvvm.")
-    try:
-        op = _op_of(r, name, given)
-    except ValueError:  # another number of arguments, or a kind that there is not
-        raise r.unsupported(f"the intrinsic '{whole}' with such arguments", token) from None
-    if op is None and name.startswith(_AS_THEY_ARE):
-        op = llvm.CallIntrinsicOp(whole, given, [] if result == VOID else [result])
-    if op is not None:
-        r.do(op)
-        if (op.results[0].type if op.results else VOID) != result:
-            raise r.error(f"'{whole}' gives {op.results[0].type if op.results else 'nothing'}", token)
-        return op.results[0] if op.results else None
-    if result == VOID:
-        raise r.unsupported(f"the intrinsic '{whole}'", token)
-    return ptx(r, token, instruction_text(name, given, result), given, [result])[0]
-
-
-def _op_of(r: FunctionReader, name: str, given: Sequence[SSAValue]) -> Operation | None:
-    """The op of an intrinsic that concerns other threads, or reads a register; None if it has none."""
-    if (register := _REGISTERS.get(name)) is not None:
-        is_long = name.endswith(("clock64", "globaltimer"))
-        return register.create(result_types=[IntegerType(64 if is_long else 32)])
-    first, *rest = name.split(".")
-    match first, rest:
-        case "barrier0", []:
-            return nvvm.Barrier0Op.create()
-        case "barrier", ["cta", "sync", ("aligned" | "all" | "count"), *_] if 1 <= len(given) <= 2:
-            if len(given) == 1 and r.is_zero(given[0]):
-                return nvvm.Barrier0Op.create()
-            return nvvm.BarrierOp(given[0], given[1] if len(given) > 1 else None)
-        case "bar", ["warp", "sync"]:
-            return nvvm.SyncWarpOp.create(operands=given)
-        case "shfl", ["sync", kind, word] if len(given) == 4 and word.removesuffix("p") in _SHUFFLES:
-            mask, value, offset, clamp = given
-            return nvvm.ShflOp(nvvm.ShflKind(kind), mask, value, offset, clamp, word.endswith("p"))
-        case "vote", [kind, "sync"]:
-            kind = nvvm.VoteKindAttr(nvvm.VoteKind(kind))
-            of = i32 if kind.data is nvvm.VoteKind.BALLOT else i1
-            return nvvm.VoteOp(operands=[*given], result_types=[of], properties={"kind": kind})
-        case "match", [kind, "sync", _]:
-            kind = nvvm.MatchKindAttr(nvvm.MatchKind(kind))
-            of = llvm.LLVMStructType.from_type_list([i32, i1]) if kind.data is nvvm.MatchKind.ALL else i32
-            mask, value = given
-            return nvvm.MatchOp(operands=[mask, value], result_types=[of], properties={"kind": kind})
-        case "redux", ["sync", kind, *words]:
-            value, mask = given
-            flags = {word: BoolAttr.from_bool(name in words) for word, name in (("abs", "abs"), ("nan", "NaN"))}
-            properties = {"kind": nvvm.ReduxKindAttr(nvvm.ReduxKind(kind)), **flags}
-            return nvvm.ReduxOp(operands=[value, mask], result_types=[value.type], properties=properties)
-        case "membar", [_]:
-            return llvm.FenceOp("seq_cst")
-        case "griddepcontrol", [*words]:
-            kind = nvvm.GridDepActionKind("_".join(words))
-            return nvvm.GriddepcontrolOp.create(properties={"kind": nvvm.GridDepActionAttr(kind)})
-        case "nanosleep", []:
-            return NanosleepOp.create(operands=given)
-        case _:
-            return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from math import isnan
+from typing import TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -36,6 +37,7 @@ from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
 from xla_emitters.text.llvm_ir.types import TypeReader, layout
 from xla_emitters.text.ptx.emitter import float_of
 
+T = TypeVar("T")
 BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     **{"add": llvm.AddOp, "sub": llvm.SubOp, "mul": llvm.MulOp, "shl": llvm.ShlOp, "lshr": llvm.LShrOp},
     **{"udiv": llvm.UDivOp, "sdiv": llvm.SDivOp, "urem": llvm.URemOp, "srem": llvm.SRemOp, "ashr": llvm.AShrOp},
@@ -121,16 +123,16 @@ class ConstantReader(TypeReader):
                 if not isa(ir_type, VectorType):
                     raise self.error(f"{ir_type} is no vector", token)
                 cursor.expect("(", "after 'splat'")
-                (one,) = self._elements([ir_type.element_type], ")")
+                (one,) = self._elements([ir_type.element_type], ")", self.constant)
                 return self._vector(ir_type, [one] * ir_type.element_count())
             case "<":
                 if not isa(ir_type, VectorType):
                     raise self.error(f"{ir_type} is no vector", token)
-                return self._vector(ir_type, self._elements([ir_type.element_type] * ir_type.element_count(), ">"))
+                types = [ir_type.element_type] * ir_type.element_count()
+                return self._vector(ir_type, self._elements(types, ">", self.constant))
             case "{" | "[":
-                return self._whole(
-                    ir_type, self._elements(self._fields(ir_type, token), "}" if token.text == "{" else "]")
-                )
+                parts = self._elements(self._fields(ir_type, token), _CLOSING[token.text], self.constant)
+                return self._whole(ir_type, parts)
             case "getelementptr":
                 self.flags()
                 cursor.expect("(", "after 'getelementptr'")
@@ -209,15 +211,16 @@ class ConstantReader(TypeReader):
             case _:
                 raise self.error(f"expected a value of type {ir_type}", token)
 
-    def _elements(self, types: list[Attribute], end: str) -> list[SSAValue]:
+    def _elements(self, types: list[Attribute], end: str, read: Callable[[Attribute], T]) -> list[T]:
         """`i32 0, i32 1]`: a value of each of the types."""
-        found = list[SSAValue]()
+        found = list[T]()
         for wanted in types:
             if found:
                 self.cursor.expect(",", "between values")
             if (have := self.value_type()) != wanted:
                 raise self.error(f"this value is {have}, not {wanted}")
-            found.append(self.constant(wanted))
+            with self.cursor.nested():
+                found.append(read(wanted))
         self.cursor.expect(end, "after the values")
         return found
 
@@ -282,18 +285,10 @@ class ConstantReader(TypeReader):
                     raise self.unsupported(f"an initial value of {ir_type}", token)
             else:
                 types = self._fields(ir_type, token)
-            pieces, end = list[bytes](), 0
-            for wanted in types:
-                if pieces:
-                    cursor.expect(",", "between values")
-                if (have := self.value_type()) != wanted:
-                    raise self.error(f"this value is {have}, not {wanted}")
-                start = -(-end // layout(wanted)[1]) * layout(wanted)[1]
-                with cursor.nested():
-                    pieces.append(bytes(start - end) + self.data(wanted))
-                end = start + layout(wanted)[0]
-            cursor.expect({"[": "]", "{": "}", "<": ">"}[token.text], "after the values")
-            return b"".join(pieces) + bytes(size - end)
+            whole = b""
+            for piece, of in zip(self._elements(types, _CLOSING[token.text], self.data), types, strict=True):
+                whole += bytes(-len(whole) % layout(of)[1]) + piece
+            return whole + bytes(size - len(whole))
         if isinstance(ir_type, llvm.LLVMPointerType) or (
             token.kind is TokenKind.WORD and token.text not in ("true", "false")
         ):
@@ -301,6 +296,7 @@ class ConstantReader(TypeReader):
         return self.bits(ir_type).to_bytes(size, "little")
 
 
+_CLOSING = {"[": "]", "{": "}", "<": ">"}
 _WHOLE = {"null": llvm.ZeroOp, "zeroinitializer": llvm.ZeroOp, "undef": llvm.UndefOp, "poison": llvm.PoisonOp}
 
 

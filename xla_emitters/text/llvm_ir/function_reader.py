@@ -17,7 +17,6 @@ from typing import Any
 from xdsl.dialects.builtin import (
     FileLineColLoc,
     IntAttr,
-    IntegerAttr,
     LocationAttr,
     StringAttr,
     i32,
@@ -273,8 +272,11 @@ class FunctionReader(ConstantReader):
     def comma(self) -> None:
         self.cursor.expect(",", "after the operand")
 
-    def is_zero(self, value: SSAValue) -> bool:
-        return isinstance(value.owner, llvm.ConstantOp) and value.owner.value == IntegerAttr(0, i32)
+    def two_alike(self, ir_type: Attribute) -> tuple[SSAValue, SSAValue]:
+        """`%a, %b`: two operands of that type."""
+        first = self.value(ir_type)
+        self.comma()
+        return first, self.value(ir_type)
 
     def immediate(self, value: SSAValue, token: Token) -> Attribute:
         """The constant that an argument must be. raises ParseError"""

@@ -18,47 +18,25 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.atomics import ATOMIC_OPERATIONS
 from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
 from xla_emitters.text.llvm_ir.constants import BINARY, CASTS
-from xla_emitters.text.llvm_ir.function_reader import INSTRUCTIONS, FunctionReader, Read, instruction
+from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.lexer import TokenKind
 from xla_emitters.text.llvm_ir.types import VOID, layout
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _binary(word: str) -> Read:
-    def read(r: FunctionReader) -> SSAValue:
-        r.flags()
-        ir_type = r.value_type()
-        first = r.value(ir_type)
-        r.comma()
-        return r.add(BINARY[word](first, r.value(ir_type)))
-
-    return read
-
-
-INSTRUCTIONS.update({word: _binary(word) for word in BINARY})
-
-
-@instruction("fneg")
-def fneg(r: FunctionReader) -> SSAValue:
+@instruction(*BINARY)
+def binary(r: FunctionReader) -> SSAValue:
+    word = r.cursor.previous.text
     r.flags()
-    return r.add(llvm.FNegOp(r.typed()))
+    return r.add(BINARY[word](*r.two_alike(r.value_type())))
 
 
-@instruction("freeze")
-def freeze(r: FunctionReader) -> SSAValue:
-    return r.add(llvm.FreezeOp(r.typed()))
-
-
-def _cast(word: str) -> Read:
-    def read(r: FunctionReader) -> SSAValue:
-        r.flags()
-        return r.add(r.cast_op(word))
-
-    return read
-
-
-INSTRUCTIONS.update({word: _cast(word) for word in CASTS})
+@instruction(*CASTS)
+def cast(r: FunctionReader) -> SSAValue:
+    word = r.cursor.previous.text
+    r.flags()
+    return r.add(r.cast_op(word))
 
 
 @instruction("icmp", "fcmp")
@@ -69,10 +47,7 @@ def compare(r: FunctionReader) -> SSAValue:
     predicate = f"_{token.text}" if token.text in ("true", "false") else token.text
     if predicate not in kind.PREDICATES:
         raise r.error(f"there is no comparison '{token.text}'", token)
-    ir_type = r.value_type()
-    first = r.value(ir_type)
-    r.comma()
-    return r.add(kind(first, r.value(ir_type), predicate))
+    return r.add(kind(*r.two_alike(r.value_type()), predicate))
 
 
 @instruction("select")
@@ -88,27 +63,25 @@ def select(r: FunctionReader) -> SSAValue:
     return r.add(llvm.SelectOp(condition, one, r.value(other)))
 
 
-def _vector(r: FunctionReader) -> SSAValue:
-    """A vector and the comma after it."""
-    found, token = r.typed(), r.cursor.previous
-    if not isa(found.type, VectorType):
-        raise r.error(f"{found.type} is no vector", token)
-    r.comma()
-    return found
+_PLAIN: dict[str, tuple[type[Operation], int]] = {
+    **{"fneg": (llvm.FNegOp, 1), "freeze": (llvm.FreezeOp, 1)},
+    **{"extractelement": (llvm.ExtractElementOp, 2), "insertelement": (llvm.InsertElementOp, 3)},
+}
+"""Opcode -> its op, and the number of its operands."""
 
 
-@instruction("extractelement")
-def extractelement(r: FunctionReader) -> SSAValue:
-    vector = _vector(r)
-    return r.add(llvm.ExtractElementOp(vector, r.typed()))
-
-
-@instruction("insertelement")
-def insertelement(r: FunctionReader) -> SSAValue:
-    vector = _vector(r)
-    value = r.typed()
-    r.comma()
-    return r.add(llvm.InsertElementOp(vector, value, r.typed()))
+@instruction(*_PLAIN)
+def plain(r: FunctionReader) -> SSAValue:
+    word = r.cursor.previous.text
+    op, count = _PLAIN[word]
+    r.flags()
+    values = [r.typed()]
+    if word.endswith("element") and not isa(values[0].type, VectorType):
+        raise r.error(f"{values[0].type} is no vector")
+    while len(values) < count:
+        r.comma()
+        values.append(r.typed())
+    return r.add(op(*values))
 
 
 @instruction("shufflevector")

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import ClassVar
 
-from xla_emitters.errors import ParseError
 from xla_emitters.support import cursor
-from xla_emitters.support.source import Source
 
 STAGE = "llvm.parse"
 
@@ -53,40 +52,26 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_KINDS = [TokenKind.END, *(TokenKind[name] for name in _PATTERN.groupindex)]
 _ESCAPED = re.compile(r"\\(\\|[0-9a-fA-F]{2})")
 
 Token = cursor.Token[TokenKind]
 
 
-def read_token(source: Source, offset: int) -> Token:
-    """The token at `offset` or after it; at the end of the text, END. raises ParseError for a string that is not closed
+class LlvmCursor(cursor.PatternCursor[TokenKind]):
+    """Reads the tokens of a text.
 
-    >>> source = Source("%a = add i32 %b, 1", "x.ll")
-    >>> [read_token(source, offset).text for offset in (0, 3, 5, 9, 15)]
-    ['%a', '=', 'add', 'i32', ',']
+    >>> from xla_emitters.support.source import Source
+    >>> cursor = LlvmCursor(Source("%a = add i32 %b, 1", "x.ll"))
+    >>> [cursor.advance().text for _ in range(5)]
+    ['%a', '=', 'add', 'i32', '%b']
     """
-    match = _PATTERN.match(source.text, offset)
-    assert match is not None, "the last alternative matches any character"
-    group = match.lastindex
-    assert group is not None
-    found = Token(_KINDS[group], match[group], match.start(group), match.end())
-    if found.kind is TokenKind.UNKNOWN:
-        message = "this string is not closed" if found.text == '"' else f"unexpected character {found}"
-        raise ParseError(message, stage=STAGE, place=source.place(found.start, found.end))
-    return found
 
-
-class LlvmCursor(cursor.TokenCursor[Token]):
     stage = STAGE
     max_nesting = 100
     groups = "groups"
-
-    def read(self, offset: int) -> Token:
-        return read_token(self.source, offset)
-
-    def empty(self, offset: int) -> Token:
-        return Token(TokenKind.END, "", offset, offset)
+    pattern = _PATTERN
+    kinds = TokenKind
+    faults: ClassVar = {'"': ("this string is not closed", "")}
 
     def accept_any(self, *texts: str) -> str:
         """Consumes the next token if it is one of `texts`; returns it, else ""."""

@@ -2,27 +2,33 @@
 
     call float asm "rcp.approx.ftz.f32 $0,$1;", "=f,f"(float %x)
     call float @llvm.nvvm.mul.rn.f(float %a, float %b)                        mul.rn.f32 $0, $1, $2;
- -> .func (.param .f32 r0) f(.param .f32 p1, .param .f32 p2) { ... }          whose ops are put in the place of the call
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)                  barrier.cta.sync 0;
 
-Source: LLVM language reference, "Inline Assembler Expressions"; IntrinsicsNVVM.td and NVPTXIntrinsics.td of LLVM 22.
+The operands are registers that hold the call's values. Source: LLVM language reference, "Inline Assembler Expressions"; IntrinsicsNVVM.td
+and NVPTXIntrinsics.td of LLVM 22.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import f32, f64, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, f32, f64, i1, i64
+from xdsl.ir import Attribute, Block, SSAValue
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.lexer import Token
-from xla_emitters.text.llvm_ir.types import bits_of
+from xla_emitters.text.llvm_ir.types import VOID, bits_of
 from xla_emitters.text.ptx import read_ptx
-from xla_emitters.text.ptx.raising import Raised
+from xla_emitters.text.ptx.emitter import Emitter, is_float
+from xla_emitters.text.ptx.flow import ENDS
+from xla_emitters.text.ptx.forms import emit
+from xla_emitters.text.ptx.rows import registers_in, row_of
+from xla_emitters.text.ptx.syntax import Instruction, PtxModule, Register
 
 _PLACE = re.compile(r"\$(\$|\d+|\{)")
 _MODULE = ".version 8.8 .target sm_100a .address_size 64\n"
@@ -40,6 +46,21 @@ _TYPES = {
 _OF_WHOLE = {"floor": "rmi", "ceil": "rpi", "trunc": "rzi", "round": "rni"}
 _BITS = "i|ui|ll|ull|s|us"
 _FORMS: tuple[tuple[str, str], ...] = (
+    (r"barrier\.cta\.(sync|arrive)\.(?:aligned\.)?(?:all|count)", "barrier.cta.{0}"),
+    (r"shfl\.sync\.(\w+)\.[if]32p?", "shfl.sync.{0}.b32 r2341"),
+    (r"vote\.(all|any|uni)\.sync", "vote.sync.{0}.pred r21"),
+    (r"vote\.ballot\.sync", "vote.sync.ballot.b32 r21"),
+    (r"match\.(any|all)\.sync\.i(32|64)p?", "match.{0}.sync.b{1} r21"),
+    (r"redux\.sync\.(add|min|max)", "redux.sync.{0}.s32"),
+    (r"redux\.sync\.u(min|max)", "redux.sync.{0}.u32"),
+    (r"redux\.sync\.(and|or|xor)", "redux.sync.{0}.b32"),
+    (r"redux\.sync\.f(min|max)((?:\.abs)?(?:\.NaN)?)", "redux.sync.{0}{1}.f32"),
+    (r"griddepcontrol\.launch\.dependents", "griddepcontrol.launch_dependents"),
+    (r"nanosleep", "nanosleep.u32"),
+    (r"activemask", "activemask.b32"),
+    (r"ff\.to\.(\w+)\.rn((?:\.relu)?)", "cvt.rn.satfinite{1}.{0}.f32"),
+    (r"f16x2\.to\.(\w+)\.rn((?:\.relu)?)", "cvt.rn.satfinite{1}.{0}.f16x2"),
+    (r"(\w+)\.to\.f16x2\.rn((?:\.relu)?)", "cvt.rn{1}.f16x2.{0}"),
     (rf"(d|f|h|bf16)2({_BITS})\.(rn|rz|rm|rp)(\.ftz)?", "cvt.{2}i{3}.{1t}.{0t}"),
     (rf"({_BITS})2(d|f|h|bf16)\.(rn|rz|rm|rp)", "cvt.{2}.{1t}.{0t}"),
     (r"(d|f)2(f|h|bf16|tf32)\.(rn|rz|rm|rp|rna)(\.ftz)?((?:\.relu|\.satfinite)*)", "cvt.{2}{3}{4}.{1t}.{0t}"),
@@ -57,8 +78,11 @@ _FORMS: tuple[tuple[str, str], ...] = (
     (r"(?:bitcast)\.\w+", "mov.{b}"),
     (r"([\w.]+)\.(f|d|i|ui|ll|ull)", "{0}.{1t}"),
 )
-"""Pattern of an intrinsic's name -> the mnemonic: {0} a group, {0t} its type, {0w} the rounding that it names, {0n} with PTX's `.NaN`."""
+"""Pattern of an intrinsic's name -> the mnemonic: {0} a group, {0t} its type, {0w} the rounding that it names, {0n} with PTX's `.NaN`; and
+the order of the operands, if it is not the result and the arguments: `r` the result, digits the arguments.
+"""
 _TEXTS = {
+    "barrier0": "bar.sync 0;",
     "d2i.hi": ".reg .b32 %low; mov.b64 {%low,$0}, $1;",
     "d2i.lo": ".reg .b32 %high; mov.b64 {$0,%high}, $1;",
     "lohi.i2d": "mov.b64 $0, {$1,$2};",
@@ -66,21 +90,46 @@ _TEXTS = {
 
 
 @lru_cache(1024)
-def mnemonic_of(name: str, width: int = 32) -> str:
-    """The PTX of an intrinsic `llvm.nvvm.<name>` whose result has so many bits.
+def text_of(name: str, width: int, results: int, arguments: int) -> str:
+    """The PTX of a call of `llvm.nvvm.<name>`; width: bits of its result.
 
-    >>> mnemonic_of("mul.rn.f"), mnemonic_of("f2i.rn"), mnemonic_of("round.f"), mnemonic_of("fmin.ftz.nan.f")
-    ('mul.rn.f32', 'cvt.rni.s32.f32', 'cvt.rni.f32.f32', 'min.ftz.NaN.f32')
+    >>> text_of("mul.rn.f", 32, 1, 2), text_of("f2i.rn", 32, 1, 1), text_of("vote.any.sync", 1, 1, 2)
+    ('mul.rn.f32 $0, $1, $2;', 'cvt.rni.s32.f32 $0, $1;', 'vote.sync.any.pred $0, $2, $1;')
     """
-    for pattern, form in _FORMS:
-        if (match := re.fullmatch(pattern, name)) is not None:
-            found = form.replace("{b}", f"b{width}")
-            for number, group in enumerate(match.groups(default="")):
-                found = found.replace(f"{{{number}}}", group).replace(f"{{{number}t}}", _TYPES.get(group, group))
-                found = found.replace(f"{{{number}w}}", _OF_WHOLE.get(group, group))
-                found = found.replace(f"{{{number}n}}", group.replace("nan", "NaN"))
-            return found
-    return name
+    if (text := _TEXTS.get(name)) is not None:
+        return text
+    if name.startswith("read.ptx.sreg."):
+        register = re.sub(r"\.(?![xyz]$)", "_", name.removeprefix("read.ptx.sreg."))
+        return f"mov.b{width} $0, %{register};"
+    matches = ((re.fullmatch(pattern, name), form) for pattern, form in _FORMS)
+    match, form = next(((match, form) for match, form in matches if match), (None, name))
+    if match is not None:
+        form = re.sub(r"\{(\d)(\w?)\}", lambda place: _spelled(match[int(place[1]) + 1] or "", place[2]), form)
+    mnemonic, _, order = form.replace("{b}", f"b{width}").partition(" ")
+    given = [f"${results + number}" for number in range(arguments)]
+    result = "|".join(f"${number}" for number in range(results))
+    if order and len(order) - order.count("r") != arguments:
+        return f"{mnemonic};"  # which takes another number of operands
+    operands = [result if letter == "r" else given[int(letter) - 1] for letter in order] or [result, *given]
+    return f"{mnemonic} {', '.join(operand for operand in operands if operand)};"
+
+
+def _spelled(group: str, how: str) -> str:
+    """A part of an intrinsic's name in PTX's words."""
+    match how:
+        case "t":
+            return _TYPES.get(group, group)
+        case "w":
+            return _OF_WHOLE.get(group, group)
+        case "n":
+            return group.replace("nan", "NaN")
+        case _:
+            return group
+
+
+def outputs_of(result: Attribute) -> Sequence[Attribute]:
+    """The types of the values that a call gives."""
+    return tuple(result.types) if isinstance(result, llvm.LLVMStructType) else () if result == VOID else (result,)
 
 
 def _word(ir_type: Attribute) -> str:
@@ -88,72 +137,92 @@ def _word(ir_type: Attribute) -> str:
     if ir_type in (f32, f64):
         return str(ir_type)
     bits = bits_of(ir_type)
-    return f"b{bits}" if bits in (16, 32, 64) else ""
+    return "pred" if ir_type == i1 else f"b{bits}" if bits in (8, 16, 32, 64) else ""
 
 
 @lru_cache(256)
-def _body(text: str, words: tuple[str, ...], results: int, wanted: int) -> llvm.FuncOp:
-    """The function that returns operand `wanted` of a text of PTX; the first operands are its results. Callers copy its ops."""
-    inputs = range(results, len(words))
-    parameters = ", ".join(f".param .{words[number]} p{number}" for number in inputs)
+def _parsed(text: str, words: tuple[str, ...]) -> tuple[PtxModule, dict[str, Register]]:
+    """A text in which `$0` is a register of the first type, as the body of a function; and its registers."""
     registers = "".join(f".reg .{word} %operand{number}; " for number, word in enumerate(words))
-    loads = "".join(f"ld.param.{words[number]} %operand{number}, [p{number}]; " for number in inputs)
-    result, last = (
-        (f"(.param .{words[wanted]} result) ", f"st.param.{words[wanted]} [result], %operand{wanted}; ")
-        if results
-        else ("", "")
-    )
     code = _PLACE.sub(lambda match: "$" if match[1] == "$" else f"%operand{match[1]}", text)
-    whole = f"{_MODULE}.func {result}f({parameters}) {{ {registers}{loads}\n{code}\n{last}}}"
-    module = read_ptx(whole, "inline PTX")
-    return Raised(module, module.functions["f"], ()).op
+    module = read_ptx(f"{_MODULE}.func f() {{ {registers}\n{code}\n}}", "inline PTX")
+    body = [item for item in module.functions["f"].body or () if isinstance(item, Instruction)]
+    found = {each.name: each for item in body for operand in item.operands for each in registers_in(operand)}
+    return module, found
 
 
 def ptx(
-    r: FunctionReader, token: Token, text: str, inputs: Sequence[SSAValue], outputs: Sequence[Attribute]
-) -> list[SSAValue]:
-    """The values of a text of PTX, in which `$0` is the first output and the inputs follow the outputs. raises Unsupported"""
+    r: FunctionReader,
+    token: Token,
+    text: str,
+    inputs: Sequence[SSAValue],
+    result: Attribute,
+    literals: Collection[int] = (),
+) -> SSAValue | None:
+    """The value of a text of PTX, in which `$0` is the first result and the inputs follow the results.
+
+    literals  inputs that are written as numbers
+    raises    Unsupported
+    """
+    outputs = outputs_of(result)
     words = (*map(_word, outputs), *(_word(value.type) for value in inputs))
-    if "" in words or any(
-        match[1] == "{" or (match[1].isdigit() and int(match[1]) >= len(words)) for match in _PLACE.finditer(text)
-    ):
+    for number in literals:
+        text = re.sub(rf"\${len(outputs) + number}\b", _literal(inputs[number]), text)
+    places = [match[1] for match in _PLACE.finditer(text)]
+    if "" in words or any(place == "{" or (place.isdigit() and int(place) >= len(words)) for place in places):
         raise r.unsupported("PTX with such operands", token)
-    found = list[SSAValue]()
-    for number in range(max(1, len(outputs))):
-        try:
-            function = _body(text, words, len(outputs), number)
-        except (ParseError, Unsupported) as error:
-            raise r.unsupported(f"the PTX '{text.strip().splitlines()[0]}' ({error.message})", token) from None
-        if len(function.body.blocks) > 1 or any(
-            isinstance(op, llvm.CallOp | llvm.AddressOfOp) for op in function.walk()
-        ):
-            raise r.unsupported("PTX with branches, calls or variables", token)
-        (block,) = function.body.blocks
-        given = [as_type(r, value, argument.type) for value, argument in zip(inputs, block.args, strict=True)]
-        mapper: dict[SSAValue, SSAValue] = dict(zip(block.args, given, strict=True))
-        for op in block.ops:
-            if isinstance(op, llvm.ReturnOp):
-                if op.arg is not None:
-                    found.append(as_type(r, mapper.get(op.arg, op.arg), outputs[number]))
-            else:
-                r.do(op.clone(mapper))
-    return found
+    try:
+        block, values = _emitted(text, words, inputs, outputs)
+    except (ParseError, Unsupported) as error:
+        raise r.unsupported(f"the PTX '{text.strip().splitlines()[0]}' ({error.message})", token) from None
+    for op in list(block.ops):
+        op.detach()
+        for value in op.results:
+            value.name_hint = None  # the name of a register here
+        r.do(op)
+    if not isinstance(result, llvm.LLVMStructType):
+        return values[0] if values else None
+    whole = r.add(llvm.PoisonOp(result))
+    for number, part in enumerate(values):
+        whole = r.add(llvm.InsertValueOp(DenseArrayBase.from_list(i64, [number]), whole, part))
+    return whole
 
 
-def instruction_text(name: str, inputs: Sequence[SSAValue], output: Attribute) -> str:
-    """The PTX of a call of `llvm.nvvm.<name>`."""
-    if (text := _TEXTS.get(name)) is not None:
-        return text
-    operands = ", ".join(f"${number}" for number in range(len(inputs) + 1))
-    return f"{mnemonic_of(name, bits_of(output))} {operands};"
+def _emitted(
+    text: str, words: tuple[str, ...], inputs: Sequence[SSAValue], outputs: Sequence[Attribute]
+) -> tuple[Block, list[SSAValue]]:
+    """The ops of a text, and the values of its results. raises ParseError, Unsupported"""
+    module, registers = _parsed(text, words)
+    function, block = module.functions["f"], Block()
+    e = Emitter(module, function, block)
+    types = [*outputs, *(value.type for value in inputs)]
+    of_operands = {number: registers.get(f"%operand{number}") for number in range(len(types))}
+    e.natural = {found: types[number] for number, found in of_operands.items() if found and is_float(types[number])}
+    e.current = {
+        found: inputs[number - len(outputs)]
+        for number, found in of_operands.items()
+        if found and number >= len(outputs)
+    }
+    for item in function.body or ():
+        if not isinstance(item, Instruction) or item.parts[0] in (*ENDS, "call") or function.variables:
+            raise Unsupported("branches, calls or variables")
+        e.instruction = item
+        if item.guard is not None and not row_of(module.source, item).is_pure:
+            raise e.unsupported(f"a guarded '{item.name}'")
+        emit(e, item)
+    return block, [e.read(of_operands[number], ir_type) for number, ir_type in enumerate(outputs)]
 
 
-def as_type(r: FunctionReader, value: SSAValue, ir_type: Attribute) -> SSAValue:
-    """The same bits as another type of the same width."""
-    if value.type == ir_type:
-        return value
-    if isinstance(value.type, llvm.LLVMPointerType):
-        return as_type(r, r.add(llvm.PtrToIntOp(value, i64)), ir_type)
-    if isinstance(ir_type, llvm.LLVMPointerType):
-        return r.add(llvm.IntToPtrOp.create(operands=[as_type(r, value, i64)], result_types=[ir_type]))
-    return r.add(llvm.BitcastOp(value, ir_type))
+def _literal(value: SSAValue) -> str:
+    """The number that a value is; a text that is no PTX where it is none."""
+    attribute = value.owner.value if isinstance(value.owner, llvm.ConstantOp) else None
+    return str(attribute.value.data) if isa(attribute, IntegerAttr) else "?"
+
+
+def ptx_of_intrinsic(
+    r: FunctionReader, token: Token, name: str, given: Sequence[SSAValue], result: Attribute
+) -> SSAValue | None:
+    """The value of a call of `llvm.nvvm.<name>`."""
+    width = bits_of(result)
+    text = text_of(name, width, len(outputs_of(result)), len(given))
+    return ptx(r, token, text, given, result, range(len(given)) if name.startswith("barrier") else ())

@@ -9,9 +9,8 @@ import re
 import struct
 from collections.abc import Iterator
 
-from xla_emitters.support.cursor import TokenCursor
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.lexer import STAGE, Token, TokenKind, read_token
+from xla_emitters.text.ptx.lexer import PtxCursor, Token, TokenKind
 from xla_emitters.text.ptx.syntax import (
     SIZES,
     Function,
@@ -29,18 +28,6 @@ _INFINITY = 0x7FF0 << 48
 _ZERO = re.compile(r"[0.]*([eE]|$)")
 _MOST_DIGITS = 80
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
-
-
-class PtxCursor(TokenCursor[Token]):
-    stage = STAGE
-    max_nesting = 100
-    groups = "blocks"
-
-    def read(self, offset: int) -> Token:
-        return read_token(self.source, offset)
-
-    def empty(self, offset: int) -> Token:
-        return Token(TokenKind.END, "", offset, offset)
 
 
 class Scope:

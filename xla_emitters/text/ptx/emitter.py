@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
+    BoolAttr,
+    DenseArrayBase,
     FileLineColLoc,
     FloatAttr,
     IntAttr,
@@ -97,6 +99,22 @@ def bits_of(ir_type: Attribute) -> int:
     return ir_type.bitwidth
 
 
+def is_float(ir_type: Attribute) -> bool:
+    """Whether it is a float, or a vector of them."""
+    return isinstance(ir_type.element_type if isa(ir_type, VectorType) else ir_type, AnyFloat)
+
+
+def word_of(ir_type: Attribute) -> str:
+    """PTX's word for a float, or for the elements of a vector of them."""
+    return str(ir_type.element_type if isa(ir_type, VectorType) else ir_type)
+
+
+def space_of(i: Instruction) -> str:
+    """The space that the mnemonic names; `generic` if none."""
+    named = (part.partition("::")[0] for part in i.parts[1:])
+    return next((part for part in named if part in SPACES or part == "param"), "generic")
+
+
 def pointer_type(space: str) -> llvm.LLVMPointerType:
     """`!llvm.ptr<3>` for shared memory ...; `!llvm.ptr` for global and generic addresses."""
     return llvm.LLVMPointerType(IntAttr(SPACES[space])) if space in WINDOWED else POINTER
@@ -169,15 +187,50 @@ class Emitter:
         self.block.add_op(op)
         return op.results[0]
 
-    def do(self, op: Operation) -> Operation:
+    def do(self, op: Operation) -> None:
         """Inserts the op."""
         op.location = self.location
         self.block.add_op(op)
-        return op
 
     def intrinsic(self, name: str, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
         """The value of an instruction that the llvm dialect has no op for: `llvm.nvvm.<name>`."""
         return self.add(llvm.CallIntrinsicOp(f"llvm.nvvm.{name}", operands, [result]))
+
+    def tell(self, name: str, *operands: SSAValue) -> None:
+        """As `intrinsic`, without a value."""
+        self.do(llvm.CallIntrinsicOp(f"llvm.nvvm.{name}", operands, []))
+
+    def intr(self, name: str, *values: SSAValue, **flags: bool) -> SSAValue:
+        """`llvm.intr.<name>` of values of one type."""
+        properties: dict[str, Attribute] = {word: BoolAttr.from_bool(flag) for word, flag in flags.items()}
+        if is_float(values[0].type):
+            properties["fastmathFlags"] = llvm.FastMathAttr(None)
+        op = llvm.INTRINSICS[name].create(operands=values, result_types=[values[0].type], properties=properties)
+        return self.add(op)
+
+    def compare(self, predicate: str, one: SSAValue, other: SSAValue) -> SSAValue:
+        """Of integers."""
+        return self.add(llvm.ICmpOp(one, other, predicate))
+
+    def inverted(self, truth: SSAValue) -> SSAValue:
+        return self.add(llvm.XOrOp(truth, self.constant(i1, 1)))
+
+    def vector(self, parts: Sequence[SSAValue]) -> SSAValue:
+        """A vector of values of one type."""
+        found = self.add(llvm.PoisonOp(VectorType(parts[0].type, [len(parts)])))
+        for number, part in enumerate(parts):
+            found = self.add(llvm.InsertElementOp(found, part, self.constant(i32, number)))
+        return found
+
+    def element(self, vector: SSAValue, number: int) -> SSAValue:
+        """An element of a vector."""
+        return self.add(llvm.ExtractElementOp(vector, self.constant(i32, number)))
+
+    def field(self, struct: SSAValue, number: int) -> SSAValue:
+        """A field of a struct."""
+        assert isinstance(struct.type, llvm.LLVMStructType)
+        field_type = struct.type.types.data[number]
+        return self.add(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), struct, field_type))
 
     def at_entry(self, op: Operation) -> SSAValue:
         """Inserts the op at the start of the function, after those inserted so before."""
@@ -265,7 +318,7 @@ class Emitter:
             case Symbol():
                 return self.resize_to(self.address_of(operand), ir_type)
             case Negated():
-                return self.add(llvm.XOrOp(self.read(operand.register, i1), self.constant(i1, 1)))
+                return self.inverted(self.read(operand.register, i1))
             case _:
                 raise self.error("an operand is a register, a number or the address of a variable")
 
@@ -314,7 +367,7 @@ class Emitter:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
         if number.kind == "f64" and scalar == f32:
-            return int(np.array(float_of(f64, number.value)).astype(np.float32).view(np.uint32))
+            return narrowed(number.value)
         if number.kind == "f32" and scalar == f64:
             return int.from_bytes(struct.pack("<d", float_of(f32, number.value)), "little")
         wanted = {"f32": 32, "f64": 64}.get(number.kind)
@@ -457,6 +510,12 @@ def float_of(ir_type: Attribute, bits: int) -> float:
             return struct.unpack("<f", struct.pack("<I", bits))[0]
         case _:
             return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def narrowed(bits: int) -> int:
+    """The bits of an f64 as those of the nearest f32."""
+    with np.errstate(over="ignore"):
+        return int(np.array(float_of(f64, bits)).astype(np.float32).view(np.uint32))
 
 
 def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:

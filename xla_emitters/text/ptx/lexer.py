@@ -20,10 +20,9 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import ClassVar
 
-from xla_emitters.errors import ParseError
 from xla_emitters.support import cursor
-from xla_emitters.support.source import Source
 
 STAGE = "ptx.parse"
 
@@ -55,25 +54,24 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_KINDS = [TokenKind.END, *(TokenKind[name] for name in _PATTERN.groupindex)]
-_FAULTS = {"/": ("this comment is not closed", "end it with */"), '"': ("this string is not closed", 'end it with "')}
-
 Token = cursor.Token[TokenKind]
 
 
-def read_token(source: Source, offset: int) -> Token:
-    """The token at `offset` or after it; at the end of the text, END. raises ParseError for a comment or a string that is not closed
+class PtxCursor(cursor.PatternCursor[TokenKind]):
+    """Reads the tokens of a text.
 
-    >>> source = Source("@%p ld.b32 %r1, [%rd1+8];", "x.ptx")
-    >>> [read_token(source, offset).text for offset in (0, 1, 3, 15, 16)]
-    ['@', '%p', 'ld.b32', '[', '[']
+    >>> from xla_emitters.support.source import Source
+    >>> cursor = PtxCursor(Source("@%p ld.b32 %r1, [%rd1+8];", "x.ptx"))
+    >>> [cursor.advance().text for _ in range(6)]
+    ['@', '%p', 'ld.b32', '%r1', ',', '[']
     """
-    match = _PATTERN.match(source.text, offset)
-    assert match is not None, "the last alternative matches any character"
-    group = match.lastindex
-    assert group is not None
-    found = Token(_KINDS[group], match[group], match.start(group), match.end())
-    if found.kind is TokenKind.UNKNOWN:
-        message, remedy = _FAULTS.get(found.text, (f"unexpected character {found}", ""))
-        raise ParseError(message, stage=STAGE, place=source.place(found.start, found.end), help=remedy)
-    return found
+
+    stage = STAGE
+    max_nesting = 100
+    groups = "blocks"
+    pattern = _PATTERN
+    kinds = TokenKind
+    faults: ClassVar = {
+        "/": ("this comment is not closed", "end it with */"),
+        '"': ("this string is not closed", 'end it with "'),
+    }

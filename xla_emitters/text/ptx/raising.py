@@ -33,10 +33,10 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx import arithmetic, asynchronous, bits, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, natural_types
+from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
+from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, narrowed, natural_types
 from xla_emitters.text.ptx.flow import Flow, Node
-from xla_emitters.text.ptx.forms import check_form
+from xla_emitters.text.ptx.forms import emit
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, STAGE, registers_in, row_of
 from xla_emitters.text.ptx.syntax import (
@@ -50,7 +50,7 @@ from xla_emitters.text.ptx.syntax import (
     Variable,
 )
 
-TABLES = (arithmetic, asynchronous, bits, conversions, matrices, memory, threads)
+TABLES = (arithmetic, asynchronous, conversions, matrices, memory, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
@@ -249,21 +249,9 @@ class Raised:
     def _instruction(self, instruction: Instruction) -> None:
         e = self.emitter
         e.at(instruction)
-        row = row_of(self.module.source, instruction)
-        if instruction.guard is not None and row.is_pure:
-            register, wanted = instruction.guard
-            e.guard = e.read(register, i1)
-            if not wanted:
-                e.guard = e.add(llvm.XOrOp(e.guard, e.constant(i1, 1)))
         if (register := self.unwaited.get(id(instruction))) is not None:
-            e.do(llvm.CallIntrinsicOp(f"llvm.nvvm.wgmma.unwaited.{register.name}", [], []))
-        try:
-            check_form(e, instruction, row)
-            row.emit(e, instruction)
-        except (IndexError, StopIteration):
-            raise e.error(f"'{instruction.name}' has too few operands or modifiers") from None
-        finally:
-            e.guard = None
+            e.tell(f"wgmma.unwaited.{register.name}")
+        emit(e, instruction)
 
     def _values(self, way: Node) -> list[SSAValue]:
         return [
@@ -347,11 +335,12 @@ def bytes_attribute(data: bytes) -> Attribute:
 
 
 def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:
-    value = number.value
+    """An initial value in memory; a literal such as 1.5 is rounded to an f32. raises ParseError for a float as integer, or the reverse"""
+    is_float, value = number.kind != "int", number.value
+    if variable.type[0] != "b" and is_float != (variable.type[0] == "f"):
+        message = f"'{variable.name}' of .{variable.type} is initialised with {'a float' if is_float else 'an integer'}"
+        place = module.source.place(variable.start, variable.start + len(variable.name))
+        raise ParseError(message, stage=STAGE, place=place)
     if number.kind == "f64" and variable.type == "f32":
-        raise ParseError(
-            "write the bits of an f32, such as 0f3F800000",
-            stage=STAGE,
-            place=module.source.place(variable.start, variable.start + len(variable.name)),
-        )
+        value = narrowed(value)
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

@@ -1,19 +1,23 @@
 """The table of instructions: what each mnemonic accepts, which operands it writes, and the ops that it becomes.
 
-    @row("add", form="ttt", types=INTEGERS | FLOATS, modifiers="rn rz rm rp ftz sat cc")
-    def add(e: Emitter, i: Instruction) -> None: ...
+    row("sad", "t=ttt", INTEGERS)                                   a call of `llvm.nvvm.sad.<type>` of three operands
+    row("and or xor", "t=tt", BITS)(logic)                          what `logic` makes of two operands
+    @row("call", "=*", modifiers="uni", pure=False)                 operands as they are written, any number of them
 
-`arithmetic.py`, `memory.py` and `threads.py` fill the table when they are imported. A mnemonic without a row, and a modifier or type
-that its row does not name, is refused by name with its place. The form has a letter for each operand:
+The files of rows fill the table when they are imported. A mnemonic without a row, and a modifier or type that its row does not name, is
+refused by name with its place. The form has a letter for each operand, results before `=`:
 
     t, s    of the mnemonic's first or second type          p    a predicate        u    32 bits, no float
-    w       of twice the width of the first type            .    anything           ?    the next may be left out
+    w       of twice the width of the first type            b    64 bits            h    16 bits
+    v       as t, in the type that the result mostly has    a    an address         n    a literal that is no float, not negative
+    .       as it is written                                ?    the next ones may be left out
+    *       any number of operands, as they are written
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -23,12 +27,13 @@ from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Negated, Operand, Pair, Register
 
 STAGE = "ptx"
-Emit: TypeAlias = Callable[[Any, Instruction], None]
-"""(emitter, instruction): adds the ops."""
+Make: TypeAlias = Callable[..., Any]
+"""A function of (emitter, instruction, *operands): adds the ops; returns the value of the result, several, or None."""
 
 SIGNED = frozenset({"s16", "s32", "s64"})
 UNSIGNED = frozenset({"u16", "u32", "u64"})
 BITS = frozenset({"b16", "b32", "b64"})
+PACKED = frozenset({"s16x2", "u16x2"})
 INTEGERS = SIGNED | UNSIGNED
 SCALAR_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 FLOATS = SCALAR_FLOATS | {"f16x2", "bf16x2"}
@@ -48,8 +53,7 @@ class PtxRow:
     """One mnemonic.
 
     name      its first parts, such as `mul.wide`
-    results   how many of the first operands are written
-    form      its operands; "": the function checks them
+    make      None: the intrinsic of the mnemonic's name
     needs     modifiers of which it must have one
     is_pure   whether it may be computed where its guard does not hold
     carries   whether it reads the carry flag
@@ -58,43 +62,47 @@ class PtxRow:
     """
 
     name: str
-    emit: Emit
+    form: str
     types: frozenset[str]
     modifiers: frozenset[str]
-    results: int
+    make: Make | None
+    needs: tuple[str, ...]
     is_pure: bool
     carries: bool
-    form: str
-    needs: tuple[str, ...]
     updates: bool
     waits: bool
+
+    @property
+    def results(self) -> int:
+        """How many of the first operands are written."""
+        return self.form.index("=")
 
 
 ROWS: dict[str, PtxRow] = {}
 
 
 def row(
-    *names: str,
+    names: str,
+    form: str,
     types: Collection[str] = (),
     modifiers: str = "",
-    results: int = 1,
+    *,
+    needs: str = "",
     pure: bool = True,
     carries: bool = False,
-    form: str = "",
-    needs: Collection[str] = (),
     updates: bool = False,
     waits: bool = False,
-) -> Callable[[Emit], Emit]:
-    """Registers the function as the meaning of the mnemonics `names`."""
+) -> Callable[[Make], Make]:
+    """Adds the mnemonics `names`; what is made of them is given to the function that it returns."""
 
-    def register(emit: Emit) -> Emit:
-        for name in names:
-            assert name not in ROWS, name
-            words = frozenset(modifiers.split())
-            ROWS[name] = PtxRow(
-                name, emit, frozenset(types), words, results, pure, carries, form, tuple(needs), updates, waits
-            )
-        return emit
+    words, needed = frozenset(f"{modifiers} {needs}".split()), tuple(needs.split())
+    for name in names.split():
+        assert name not in ROWS, name
+        ROWS[name] = PtxRow(name, form, frozenset(types), words, None, needed, pure, carries, updates, waits)
+
+    def register(make: Make) -> Make:
+        ROWS.update({name: replace(ROWS[name], make=make) for name in names.split()})
+        return make
 
     return register
 
@@ -125,7 +133,7 @@ def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:
         return f"'{name}' has several state spaces"
     if parts[0] not in _ARITHMETIC or not types:
         return ""
-    if types[0] in INTEGERS:
+    if types[0] in INTEGERS or types[0] in PACKED:
         refused = _OF_FLOATS | (set[str]() if types[0] == "s32" else {"sat"})
     else:
         refused = {"cc"} | ({"ftz", "sat"} if types[0] == "f64" and "approx" not in given else set[str]())

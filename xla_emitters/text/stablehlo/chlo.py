@@ -25,14 +25,11 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dim
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.text.stablehlo.computations import Body, Conversion, Rule
 from xla_emitters.text.stablehlo.formulas import FORMULAS, KEEPS_TYPE, Scalars
-from xla_emitters.text.stablehlo.op_table import TABLE_RULES
+from xla_emitters.text.stablehlo.op_table import CHLO_OPCODES, ELEMENTWISE, TABLE_RULES
 from xla_emitters.text.stablehlo.rules import (
-    CHLO_OPCODES,
     DATA_RULES,
-    ELEMENTWISE,
     Results,
     broadcast_in_dim,
-    constant,
     elementwise,
     listed,
     size_of,
@@ -86,7 +83,7 @@ def like(c: Conversion, x: SSAValue, value: complex) -> SSAValue:
     """An array of the shape of x with this value everywhere."""
     ir_type = as_array(x.type)
     scalar = array_type(ir_type.element_type, ())
-    number = constant(c, np.asarray(value).astype(element_of(x).numpy), scalar)
+    number = c.constant(np.asarray(value).astype(element_of(x).numpy), scalar)
     if UNBOUNDED not in ir_type.get_shape():
         return c.add("broadcast", [number], ir_type, dimensions=integer_array([]))
     dimensions = integer_array([])
@@ -161,7 +158,7 @@ def _broadcast_sizes(
 ) -> SSAValue:
     """The sizes of the result: for each dimension, the size of an operand in which it is not 1."""
     scalar, truth = array_type(dtype("s32").ir_type, ()), array_type(dtype("pred").ir_type, ())
-    one = constant(c, np.asarray(1, np.int32), scalar)
+    one = c.constant(np.asarray(1, np.int32), scalar)
     sizes = list[SSAValue]()
     for dim in range(rank):
         size = one

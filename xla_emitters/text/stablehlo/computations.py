@@ -41,7 +41,7 @@ from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, Para
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
 from xla_emitters.dialects.mlir import builtin as quick_builtin
-from xla_emitters.dtypes import DTYPES
+from xla_emitters.dtypes import DTYPES, Array
 from xla_emitters.errors import ParseError, Place, Unsupported, UsageError, VerifyError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
@@ -516,8 +516,9 @@ class Conversion:
                 op.attributes["metadata"] = string(text)
             hint(op)
 
-    def constant(self, value: ConstantOp) -> SSAValue:
-        return self.add_op(value)
+    def constant(self, array: Array, ir_type: Attribute) -> SSAValue:
+        """Adds a literal of type `ir_type`."""
+        return self.add_op(ConstantOp.from_array(array, element_of(ir_type), self.name))
 
     def elements(self, value: SSAValue, count: int) -> list[SSAValue]:
         """The elements of a tuple; for a single value that is not a tuple, the value itself."""

@@ -22,7 +22,6 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import array_type, element_of
 from xla_emitters.dtypes import DType, dtype
 from xla_emitters.text.stablehlo.computations import Conversion
@@ -46,7 +45,7 @@ class Scalars:
         key = (element.name, repr(value))
         if key not in self._constants:
             array = np.asarray(value).astype(element.numpy)
-            self._constants[key] = self.c.add_op(ConstantOp.from_array(array, element, self.c.name))
+            self._constants[key] = self.c.constant(array, array_type(element.ir_type, ()))
         return Number(self, self._constants[key])
 
     def number(self, value: SSAValue) -> Number:

@@ -36,16 +36,16 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
 )
 from xla_emitters.dtypes import DType, Kind, dtype
-from xla_emitters.text.stablehlo.attributes import Literal
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
-from xla_emitters.text.stablehlo.rules import Results, constant, elementwise, listed, pass_through, size_of
+from xla_emitters.text.stablehlo.literals import Literal
+from xla_emitters.text.stablehlo.rules import Results, elementwise, listed, pass_through, size_of
 from xla_emitters.text.stablehlo.types import INDEX, TRUTH, stablehlo_type
 
 S64 = dtype("s64")
 
 
 def _number(c: Conversion, value: int) -> SSAValue:
-    return constant(c, np.asarray(value, np.int64), INDEX)
+    return c.constant(np.asarray(value, np.int64), INDEX)
 
 
 def _as_type(c: Conversion, x: SSAValue, element: DType) -> SSAValue:
@@ -64,7 +64,7 @@ def _constant(c: Conversion) -> Results:
     array = value.array if isinstance(value, Literal) else np.asarray(value)
     if array.dtype.kind in "OU" or array.shape != dims_of(c.type) or (element.is_integer and array.dtype.kind == "f"):
         raise c.attributes.wrong("value", f"a value of {stablehlo_type(c.type)}")
-    return constant(c, array.astype(element.numpy), c.type)
+    return c.constant(array.astype(element.numpy), c.type)
 
 
 def _unsigned(rule: Callable[[Conversion], SSAValue]) -> Rule:
@@ -92,7 +92,7 @@ def _zero(c: Conversion, x: SSAValue, value: int = 0) -> SSAValue:
     element, dims = element_of(x), dims_of(x)
     if UNBOUNDED in dims:
         raise c.unsupported(f"'{c.op.name}' of arrays of unknown sizes is not taken")
-    return constant(c, np.full(dims, value, element.numpy), x.type)
+    return c.constant(np.full(dims, value, element.numpy), x.type)
 
 
 def _compare(c: Conversion, direction: str, x: SSAValue, y: SSAValue) -> SSAValue:
@@ -233,7 +233,7 @@ def _from_elements(c: Conversion) -> Results:
     if UNBOUNDED in dims or int(np.prod(dims)) != len(c.operands):
         raise c.wrong(f"'{c.op.name}' of {len(c.operands)} elements is {stablehlo_type(c.type)}")
     if not c.operands:
-        return constant(c, np.zeros(dims, element_of(c.type).numpy), c.type)
+        return c.constant(np.zeros(dims, element_of(c.type).numpy), c.type)
     found = _listed(c, c.operands) if dims else c.operands[0]
     return found if len(dims) < 2 else c.add("reshape", [found], c.type)
 
@@ -284,7 +284,7 @@ def _shape_of(c: Conversion) -> Results:
 
 def _const_shape(c: Conversion) -> Results:
     sizes = c.attributes.integers("shape")
-    return constant(c, np.asarray(sizes, np.int64), array_type(S64.ir_type, (len(sizes),)))
+    return c.constant(np.asarray(sizes, np.int64), array_type(S64.ir_type, (len(sizes),)))
 
 
 def _get_extent(c: Conversion) -> Results:
@@ -329,7 +329,7 @@ def _require(c: Conversion, condition: SSAValue, message: str, shown: Sequence[S
 
 
 def _all(c: Conversion, conditions: Sequence[SSAValue]) -> SSAValue:
-    found = conditions[0] if conditions else constant(c, np.asarray(True), TRUTH)
+    found = conditions[0] if conditions else c.constant(np.asarray(True), TRUTH)
     for condition in conditions[1:]:
         found = c.add("and", [found, condition], TRUTH)
     return found
@@ -372,7 +372,7 @@ def _constraint(conditions: Callable[[Conversion], list[tuple[int, SSAValue, lis
     def rule(c: Conversion) -> Results:
         for dim, condition, shown in conditions(c):
             _require(c, condition, f"'{c.op.name}': dimension {dim} of the shapes is {{0}} and {{1}}: {what}", shown)
-        return constant(c, np.asarray(True), TRUTH)
+        return c.constant(np.asarray(True), TRUTH)
 
     return rule
 
@@ -464,7 +464,7 @@ _RULES: dict[str, Rule] = {
     "shape.shape_of": _shape_of,
     "shape.const_shape": _const_shape,
     "shape.const_size": lambda c: _number(c, c.attributes.integer("value")),
-    "shape.const_witness": lambda c: constant(c, np.asarray(c.attributes.boolean("passing")), TRUTH),
+    "shape.const_witness": lambda c: c.constant(np.asarray(c.attributes.boolean("passing")), TRUTH),
     **dict.fromkeys(("shape.to_extent_tensor", "shape.from_extent_tensor"), pass_through),
     **dict.fromkeys(("shape.size_to_index", "shape.index_to_size"), pass_through),
     "shape.from_extents": lambda c: _listed(c, c.operands),

@@ -1,261 +1,120 @@
-"""The ops that have the same operands in StableHLO and HLO, and attributes that follow from each other: one row an op, for both directions.
+"""The ops of StableHLO and HLO's opcodes: one row an op, for both directions; and the printed forms of ops that are read by rules.
 
-    stablehlo.transpose %x, dims = [1, 0]                             lists("permutation", "dimensions")
-    transpose(%x), dimensions={1,0}
+    stablehlo.transpose %x, dims = [1, 0]                             transpose(%x), dimensions={1,0}
 
-A row states the opcode, the attributes and the regions. The reader's rule of an op (`TABLE_RULES`) and its printed form (`PRINTED` of
-`printed_ops`) are made from it. Ops whose conversion needs more than a row have functions: in `rules` and `region_rules` to HLO, in
-`printed_ops` from HLO.
+    PRINTED["transpose"]    ("stablehlo.transpose", op -> {"permutation": "array<i64: 1, 0>"}, ())
+    PRINTED["reduce"]       ("stablehlo.reduce", op -> {"dimensions": "array<i64: 1>"}, ("to_apply",))
+
+A row states the opcode, the attributes and the regions. The reader's rule of an op (`TABLE_RULES`) and its printed form are made from it;
+`printer` adds operands and types. Ops whose conversion needs more than a row are read by functions in `rules`, `region_rules` and
+`contractions`. Tuples, loops, branches and calls are not printed by this table; the printer handles them.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec); docs/reference/1 6.8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.attributes import integer_array
-from xla_emitters.dialects.hlo.base import HloOp, integer, integers
-from xla_emitters.dialects.hlo.types import tuple_type
+from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.hlo.backend_configs import SHAPES, shape_operands
+from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
+from xla_emitters.dialects.hlo.constant import is_dense, undense
+from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
+from xla_emitters.dialects.hlo.shape_ops import rows
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dtypes import Array, dtype
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
+from xla_emitters.text.stablehlo.contractions import DOT, SELECTING, SLIDING, convolution_text, dynamic_conv_text
+from xla_emitters.text.stablehlo.fields import (
+    CHANNEL,
+    COMPARED,
+    GATHER,
+    GENERATOR,
+    GLOBAL_IDS,
+    GROUPS,
+    NORM,
+    PAIRS,
+    SCATTER,
+    SORTED,
+    Field,
+    Properties,
+    Texts,
+    columns,
+    dimension,
+    enum_text,
+    lists,
+    number,
+    number_of,
+    numbers_text,
+    optional_lists,
+    truth,
+    word,
+    word_of,
+)
 from xla_emitters.text.stablehlo.literals import literal_text
+from xla_emitters.text.stablehlo.types import stablehlo_type
 
-Properties: TypeAlias = dict[str, Attribute | None]
-Texts: TypeAlias = dict[str, str]
+CHLO_OPCODES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
+"""The elementwise opcodes of HLO that are in CHLO and not in StableHLO."""
 
+_CLASSES = (BitcastConvertOp, ComplexOp, ConvertOp, SelectOp)
+_OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
+# clamp has a row: its bounds may be scalars.
+ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, "clamp")}
+"""Elementwise ops that exist in HLO -> HLO's opcode."""
+PLAIN = {name.replace("-", "_"): name for name, op in {**HLO_OPS, **PROGRAM_OPS}.items() if op.IN_STABLEHLO}
+"""Ops with the same operands in HLO and no attributes -> HLO's opcode."""
 
-@dataclass(frozen=True)
-class Field:
-    """One attribute of StableHLO, or a few that belong together.
+# -------------------------------------------------------------------------------------------------------- types of results
 
-    read  the op's properties in HLO, by name
-    text  StableHLO's attributes, by name
-    """
-
-    read: Callable[[Conversion], Properties]
-    text: Callable[[HloOp], Texts]
-
-
-# --------------------------------------------------------------------------------------------------------- values of each side
+ResultType: TypeAlias = Callable[[Conversion, Properties], Attribute]
 
 
-def number_of(op: HloOp, key: str, default: int = 0) -> int:
-    return integer(op.properties.get(key), default)
+def result_type(types: Sequence[Attribute]) -> Attribute:
+    """The type of an op with these results: the only one's type, or a tuple."""
+    return types[0] if len(types) == 1 else tuple_type(types)
 
 
-def word_of(op: HloOp, key: str) -> str:
-    found = op.properties.get(key)
-    return found.data if isinstance(found, StringAttr) else ""
+def _as_written(c: Conversion, _: Properties) -> Attribute:
+    return result_type(c.types)
 
 
-def list_of(op: HloOp, key: str) -> tuple[int, ...]:
-    return integers(op.properties.get(key))
+def _one(c: Conversion, _: Properties) -> Attribute:
+    return c.type
 
 
-def array_text(numbers: Iterable[int]) -> str:
-    shown = ", ".join(map(str, numbers))
-    return f"array<i64: {shown}>" if shown else "array<i64>"
+def _of_known_sizes(c: Conversion, _: Properties) -> Attribute:
+    if UNBOUNDED in dims_of(c.type):
+        raise c.wrong(f"'{c.op.name}' has a result of known sizes", "dynamic_iota takes sizes as a value")
+    return c.type
 
 
-def enum_text(kind: str, word: str) -> str:
-    return f"#stablehlo<{kind} {word}>"
-
-
-def numbers_text(array: Array) -> str:
-    """A literal of s64."""
-    return literal_text(array.astype(np.int64), dtype("s64"))
-
-
-def nonempty(numbers: Sequence[int]) -> Attribute | None:
-    return integer_array(numbers) if numbers else None
-
-
-def flag(c: Conversion, name: str) -> Attribute | None:
-    """A flag that HLO writes only if it is true."""
-    return IntegerAttr(1, i1) if c.attributes.boolean(name, False) else None
-
-
-# ------------------------------------------------------------------------------------------------------- kinds of attributes
-
-
-def lists(key: str, name: str) -> Field:
-    """A list of numbers: `key` in StableHLO, `name` in HLO."""
-    return Field(
-        lambda c: {name: integer_array(c.attributes.integers(key))}, lambda op: {key: array_text(list_of(op, name))}
+def _sliced(c: Conversion, properties: Properties) -> Attribute:
+    found = properties["slice"]
+    assert isa(found, ArrayAttr[Attribute])
+    return _known(
+        c.type, [-(-(limit - start) // step) if step > 0 else UNBOUNDED for start, limit, step in rows(found)]
     )
 
 
-def optional_lists(key: str, name: str) -> Field:
-    """A list of numbers that both texts may leave out."""
-    return Field(
-        lambda c: {name: nonempty(c.attributes.integers(key, []))},
-        lambda op: {key: array_text(list_of(op, name))} if name in op.properties else {},
-    )
+def _of_slice_sizes(c: Conversion, properties: Properties) -> Attribute:
+    return _known(c.type, integers(properties["dynamic_slice_sizes"]))
 
 
-def number(name: str, element: str = "i64") -> Field:
-    return Field(
-        lambda c: {name: IntegerAttr(c.attributes.integer(name), i64)},
-        lambda op: {name: f"{number_of(op, name)} : {element}"},
-    )
+def _known(ir_type: Attribute, sizes: Sequence[int]) -> Attribute:
+    """The type of an array whose sizes the attributes give, with these where the text has `?`."""
+    if not is_array(ir_type) or len(dims_of(ir_type)) != len(sizes) or UNBOUNDED not in dims_of(ir_type):
+        return ir_type
+    known = [given if said == UNBOUNDED else said for said, given in zip(dims_of(ir_type), sizes, strict=True)]
+    return array_type(as_array(ir_type).element_type, known)
 
-
-def dimension(key: str = "dimension") -> Field:
-    """One dimension, the only element of HLO's `dimensions`."""
-    return Field(
-        lambda c: {"dimensions": integer_array([c.attributes.integer(key)])},
-        lambda op: {key: f"{list_of(op, 'dimensions')[0]} : i64"},
-    )
-
-
-def truth(name: str) -> Field:
-    return Field(lambda c: {name: flag(c, name)}, lambda op: {name: "true" if number_of(op, name) else "false"})
-
-
-def word(key: str, name: str, kind: str, default: str | None = None) -> Field:
-    """A word of the enumeration `kind`."""
-    return Field(
-        lambda c: {name: StringAttr(c.attributes.string(key, default))},
-        lambda op: {key: enum_text(kind, word_of(op, name) or default or "")},
-    )
-
-
-def dimension_numbers(key: str, kind: str, names: Sequence[str], always: Sequence[str]) -> Field:
-    """`#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`: lists and a number, which HLO has under the same names.
-
-    always  names of lists that HLO writes even if they are empty
-    """
-
-    def read(c: Conversion) -> Properties:
-        found = dict[str, Attribute | None]()
-        for name in names:
-            numbers = c.attributes.integers_in(key, name)
-            found[name] = integer_array(numbers) if numbers or name in always else None
-        return found | {"index_vector_dim": IntegerAttr(c.attributes.integer_in(key, "index_vector_dim", 0), i64)}
-
-    def text(op: HloOp) -> Texts:
-        parts = [f"{name} = {list(list_of(op, name))}" for name in names if list_of(op, name)]
-        parts.append(f"index_vector_dim = {number_of(op, 'index_vector_dim')}")
-        return {key: f"#stablehlo.{kind}<{', '.join(parts)}>"}
-
-    return Field(read, text)
-
-
-def _read_compared(c: Conversion) -> Properties:
-    kind = c.attributes.string("compare_type", "NOTYPE")
-    return {"type": StringAttr(kind) if kind != "NOTYPE" else None}
-
-
-def _compared_text(op: HloOp) -> Texts:
-    kind = word_of(op, "type")
-    return {"compare_type": enum_text("comparison_type", kind)} if kind else {}
-
-
-GENERATORS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}
-
-
-def _read_generator(c: Conversion) -> Properties:
-    given = str(c.attributes.get("rng_algorithm", object, "a word"))
-    # MHLO wrote the number of the algorithm until 2022.
-    found = GENERATORS.get(dict(zip("012", GENERATORS, strict=True)).get(given, given))
-    if found is None:
-        raise c.attributes.wrong("rng_algorithm", " or ".join(GENERATORS))
-    return {"algorithm": StringAttr(found)}
-
-
-def _generator_text(op: HloOp) -> Texts:
-    words = {hlo: written for written, hlo in GENERATORS.items()}
-    return {"rng_algorithm": enum_text("rng_algorithm", words[word_of(op, "algorithm")])}
-
-
-GENERATOR = Field(_read_generator, _generator_text)
-
-_NORM = (
-    Field(
-        lambda c: {"epsilon": StringAttr(repr(c.attributes.number("epsilon")))},
-        lambda op: {"epsilon": f"{float(word_of(op, 'epsilon')):.9e} : f32"},
-    ),
-    number("feature_index"),
-)
-
-_GATHER = (
-    dimension_numbers(
-        "dimension_numbers",
-        "gather",
-        (
-            *("offset_dims", "collapsed_slice_dims"),
-            *("operand_batching_dims", "start_indices_batching_dims", "start_index_map"),
-        ),
-        always=("offset_dims", "collapsed_slice_dims", "start_index_map"),
-    ),
-    truth("indices_are_sorted"),
-)
-_SCATTER = (
-    dimension_numbers(
-        "scatter_dimension_numbers",
-        "scatter",
-        (
-            *("update_window_dims", "inserted_window_dims"),
-            *("input_batching_dims", "scatter_indices_batching_dims", "scatter_dims_to_operand_dims"),
-        ),
-        always=("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"),
-    ),
-    truth("indices_are_sorted"),
-    truth("unique_indices"),
-)
-
-# -------------------------------------------------------------------------------------------------------------------- devices
-
-
-def pairs_text(op: HloOp, key: str) -> str:
-    """Lists of devices; shorter ones are padded to the longest with -1."""
-    found = op.properties.get(key)
-    groups = [integers(row) for row in found] if isa(found, ArrayAttr[DenseArrayBase]) else []
-    if isinstance(found, StringAttr):
-        raise op.unsupported(f"no StableHLO for {key}={found.data}")
-    longest = max(map(len, groups), default=0)
-    padded = [[*row, *[-1] * (longest - len(row))] for row in groups]
-    return numbers_text(np.asarray(padded, np.int64).reshape(len(groups), longest))
-
-
-def _read_groups(c: Conversion) -> Properties:
-    rows = c.attributes.array("replica_groups")
-    groups = [integer_array([int(device) for device in row if device >= 0]) for row in rows] if rows.ndim == 2 else []
-    return {"replica_groups": ArrayAttr(groups)}
-
-
-def _read_pairs(c: Conversion) -> Properties:
-    rows = c.attributes.array("source_target_pairs").reshape(-1, 2)
-    return {"source_target_pairs": ArrayAttr([integer_array([int(device) for device in row]) for row in rows])}
-
-
-def channel_of(c: Conversion) -> Attribute | None:
-    """`#stablehlo.channel_handle<handle = 1, type = 0>`; 0 means no channel."""
-    if "channel_handle" not in c.attributes:
-        return None
-    handle = c.attributes.integer_in("channel_handle", "handle", 0)
-    return IntegerAttr(handle, i64) if handle else None
-
-
-def _channel_text(op: HloOp) -> Texts:
-    handle = number_of(op, "channel_id")
-    return {"channel_handle": f"#stablehlo.channel_handle<handle = {handle}, type = 1>"} if handle else {}
-
-
-def _global_ids_text(op: HloOp) -> Texts:
-    return {"use_global_device_ids": "unit"} if number_of(op, "use_global_device_ids") else {}
-
-
-_CHANNEL = Field(lambda c: {"channel_id": channel_of(c)}, _channel_text)
-GROUPS = (Field(_read_groups, lambda op: {"replica_groups": pairs_text(op, "replica_groups")}), _CHANNEL)
-_GLOBAL_IDS = Field(lambda c: {"use_global_device_ids": flag(c, "use_global_device_ids")}, _global_ids_text)
 
 # ------------------------------------------------------------------------------------------------------------------ the table
 
@@ -268,32 +127,55 @@ class OpRow:
     fields    the attributes, in the order in which they are printed
     regions   for each region: HLO's property, and the word for the region in messages and names
     operands  their number, if the reader checks it
+    result    its type, from the text and HLO's properties
+    applies   whether the text may name the op that combines two elements, `applies stablehlo.add`, in place of the region
     """
 
     opcode: str
     fields: tuple[Field, ...] = ()
     regions: tuple[tuple[str, str], ...] = ()
     operands: int | None = None
+    result: ResultType = _as_written
+    applies: bool = False
 
     def text(self, op: HloOp) -> Texts:
         """StableHLO's attributes of an op."""
         return {key: text for field in self.fields for key, text in field.text(op).items()}
 
 
+_REDUCER = (("to_apply", "reducer"),)
+_SLICED = columns("slice", ("start_indices", "limit_indices", "strides"), "the starts, limits and strides of a slice")
+_PADDED = columns(
+    "padding", ("edge_padding_low", "edge_padding_high", "interior_padding"), "low, high and interior of a pad"
+)
+
 OP_ROWS: dict[str, OpRow] = {
     "compare": OpRow(
         "compare",
-        (word("comparison_direction", "direction", "comparison_direction"), Field(_read_compared, _compared_text)),
+        (word("comparison_direction", "direction", "comparison_direction"), COMPARED),
         operands=2,
     ),
     "reduce_precision": OpRow("reduce-precision", (number("exponent_bits", "i32"), number("mantissa_bits", "i32"))),
+    "clamp": OpRow("clamp", operands=3, result=_one),
+    "iota": OpRow("iota", (number("iota_dimension"),), result=_of_known_sizes),
     "reshape": OpRow("reshape"),
     "transpose": OpRow("transpose", (lists("permutation", "dimensions"),)),
     "reverse": OpRow("reverse", (lists("dimensions", "dimensions"),)),
     "concatenate": OpRow("concatenate", (dimension(),)),
-    "gather": OpRow("gather", (*_GATHER, lists("slice_sizes", "slice_sizes")), operands=2),
-    "dynamic_gather": OpRow("dynamic-gather", _GATHER, operands=3),
-    "scatter": OpRow("scatter", _SCATTER, (("to_apply", "combiner"),)),
+    "slice": OpRow("slice", (_SLICED,), result=_sliced),
+    "pad": OpRow("pad", (_PADDED,), result=_one),
+    "dynamic_slice": OpRow("dynamic-slice", (lists("slice_sizes", "dynamic_slice_sizes"),), result=_of_slice_sizes),
+    "dot_general": OpRow("dot", DOT, operands=2, result=_one),
+    "get_tuple_element": OpRow("get-tuple-element", (number("index"),), result=_one),
+    "gather": OpRow("gather", (*GATHER, lists("slice_sizes", "slice_sizes")), operands=2),
+    "dynamic_gather": OpRow("dynamic-gather", GATHER, operands=3),
+    "scatter": OpRow("scatter", SCATTER, (("to_apply", "combiner"),)),
+    "reduce": OpRow("reduce", (lists("dimensions", "dimensions"),), _REDUCER, applies=True),
+    "reduce_window": OpRow("reduce-window", (SLIDING,), _REDUCER, applies=True),
+    "select_and_scatter": OpRow(
+        "select-and-scatter", (SELECTING,), (("select", "select"), ("scatter", "scatter")), operands=3, result=_one
+    ),
+    "sort": OpRow("sort", (SORTED, truth("is_stable")), (("to_apply", "comparator"),)),
     "map": OpRow("map", (lists("dimensions", "dimensions"),), (("to_apply", "computation"),)),
     "get_dimension_size": OpRow("get-dimension-size", (dimension(),)),
     "set_dimension_size": OpRow("set-dimension-size", (dimension(),)),
@@ -319,26 +201,26 @@ OP_ROWS: dict[str, OpRow] = {
             word("transpose_a", "transpose_a", "transpose", "NO_TRANSPOSE"),
         ),
     ),
-    "batch_norm_training": OpRow("batch-norm-training", _NORM),
-    "batch_norm_inference": OpRow("batch-norm-inference", _NORM),
-    "batch_norm_grad": OpRow("batch-norm-grad", _NORM),
-    "all_reduce": OpRow("all-reduce", (*GROUPS, _GLOBAL_IDS), (("to_apply", "reducer"),)),
-    "all_gather": OpRow("all-gather", (*GROUPS, _GLOBAL_IDS, dimension("all_gather_dim"))),
-    "reduce_scatter": OpRow(
-        "reduce-scatter", (*GROUPS, _GLOBAL_IDS, dimension("scatter_dimension")), (("to_apply", "reducer"),)
-    ),
+    "batch_norm_training": OpRow("batch-norm-training", NORM),
+    "batch_norm_inference": OpRow("batch-norm-inference", NORM),
+    "batch_norm_grad": OpRow("batch-norm-grad", NORM),
+    "all_reduce": OpRow("all-reduce", (*GROUPS, GLOBAL_IDS), _REDUCER),
+    "all_gather": OpRow("all-gather", (*GROUPS, GLOBAL_IDS, dimension("all_gather_dim"))),
+    "reduce_scatter": OpRow("reduce-scatter", (*GROUPS, GLOBAL_IDS, dimension("scatter_dimension")), _REDUCER),
     "collective_broadcast": OpRow("collective-broadcast", GROUPS),
     "collective_permute": OpRow(
         "collective-permute",
-        (Field(_read_pairs, lambda op: {"source_target_pairs": pairs_text(op, "source_target_pairs")}), _CHANNEL),
+        (PAIRS, CHANNEL),
     ),
 }
 """StableHLO's op -> its row."""
 
 
-def result_type(types: Sequence[Attribute]) -> Attribute:
-    """The type of an op with these results: the only one's type, or a tuple."""
-    return types[0] if len(types) == 1 else tuple_type(types)
+TARGET_ROWS: dict[str, OpRow] = {
+    "stablehlo.dynamic_rng_bit_generator": OpRow("dynamic-rng-bit-generator", (GENERATOR,)),
+    "stablehlo.dynamic_top_k": OpRow("dynamic-top-k"),
+}
+"""Target of a custom call -> its row."""
 
 
 def all_results(
@@ -356,11 +238,141 @@ def rule_of(row: OpRow) -> Rule:
         if row.operands is not None:
             c.expect_operands(row.operands)
         properties: Properties = {name: value for field in row.fields for name, value in field.read(c).items()}
-        for (name, what), region in zip(row.regions, c.expect_regions(len(row.regions)), strict=True):
-            properties[name] = c.scalars(region, what)
-        return all_results(c, row.opcode, **properties)
+        ir_type = row.result(c, properties)
+        if row.applies and "applies" in c.attributes:
+            properties["to_apply"] = _applied(c)
+        else:
+            for (name, what), region in zip(row.regions, c.expect_regions(len(row.regions)), strict=True):
+                properties[name] = c.scalars(region, what)
+        found = c.add(row.opcode, c.operands, ir_type, **properties)
+        return found if len(c.types) == 1 else c.elements(found, len(c.types))
 
     return rule
 
 
+def _applied(c: Conversion) -> SymbolRefAttr:
+    """The computation of the op that a reduction applies."""
+    opcode = ELEMENTWISE.get(c.attributes.string("applies").rpartition(".")[2])
+    if opcode is None or not c.operands:
+        raise c.attributes.wrong("applies", "an elementwise op of two operands such as stablehlo.add")
+    scalar = array_type(as_array(c.operands[-1].type).element_type, ())
+    return c.module.scalar_computation(opcode, scalar, c.op.token)
+
+
 TABLE_RULES: Mapping[str, Rule] = {name: rule_of(row) for name, row in OP_ROWS.items()}
+
+# ------------------------------------------------------------------------------------------------------------------- text
+
+API_VERSIONS = (
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_TYPED_FFI",
+)
+LAYOUTS = ("operand_layouts", "result_layouts", "output_operand_aliases")
+
+
+def is_kept_attribute(key: str) -> bool:
+    """Whether an attribute belongs to a dialect that we print. Shardings do not: they name meshes, which are not printed."""
+    return "." in key and not key.startswith("sdy.")
+
+
+def _none(op: HloOp) -> Texts:
+    return {}
+
+
+def _constant(op: HloOp) -> Texts:
+    value = op.properties.get("value")
+    if value is None:
+        return {"value": f"dense_resource<__elided__> : {stablehlo_type(op.result.type)}"}
+    if not is_dense(value):
+        raise op.unsupported("no StableHLO of a literal that is a tuple")
+    return {"value": literal_text(undense(value), element_of(op.result))}
+
+
+def _distribution(op: HloOp) -> Texts:
+    return {"rng_distribution": enum_text("rng_distribution", word_of(op, "distribution").removeprefix("rng_").upper())}
+
+
+def _top_k(op: HloOp) -> Texts:
+    if not number_of(op, "largest", 1):
+        raise op.unsupported("no StableHLO for the smallest elements")
+    return {"k": f"{number_of(op, 'k')} : i64"}
+
+
+def _target(target: str) -> Texts:
+    return {"call_target_name": json.dumps(target), "api_version": "2 : i32"}
+
+
+def _assertion(op: HloOp) -> Texts:
+    message = _escaped(word_of(op, "message"))
+    return _target("shape_assertion") | {"error_message": message, "has_side_effect": "true"}
+
+
+def _escaped(text: str) -> str:
+    """`text` escaped for a string of MLIR."""
+    shown = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
+    return f'"{shown}"'
+
+
+def _custom_call(op: HloOp) -> Texts:
+    found = {
+        "call_target_name": word_of(op, "custom_call_target"),
+        "api_version": f"{API_VERSIONS.index(version) + 1 if (version := word_of(op, 'api_version')) else 1} : i32",
+        "has_side_effect": "true" if number_of(op, "custom_call_has_side_effect") else "false",
+    }
+    config = op.attributes.get("backend_config")
+    if isinstance(config, StringAttr):
+        found["backend_config"] = _escaped(str(json.loads(config.data)) if config.data.startswith('"') else config.data)
+    for key, value in op.attributes.items():
+        if isinstance(value, StringAttr) and (is_kept_attribute(key) or key in LAYOUTS):
+            found[key] = value.data
+    if shapes := shape_operands(op):
+        found[SHAPES] = numbers_text(np.asarray(shapes))
+    return found
+
+
+def _all_to_all(op: HloOp) -> Texts:
+    groups = op.properties.get("replica_groups")
+    count = len(integers(groups.data[0])) if isa(groups, ArrayAttr[DenseArrayBase]) and groups.data else 1
+    return {
+        **{key: text for field in GROUPS for key, text in field.text(op).items()},
+        **dimension("split_dimension").text(op),
+        **dimension("concat_dimension").text(op),
+        "split_count": f"{count} : i64",
+    }
+
+
+Row: TypeAlias = tuple[str, Callable[[HloOp], Texts], tuple[str, ...]]
+
+
+def _row(name: str, attributes: Callable[[HloOp], Texts] = _none, *regions: str) -> Row:
+    """An op's name, its attributes, and the properties that name the computations of its regions."""
+    return f"stablehlo.{name}", attributes, regions
+
+
+PRINTED: dict[str, Row] = {
+    **{opcode: _row(name) for name, opcode in (ELEMENTWISE | PLAIN).items()},
+    **{name: (f"chlo.{name}", _none, ()) for name in CHLO_OPCODES},
+    **{row.opcode: _row(name, row.text, *(key for key, _ in row.regions)) for name, row in OP_ROWS.items()},
+    **{
+        row.opcode: _row("custom_call", lambda op, target=target, row=row: _target(target) | row.text(op))
+        for target, row in TARGET_ROWS.items()
+    },
+    "constant": _row("constant", _constant),
+    "broadcast": _row("broadcast_in_dim", lists("broadcast_dimensions", "dimensions").text),
+    "convolution": _row("convolution", convolution_text),
+    "opt-barrier": _row("optimization_barrier"),
+    "after-all": _row("after_all"),
+    "all-to-all": _row("all_to_all", _all_to_all),
+    "topk": ("chlo.top_k", _top_k, ()),
+    "custom-call": _row("custom_call", _custom_call),
+    "dynamic-conv": _row("dynamic_conv", dynamic_conv_text),
+    "dynamic-reduce-window": _row("custom_call", lambda op: _target("stablehlo.dynamic_reduce_window")),
+    "dynamic-rng": _row("rng", _distribution),
+    "shape-assertion": _row("custom_call", _assertion),
+    "print": _row(
+        "custom_call", lambda op: _target("print") | {"name": _escaped(word_of(op, "label")), "has_side_effect": "true"}
+    ),
+}
+"""Opcode -> its StableHLO form."""

@@ -34,8 +34,8 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, tuple_type
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
-from xla_emitters.text.stablehlo.op_table import enum_text, number_of, numbers_text, word_of
-from xla_emitters.text.stablehlo.printed_ops import LAYOUTS, PRINTED, is_kept_attribute
+from xla_emitters.text.stablehlo.fields import enum_text, number_of, numbers_text, word_of
+from xla_emitters.text.stablehlo.op_table import LAYOUTS, PRINTED, is_kept_attribute
 from xla_emitters.text.stablehlo.types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"

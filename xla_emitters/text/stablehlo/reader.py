@@ -36,9 +36,9 @@ from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, tuple_type
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.attributes import Literal
 from xla_emitters.text.stablehlo.chlo import CHLO_RULES, CHLO_TARGETS, top_k
 from xla_emitters.text.stablehlo.computations import Conversion, ModuleBuilder, Rule
+from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.mlir_rules import MLIR_RULES
 from xla_emitters.text.stablehlo.parser import TreeParser
 from xla_emitters.text.stablehlo.region_rules import REGION_RULES
@@ -47,7 +47,6 @@ from xla_emitters.text.stablehlo.rules import (
     DATA_RULES,
     Results,
     call_function,
-    constant,
     custom_call,
     custom_call_target,
     pass_through,
@@ -79,7 +78,7 @@ def _expect(c: Conversion, target: str) -> Results:
         (found,) = c.expect_operands(1)
         literal = c.attributes.get("value", Literal, "a literal such as dense<0> : tensor<2xi32>")
         ir_type = array_type(literal.element.ir_type, literal.array.shape)
-        operands, names = [found, constant(c, literal.array, ir_type)], [*names, "the literal"]
+        operands, names = [found, c.constant(literal.array, ir_type)], [*names, "the literal"]
     if len(operands) != 2 or c.types:
         raise c.wrong(f"'{target}' compares two values and gives none")
     found, wanted = operands

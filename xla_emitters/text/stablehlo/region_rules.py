@@ -1,6 +1,5 @@
-"""Conversion of ops with regions: reductions, scatters, sorts; loops and branches; reductions over devices.
+"""Conversion of loops and branches, and of what is exchanged with devices and hosts.
 
-    stablehlo.reduce(%x init: %0) applies stablehlo.add ...       reduce, to_apply = @reducer_add
     %1:2 = stablehlo.while(%i = %0, %acc = %x) cond {...} do {...}
         %t = tuple(%0, %x, captured ...)
         %w = while(%t), condition = @w.condition, body = @w.body
@@ -19,77 +18,11 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.rule_ops import TOKEN, scalar
-from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, tuple_type
-from xla_emitters.dialects.hlo.windows import WindowAttr
-from xla_emitters.dtypes import Array
+from xla_emitters.dialects.hlo.types import tuple_type
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
-from xla_emitters.text.stablehlo.op_table import GROUPS, all_results, channel_of, flag, result_type
-from xla_emitters.text.stablehlo.rules import ELEMENTWISE, Results, padding_of, window
-
-# ---------------------------------------------------------------------------------------------------------------- reductions
-
-
-def _reduce(c: Conversion) -> Results:
-    dimensions = integer_array(c.attributes.integers("dimensions"))
-    return all_results(c, "reduce", dimensions=dimensions, to_apply=_reducer(c))
-
-
-def _reducer(c: Conversion) -> SymbolRefAttr:
-    """The region as a computation; for `applies stablehlo.add` a computation of that op."""
-    if "applies" not in c.attributes:
-        (region,) = c.expect_regions(1)
-        return c.scalars(region, "reducer")
-    opcode = ELEMENTWISE.get(c.attributes.string("applies").rpartition(".")[2])
-    if opcode is None or not c.operands:
-        raise c.attributes.wrong("applies", "an elementwise op of two operands such as stablehlo.add")
-    scalar = array_type(as_array(c.operands[-1].type).element_type, ())
-    return c.module.scalar_computation(opcode, scalar, c.op.token)
-
-
-def _sliding_window(c: Conversion, pad: Array | None) -> WindowAttr:
-    """The window of reduce_window and select_and_scatter."""
-    rank = len(dims_of(c.operands[0]))
-    sizes = c.attributes.integers("window_dimensions", [1] * rank)
-    return window(
-        c,
-        sizes,
-        pad=None if pad is None else pad.reshape(-1).tolist(),
-        stride=c.attributes.integers("window_strides", []),
-        lhs_dilate=c.attributes.integers("base_dilations", []),
-        rhs_dilate=c.attributes.integers("window_dilations", []),
-    )
-
-
-def _reduce_window(c: Conversion) -> Results:
-    along = _sliding_window(c, padding_of(c, len(dims_of(c.operands[0])) if c.operands else 0))
-    return all_results(c, "reduce-window", window=along, to_apply=_reducer(c))
-
-
-def _select_and_scatter(c: Conversion) -> Results:
-    select, scatter = c.expect_regions(2)
-    operand = c.expect_operands(3)[0]
-    return c.add(
-        "select-and-scatter",
-        c.operands,
-        c.type,
-        window=_sliding_window(c, padding_of(c, len(dims_of(operand)))),
-        select=c.scalars(select, "select"),
-        scatter=c.scalars(scatter, "scatter"),
-    )
-
-
-def _sort(c: Conversion) -> Results:
-    (region,) = c.expect_regions(1)
-    along = c.attributes.integer("dimension", -1)
-    rank = len(dims_of(c.operands[0])) if c.operands else 0
-    return all_results(
-        c,
-        "sort",
-        dimensions=integer_array([along % rank if rank else along]),
-        is_stable=flag(c, "is_stable"),
-        to_apply=c.scalars(region, "comparator"),
-    )
-
+from xla_emitters.text.stablehlo.fields import GROUPS, channel_of, flag
+from xla_emitters.text.stablehlo.op_table import all_results, result_type
+from xla_emitters.text.stablehlo.rules import Results
 
 # ---------------------------------------------------------------------------------------------------------- loops, branches
 
@@ -199,10 +132,6 @@ def _recv(c: Conversion) -> Results:
 
 
 REGION_RULES: dict[str, Rule] = {
-    "reduce": _reduce,
-    "reduce_window": _reduce_window,
-    "select_and_scatter": _select_and_scatter,
-    "sort": _sort,
     "while": _while,
     "if": _if,
     "case": _case,

@@ -14,18 +14,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES
-from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     TokenType,
@@ -38,16 +35,19 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     type_text,
 )
-from xla_emitters.dialects.hlo.windows import Window, WindowAttr
-from xla_emitters.dtypes import Array, DType, Kind, dtype
-from xla_emitters.text.stablehlo.attributes import ConvolutionLabels, Elided, Literal, Symbol, is_integers, symbols_in
+from xla_emitters.dtypes import DType, Kind, dtype
+from xla_emitters.text.stablehlo.attributes import Symbol, symbols_in
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
+from xla_emitters.text.stablehlo.contractions import PRECISION, convolution, dot, dynamic_conv
+from xla_emitters.text.stablehlo.fields import nonempty
+from xla_emitters.text.stablehlo.literals import Elided, Literal
 from xla_emitters.text.stablehlo.op_table import (
-    GENERATOR,
+    API_VERSIONS,
+    ELEMENTWISE,
+    PLAIN,
     TABLE_RULES,
-    OpRow,
+    TARGET_ROWS,
     all_results,
-    nonempty,
     result_type,
     rule_of,
 )
@@ -56,34 +56,12 @@ Results: TypeAlias = SSAValue | Sequence[SSAValue]
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
-CHLO_OPCODES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
-"""The elementwise opcodes of HLO that are in CHLO and not in StableHLO."""
-
-_OTHERS = ("clamp",)  # has its own rule
-_CLASSES = (BitcastConvertOp, ComplexOp, ConvertOp, SelectOp)
-_OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
-ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, *_OTHERS)}
-"""Elementwise ops that exist in HLO -> HLO's opcode."""
-PLAIN = {name.replace("-", "_"): name for name, op in {**HLO_OPS, **PROGRAM_OPS}.items() if op.IN_STABLEHLO}
-"""Ops with the same operands in HLO and no attributes -> HLO's opcode."""
-
 
 def elementwise(opcode: str) -> Rule:
     return lambda c: c.add(opcode, c.operands, c.type)
 
 
-def _clamp(c: Conversion) -> Results:
-    """In StableHLO one bound may be a scalar; in HLO both have the operand's shape or both are scalars."""
-    low, x, high = c.expect_operands(3)
-    return c.add("clamp", [low, x, high], c.type)
-
-
 # ------------------------------------------------------------------------------------------------------------------- values
-
-
-def constant(c: Conversion, array: Array, ir_type: Attribute) -> SSAValue:
-    """A literal as a value of type `ir_type`."""
-    return c.add_op(ConstantOp.from_array(array, element_of(ir_type), c.name))
 
 
 def _constant(c: Conversion) -> Results:
@@ -93,12 +71,6 @@ def _constant(c: Conversion) -> Results:
     if found.dims != dims_of(c.type) or found.element != element_of(c.type):
         raise c.wrong("the literal of a constant is not of its type", f"it is {found.element.name}{list(found.dims)}")
     return c.add_op(ConstantOp(found.attribute() if isinstance(found, Literal) else None, c.type, c.name))
-
-
-def _iota(c: Conversion) -> Results:
-    if UNBOUNDED in dims_of(c.type):
-        raise c.wrong(f"'{c.op.name}' has a result of known sizes", "dynamic_iota takes sizes as a value")
-    return c.add("iota", [], c.type, iota_dimension=IntegerAttr(c.attributes.integer("iota_dimension"), i64))
 
 
 # --------------------------------------------------------------------------------------------------------- moving elements
@@ -129,7 +101,7 @@ def broadcast_in_dim(c: Conversion, x: SSAValue, ir_type: Attribute, dimensions:
 
 
 def _shape_constant(c: Conversion, sizes: Sequence[int]) -> SSAValue:
-    return constant(c, np.asarray(sizes, np.int64), array_type(dtype("s64").ir_type, (len(sizes),)))
+    return c.constant(np.asarray(sizes, np.int64), array_type(dtype("s64").ir_type, (len(sizes),)))
 
 
 def _broadcast_in_dim(c: Conversion) -> Results:
@@ -143,223 +115,9 @@ def _broadcast(c: Conversion) -> Results:
     places = [len(new) + dim for dim in range(len(dims_of(x)))]
     if not has_dynamic_dims(c.type):
         return broadcast_in_dim(c, x, c.type, places)
-    sizes = [constant(c, np.asarray(size, np.int32), array_type(S32.ir_type, ())) for size in new]
+    sizes = [c.constant(np.asarray(size, np.int32), array_type(S32.ir_type, ())) for size in new]
     shape = listed(c, [*sizes, *(size_of(c, x, dim) for dim in range(len(places)))])
     return c.add("dynamic-broadcast-in-dim", [x, shape], c.type, dimensions=integer_array(places))
-
-
-def _slice(c: Conversion) -> Results:
-    lists = [c.attributes.integers(name) for name in ("start_indices", "limit_indices", "strides")]
-    if len({len(numbers) for numbers in lists}) != 1:
-        raise c.wrong("the starts, limits and strides of a slice are as many as the operand's dimensions")
-    ranges = list(zip(*lists, strict=True))
-    sizes = [-(-(limit - start) // stride) if stride > 0 else UNBOUNDED for start, limit, stride in ranges]
-    return c.add("slice", c.operands, _known(c.type, sizes), slice=ArrayAttr([integer_array(row) for row in ranges]))
-
-
-def _known(ir_type: Attribute, sizes: Sequence[int]) -> Attribute:
-    """The type of an array whose sizes the attributes give, with these where the text has `?`."""
-    if not is_array(ir_type) or len(dims_of(ir_type)) != len(sizes) or UNBOUNDED not in dims_of(ir_type):
-        return ir_type
-    known = [given if said == UNBOUNDED else said for said, given in zip(dims_of(ir_type), sizes, strict=True)]
-    return array_type(as_array(ir_type).element_type, known)
-
-
-def _pad(c: Conversion) -> Results:
-    lists = [
-        c.attributes.integers(f"{name}_padding{end}")
-        for name, end in (("edge", "_low"), ("edge", "_high"), ("interior", ""))
-    ]
-    if len({len(numbers) for numbers in lists}) != 1:
-        raise c.wrong("low, high and interior of a pad are as many as the operand's dimensions")
-    return c.add("pad", c.operands, c.type, padding=ArrayAttr([integer_array(row) for row in zip(*lists, strict=True)]))
-
-
-def _dynamic_slice(c: Conversion) -> Results:
-    sizes = c.attributes.integers("slice_sizes")
-    return c.add("dynamic-slice", c.operands, _known(c.type, sizes), dynamic_slice_sizes=integer_array(sizes))
-
-
-# ------------------------------------------------------------------------------------------------------------ contractions
-
-
-def _precision(c: Conversion) -> StringAttr | None:
-    words = [word.lower() for word in c.attributes.words("precision_config")]
-    return StringAttr(f"{{{','.join(words)}}}") if any(word != "default" for word in words) else None
-
-
-def _dot_general(c: Conversion) -> Results:
-    found = c.attributes
-    if "dot_dimension_numbers" in found:
-        lists = [
-            found.integers_in("dot_dimension_numbers", f"{side}_{kind}_dimensions")
-            for kind in ("batching", "contracting")
-            for side in ("lhs", "rhs")
-        ]
-    else:
-        lists = [
-            found.integers(f"{side}_{kind}_dims", []) for kind in ("batching", "contracting") for side in ("lhs", "rhs")
-        ]
-    lhs_batch, rhs_batch, lhs, rhs = lists
-    return c.add(
-        "dot",
-        c.expect_operands(2),
-        c.type,
-        lhs_batch_dims=nonempty(lhs_batch),
-        rhs_batch_dims=nonempty(rhs_batch),
-        lhs_contracting_dims=integer_array(lhs),
-        rhs_contracting_dims=integer_array(rhs),
-        operand_precision=_precision(c),
-        algorithm=_dot_algorithm(c),
-    )
-
-
-def _dot_algorithm(c: Conversion) -> StringAttr | None:
-    """`<lhs_precision_type = bf16, ..., accumulation_type = f32, num_primitive_operations = 3>` to HLO's dot_bf16_bf16_f32_x3."""
-    if "algorithm" not in c.attributes:
-        return None
-    parts = c.attributes.mapping("algorithm")
-    names = [_type_word(parts.get(f"{name}_type")) for name in ("lhs_precision", "rhs_precision", "accumulation")]
-    count = c.attributes.integer_in("algorithm", "num_primitive_operations", 1)
-    if any(name.startswith("f8") for name in names[:2]):
-        summed = "f32" if names[2] == "f32" else "any"
-        fast = "_fast_accum" if parts.get("allow_imprecise_accumulation") is True else ""
-        return StringAttr(f"dot_any_f8_any_f8_{summed}{fast}")
-    return StringAttr(f"dot_{'_'.join(names)}{f'_x{count}' if count != 1 else ''}")
-
-
-def _type_word(value: Any) -> str:
-    """The name of a type in an algorithm, in HLO's spelling."""
-    return str(value).lower().strip("'\"")
-
-
-def _dot(c: Conversion) -> Results:
-    lhs, _ = c.expect_operands(2)
-    return c.add(
-        "dot",
-        c.operands,
-        c.type,
-        lhs_contracting_dims=integer_array([len(dims_of(lhs)) - 1]),
-        rhs_contracting_dims=integer_array([0]),
-        operand_precision=_precision(c),
-    )
-
-
-def _spatial_window(c: Conversion, kernel: SSAValue, labels: ConvolutionLabels, padding: Array | None) -> WindowAttr:
-    spatial = [str(i) for i in range(len(labels.kernel) - 2)]
-    sizes = [dims_of(kernel)[labels.kernel.index(dim)] if dim in labels.kernel else 0 for dim in spatial]
-    return window(
-        c,
-        [max(size, 0) for size in sizes],
-        pad=None if padding is None else padding.reshape(-1).tolist(),
-        stride=c.attributes.integers("window_strides", []),
-        lhs_dilate=c.attributes.integers("lhs_dilation", []),
-        rhs_dilate=c.attributes.integers("rhs_dilation", []),
-        rhs_reversal=[int(flag) for flag in c.attributes.integers("window_reversal", [])],
-    )
-
-
-def window(c: Conversion, sizes: Sequence[int], *, pad: Sequence[int] | None, **lists: Sequence[int]) -> WindowAttr:
-    """HLO's window; empty lists mean the default."""
-    found = {"size": list(sizes), **{name: list(numbers) for name, numbers in lists.items() if len(numbers)}}
-    if pad is not None and len(pad):
-        found["pad"] = list(pad)
-    if not sizes:
-        return WindowAttr(Window())
-    try:
-        return WindowAttr(Window.of_lists(dict(found)))
-    except ValueError as error:
-        raise c.wrong(str(error)) from None
-
-
-def padding_of(c: Conversion, rank: int) -> Array | None:
-    """The attribute `padding`: rows of (low, high), a literal or a list of lists; None if omitted."""
-    if "padding" not in c.attributes:
-        return None
-    value = c.attributes.found["padding"].value
-    if isinstance(value, list):
-        listed = cast("list[Any]", value)
-        if not all(is_integers(row) and len(row) == 2 for row in listed):
-            raise c.attributes.wrong("padding", "rows of two numbers")
-        found = np.asarray(listed, np.int64)
-    else:
-        found = c.attributes.array("padding")
-    if found.size != 2 * rank:
-        raise c.attributes.wrong("padding", f"{rank} rows of two numbers")
-    return found
-
-
-def _groups(c: Conversion) -> dict[str, Attribute | None]:
-    """feature_group_count and batch_group_count, if they are not 1."""
-    counts = {name: c.attributes.integer(name, 1) for name in ("feature_group_count", "batch_group_count")}
-    return {name: IntegerAttr(count, i64) if count != 1 else None for name, count in counts.items()}
-
-
-def _labels(c: Conversion) -> ConvolutionLabels:
-    if isinstance(c.attributes.get("dimension_numbers", object, "labels"), dict):
-        return _numbered_labels(c)
-    return c.attributes.get("dimension_numbers", ConvolutionLabels, "[b, f, 0]x[o, i, 0]->[b, f, 0]")
-
-
-def _numbered_labels(c: Conversion) -> ConvolutionLabels:
-    """The labels of `{input_batch_dimension = 0, input_spatial_dimensions = [1, 2], ...}`, as MHLO wrote them until 2022."""
-
-    def labels(array: str, *words: str) -> tuple[str, ...]:
-        spatial = c.attributes.integers_in("dimension_numbers", f"{array}_spatial_dimensions")
-        places = {
-            c.attributes.integer_in("dimension_numbers", f"{array}_{word}_dimension", -1): word[0] for word in words
-        }
-        places |= {dim: str(number) for number, dim in enumerate(spatial)}
-        if sorted(places) != list(range(len(spatial) + 2)):
-            raise c.attributes.wrong("dimension_numbers", f"a number for each dimension of the {array}")
-        return tuple(places[dim] for dim in sorted(places))
-
-    return ConvolutionLabels(
-        labels("input", "batch", "feature"),
-        labels("kernel", "output_feature", "input_feature"),
-        labels("output", "batch", "feature"),
-    )
-
-
-def _convolution(c: Conversion) -> Results:
-    image, kernel = c.expect_operands(2)
-    labels = _labels(c)
-    spatial = len(labels.kernel) - 2
-    pad = padding_of(c, spatial)
-    if any(dims_of(kernel)[dim] == UNBOUNDED for dim, label in enumerate(labels.kernel) if label not in ("i", "o")):
-        rows = np.zeros((spatial, 2), np.int64) if pad is None else pad.reshape(spatial, 2)
-        padding = constant(c, rows, array_type(dtype("s64").ir_type, rows.shape))
-        return _convolution_by_value(c, image, kernel, padding, labels)
-    along = _spatial_window(c, kernel, labels, pad)
-    return c.add(
-        "convolution",
-        [image, kernel],
-        c.type,
-        dim_labels=StringAttr(labels.hlo()),
-        window=along if along.data.dims else None,
-        operand_precision=_precision(c),
-        **_groups(c),
-    )
-
-
-def _dynamic_conv(c: Conversion) -> Results:
-    image, kernel, padding = c.expect_operands(3)
-    return _convolution_by_value(c, image, kernel, padding, _labels(c))
-
-
-def _convolution_by_value(
-    c: Conversion, image: SSAValue, kernel: SSAValue, padding: SSAValue, labels: ConvolutionLabels
-) -> SSAValue:
-    """A convolution whose padding, or kernel's size, is known only at run time."""
-    return c.add(
-        "dynamic-conv",
-        [image, kernel, padding],
-        c.type,
-        dim_labels=StringAttr(labels.hlo()),
-        window=_spatial_window(c, kernel, labels, None),
-        operand_precision=_precision(c),
-        **_groups(c),
-    )
 
 
 # ---------------------------------------------------------------------------------------------------------- sizes as values
@@ -372,14 +130,14 @@ def size_of(c: Conversion, x: SSAValue, dim: int) -> SSAValue:
     """The size of one dimension, as s32[]."""
     scalar = array_type(S32.ir_type, ())
     if (size := dims_of(x)[dim]) != UNBOUNDED:
-        return constant(c, np.asarray(size, np.int32), scalar)
+        return c.constant(np.asarray(size, np.int32), scalar)
     return c.add("get-dimension-size", [x], scalar, dimensions=integer_array([dim]))
 
 
 def listed(c: Conversion, scalars: Sequence[SSAValue], element: DType = S32) -> SSAValue:
     """The list of these scalars. The type of none is s32[0], or of another element."""
     if not scalars:
-        return constant(c, np.zeros(0, element.numpy), array_type(element.ir_type, (0,)))
+        return c.constant(np.zeros(0, element.numpy), array_type(element.ir_type, (0,)))
     ir_type = as_array(scalars[0].type).element_type
     parts = [c.add("reshape", [scalar], array_type(ir_type, (1,))) for scalar in scalars]
     if len(parts) == 1:
@@ -429,7 +187,7 @@ def _summed(c: Conversion, x: SSAValue, labels: _Labels, kept: Collection[str]) 
         return x, labels
     element = as_array(x.type).element_type
     scalar = array_type(element, ())
-    zero = constant(c, np.zeros((), element_of(x).numpy), scalar)
+    zero = c.constant(np.zeros((), element_of(x).numpy), scalar)
     ir_type = array_type(element, [size for dim, size in enumerate(dims_of(x)) if dim not in dropped])
     add = c.module.scalar_computation("add", scalar, c.op.token)
     found = c.add("reduce", [x, zero], ir_type, dimensions=integer_array(dropped), to_apply=add)
@@ -469,7 +227,7 @@ def _einsum(c: Conversion) -> Results:
         rhs_batch_dims=nonempty([right.index(label) for label in batch]),
         lhs_contracting_dims=integer_array([left.index(label) for label in contracting]),
         rhs_contracting_dims=integer_array([right.index(label) for label in contracting]),
-        operand_precision=_precision(c),
+        **PRECISION.read(c),
     )
     return _ordered(c, found, made, wanted)
 
@@ -496,7 +254,7 @@ def _torch_index_select(c: Conversion) -> Results:
     if not has_dynamic_dims(x.type):
         sizes = integer_array([size if other in kept else 1 for other, size in enumerate(dims_of(x))])
         return c.add("gather", [x, index], c.type, slice_sizes=sizes, **attributes)
-    one = constant(c, np.asarray(1, np.int32), array_type(S32.ir_type, ()))
+    one = c.constant(np.asarray(1, np.int32), array_type(S32.ir_type, ()))
     listed_sizes = listed(c, [size_of(c, x, other) if other in kept else one for other in range(rank)])
     return c.add("dynamic-gather", [x, index, listed_sizes], c.type, **attributes)
 
@@ -612,14 +370,6 @@ def _shape_operands(c: Conversion) -> list[int]:
     return numbers
 
 
-API_VERSIONS = (
-    "API_VERSION_ORIGINAL",
-    "API_VERSION_STATUS_RETURNING",
-    "API_VERSION_STATUS_RETURNING_UNIFIED",
-    "API_VERSION_TYPED_FFI",
-)
-
-
 def _api_version(c: Conversion) -> StringAttr | None:
     version = c.attributes.integer("api_version", 1)
     return StringAttr(API_VERSIONS[version - 1]) if 2 <= version <= len(API_VERSIONS) else None
@@ -675,7 +425,7 @@ def _approx_top_k(c: Conversion) -> Results:
         ]
     results = list[SSAValue]()
     for value, ir_type, limits in zip(c.elements(found, count), c.types, c.operands[2 * count :], strict=True):
-        zeros, ones = (constant(c, np.full(rank, number, np.int32), limits.type) for number in (0, 1))
+        zeros, ones = (c.constant(np.full(rank, number, np.int32), limits.type) for number in (0, 1))
         results.append(c.add("real-dynamic-slice", [value, zeros, limits, ones], ir_type))
     return results
 
@@ -717,22 +467,13 @@ DATA_RULES: dict[str, Rule] = {
     **{name: elementwise(opcode) for name, opcode in ELEMENTWISE.items()},
     **{name: elementwise(opcode) for name, opcode in PLAIN.items()},
     **TABLE_RULES,
-    "clamp": _clamp,
     "constant": _constant,
-    "iota": _iota,
     "broadcast": _broadcast,
     "broadcast_in_dim": _broadcast_in_dim,
-    "slice": _slice,
-    "pad": _pad,
-    "dynamic_slice": _dynamic_slice,
-    "dot_general": _dot_general,
-    "dot": _dot,
-    "convolution": _convolution,
-    "dynamic_conv": _dynamic_conv,
+    "dot": dot,
+    "convolution": convolution,
+    "dynamic_conv": dynamic_conv,
     "tuple": lambda c: c.tuple_of(c.operands),
-    "get_tuple_element": lambda c: c.add(
-        "get-tuple-element", c.operands, c.type, index=IntegerAttr(c.attributes.integer("index"), i64)
-    ),
     "optimization_barrier": _optimization_barrier,
     "after_all": _token,
     "create_token": _token,
@@ -751,6 +492,5 @@ CALL_TARGETS: dict[str, Rule] = {
     "print": _print,
     "shape_assertion": _shape_assertion,
     "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
-    "stablehlo.dynamic_rng_bit_generator": rule_of(OpRow("dynamic-rng-bit-generator", (GENERATOR,))),
-    "stablehlo.dynamic_top_k": rule_of(OpRow("dynamic-top-k")),
+    **{target: rule_of(row) for target, row in TARGET_ROWS.items()},
 }

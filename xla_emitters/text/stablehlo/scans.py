@@ -24,18 +24,17 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
 from xla_emitters.dtypes import DType, Kind
-from xla_emitters.text.stablehlo.attributes import Literal
 from xla_emitters.text.stablehlo.computations import Body, Conversion, inner_tuple
+from xla_emitters.text.stablehlo.contractions import window
+from xla_emitters.text.stablehlo.literals import Literal
+from xla_emitters.text.stablehlo.op_table import ELEMENTWISE
 from xla_emitters.text.stablehlo.rules import (
     DATA_RULES,
-    ELEMENTWISE,
     S32,
     Results,
-    constant,
     listed,
     size_of,
     sizes_of,
-    window,
 )
 from xla_emitters.text.stablehlo.tree import Region, Value
 from xla_emitters.text.stablehlo.types import TRUTH
@@ -135,14 +134,14 @@ def _window(c: Conversion, opcode: str, along: int, *, is_reverse: bool) -> Resu
     scalar = array_type(ir_type.element_type, ())
     literal = _literal(c.op.operands[1])
     assert literal is not None
-    zero = constant(c, literal.array.reshape(-1)[0].reshape(()), scalar)
+    zero = c.constant(literal.array.reshape(-1)[0].reshape(()), scalar)
     reducer = c.module.scalar_computation(opcode, scalar, c.op.token)
     if size != UNBOUNDED:
         sizes, pad = [1] * rank, [0] * (2 * rank)
         sizes[along], pad[2 * along + is_reverse] = size, size - 1
         found = c.add("reduce-window", [x, zero], x.type, window=window(c, sizes, pad=pad), to_apply=reducer)
     else:
-        one, none = (constant(c, np.asarray(number, np.int32), _I32) for number in (1, 0))
+        one, none = (c.constant(np.asarray(number, np.int32), _I32) for number in (1, 0))
         # Of no elements too: there is one window more than there are elements before the last.
         length = c.add("maximum", [size_of(c, x, along), one], _I32)
         before = c.add("subtract", [length, one], _I32)
@@ -164,7 +163,7 @@ def _slice_at(c: Conversion, x: SSAValue, along: int, at: SSAValue, ir_type: Att
     """The slice of x at a place of one dimension, which the result does not have."""
     rank, element = len(dims_of(x)), as_array(x.type).element_type
     sizes = [1 if dim == along else size for dim, size in enumerate(dims_of(x))]
-    zero, one = (constant(c, np.asarray(number, np.int32), _I32) for number in (0, 1))
+    zero, one = (c.constant(np.asarray(number, np.int32), _I32) for number in (0, 1))
     starts = [at if dim == along else zero for dim in range(rank)]
     if UNBOUNDED not in sizes:
         cut = c.add("dynamic-slice", [x, *starts], array_type(element, sizes), dynamic_slice_sizes=integer_array(sizes))
@@ -181,7 +180,7 @@ def _placed_at(c: Conversion, x: SSAValue, part: SSAValue, along: int, at: SSAVa
     """x with its slice at a place of one dimension replaced."""
     rank, element = len(dims_of(x)), as_array(x.type).element_type
     sizes = [1 if dim == along else size for dim, size in enumerate(dims_of(x))]
-    zero, one = (constant(c, np.asarray(number, np.int32), _I32) for number in (0, 1))
+    zero, one = (c.constant(np.asarray(number, np.int32), _I32) for number in (0, 1))
     if UNBOUNDED not in sizes:
         slab = c.add("reshape", [part], array_type(element, sizes))
     else:
@@ -194,7 +193,7 @@ def _placed_at(c: Conversion, x: SSAValue, part: SSAValue, along: int, at: SSAVa
 def _empty(c: Conversion, ir_type: Attribute, like: SSAValue) -> SSAValue:
     """Zeros of a type; unknown sizes are those of `like`."""
     element, dims = element_of(ir_type), dims_of(ir_type)
-    zero = constant(c, np.zeros((), element.numpy), array_type(element.ir_type, ()))
+    zero = c.constant(np.zeros((), element.numpy), array_type(element.ir_type, ()))
     if UNBOUNDED not in dims:
         return c.add("broadcast", [zero], ir_type, dimensions=integer_array([]))
     if [size == UNBOUNDED for size in dims] != [size == UNBOUNDED for size in dims_of(like)]:
@@ -214,7 +213,7 @@ def _loop(
 ) -> Results:
     """A loop over (place, number of slices, inputs, carries, outputs, captured values)."""
     captured = c.captured(region)
-    zero, length = constant(c, np.asarray(0, np.int32), _I32), size_of(c, inputs[0], along)
+    zero, length = c.constant(np.asarray(0, np.int32), _I32), size_of(c, inputs[0], along)
     outputs = [_empty(c, ir_type, inputs[0]) for ir_type in c.types[:count]]
     parts = [zero, length, *inputs, *inits, *outputs, *(c.body.value(value) for value in captured)]
     carried = c.tuple_of(parts)
@@ -229,7 +228,7 @@ def _loop(
     place, number, values = given[0], given[1], given[2:]
     own, state = values[: len(inputs)], values[len(inputs) : len(inputs) + len(inits)]
     filled, kept = values[len(inputs) + len(inits) :][:count], values[len(inputs) + len(inits) + count :]
-    one = constant(inner, np.asarray(1, np.int32), _I32)
+    one = inner.constant(np.asarray(1, np.int32), _I32)
     after = inner.add("add", [place, one], _I32)
     at = inner.add("subtract", [number, after], _I32) if is_reverse else place
     slices = [_slice_at(inner, x, along, at, argument.type) for x, argument in zip(own, region.arguments, strict=False)]

@@ -134,11 +134,24 @@ def parse_types(cursor: Cursor) -> list[Attribute]:
     return cursor.items(")", lambda: parse_type(cursor), "a type")
 
 
+def parse_listed_types(cursor: Cursor) -> list[Attribute]:
+    """Consumes `type, type ...`."""
+    types = [parse_type(cursor)]
+    while cursor.accept(","):
+        types.append(parse_type(cursor))
+    return types
+
+
+def parse_both_types(cursor: Cursor) -> tuple[list[Attribute], list[Attribute]]:
+    """Consumes `(types) -> types`: those of operands, and of results."""
+    operands = parse_types(cursor)
+    cursor.expect("->", "after the types of the operands")
+    return operands, parse_types(cursor)
+
+
 def parse_function_type(cursor: Cursor) -> FunctionType:
     """Consumes `(types) -> types`."""
-    inputs = parse_types(cursor)
-    cursor.expect("->", "after the types of the operands")
-    return FunctionType.from_lists(inputs, parse_types(cursor))
+    return FunctionType.from_lists(*parse_both_types(cursor))
 
 
 def stablehlo_type(ir_type: Attribute) -> str:

@@ -11,19 +11,6 @@ from xla_emitters.errors import Unsupported, VerifyError
 
 
 @pytest.mark.parametrize(
-    "instruction",
-    [
-        "f32[8,64,3,64] dot(x, y), lhs_contracting_dims={}, rhs_contracting_dims={}, lhs_batch_dims={0}, rhs_batch_dims={0}",
-        "f32[8,3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={2}, lhs_batch_dims={0}, rhs_batch_dims={0}",
-        "f32[64,3,64] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-        "f32[1,8,8,7] convolution(im, ke), window={size=2x2}, dim_labels=b01f_01io->b01f",
-    ],
-)
-def test_what_fits(instruction: str):
-    verify(instruction)
-
-
-@pytest.mark.parametrize(
     ("instruction", "message"),
     [
         ("f32[8,3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}", "differ in a batch or contracting"),

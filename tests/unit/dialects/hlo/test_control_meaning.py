@@ -11,6 +11,7 @@ from xla_emitters.errors import EndlessLoop, ExecutionError, Unsupported
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
+from xla_emitters.support.iteration_limit import limited_iterations
 from xla_emitters.text.hlo.parser import parse_hlo
 
 COMPUTATIONS = """HloModule m
@@ -64,9 +65,10 @@ squared {
 X = np.array([1, -2, 3, 0.5], np.float32)
 
 
-def run(*lines: str, inputs: Any = (), **options: Any) -> list[Any]:
+def run(*lines: str, inputs: Any = (), most: int | None = None) -> list[Any]:
     text = COMPUTATIONS + "ENTRY e {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
-    return evaluate(entry_of(parse_hlo(text, "m.hlo")), list(inputs), **options)
+    with limited_iterations(most):
+        return evaluate(entry_of(parse_hlo(text, "m.hlo")), list(inputs))
 
 
 LOOP = ["i = s32[] parameter(0)", "x = f32[4] parameter(1)", "t = (s32[], f32[4]) tuple(i, x)"]
@@ -83,14 +85,14 @@ def test_a_loop_runs_while_its_condition_holds() -> None:
 def test_a_loop_that_does_not_end_is_named() -> None:
     lines = [*LOOP, WHILE.replace("goes_on", "forever").replace("ROOT w", "ROOT spin")]
     with pytest.raises(EndlessLoop, match=r"m\.hlo:.*loop %spin does not end: "):  # no number decides
-        run(*lines, inputs=(np.int32(0), X), most_iterations=100)
+        run(*lines, inputs=(np.int32(0), X), most=100)
     with pytest.raises(
         EndlessLoop, match=r"m\.hlo:.*loop %w does not end: the state after \d+ iterations is the one after \d+"
     ):
         run(*LOOP, WHILE.replace("body=step", "body=stay"), inputs=(np.int32(0), X))
-    assert run(*LOOP, WHILE, inputs=(np.int32(0), X), most_iterations=5)[0] == 5
+    assert run(*LOOP, WHILE, inputs=(np.int32(0), X), most=5)[0] == 5
     with pytest.raises(ExecutionError, match="within 4 iterations"):
-        run(*LOOP, WHILE, inputs=(np.int32(0), X), most_iterations=4)
+        run(*LOOP, WHILE, inputs=(np.int32(0), X), most=4)
 
 
 BRANCH = ["s = s32[] parameter(0)", "x = f32[4] parameter(1)"]

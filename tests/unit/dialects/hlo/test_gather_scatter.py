@@ -19,21 +19,6 @@ BATCHING = (
 
 
 @pytest.mark.parametrize(
-    "instruction",
-    [
-        "f32[5,1,64] gather(x, n), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1,"
-        " slice_sizes={1,64}",
-        "f32[5,64] gather(x, n), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,"
-        " slice_sizes={1,64}",
-        "f32[8,64] scatter(x, n, u), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0},"
-        " index_vector_dim=1, to_apply=add",
-    ],
-)
-def test_what_fits(instruction: str):
-    verify(instruction)
-
-
-@pytest.mark.parametrize(
     ("instruction", "message"),
     [
         (

@@ -10,20 +10,6 @@ from xla_emitters.errors import VerifyError
 
 
 @pytest.mark.parametrize(
-    "instruction",
-    [
-        "f32[8] reduce(x, z), dimensions={1}, to_apply=add",
-        "f32[] reduce(x, z), dimensions={1,0}, to_apply=add",
-        "(f32[64], s32[64]) reduce(x, i, z, k), dimensions={0}, to_apply=two",
-        "f32[4,64] reduce-window(x, z), window={size=2x1 stride=2x1}, to_apply=add",
-        "f32[8,64] reduce-window(x, z), window={size=1x64 pad=0_0x63_0}, to_apply=add",
-    ],
-)
-def test_what_fits(instruction: str):
-    verify(instruction)
-
-
-@pytest.mark.parametrize(
     ("instruction", "message"),
     [
         ("f32[8] reduce(x, z), dimensions={2}, to_apply=add", "not different dimensions of its operand"),

@@ -70,7 +70,7 @@ def test_the_pass_the_element_its_thread_the_op_and_its_instruction() -> None:
     assert any(line.startswith("+") and "arith.addf" in line for line in culprit.blame.diff)
 
 
-@pytest.mark.parametrize("number", random.Random(0).sample(range(1, len(KERNEL)), 6))
+@pytest.mark.parametrize("number", random.Random(0).sample(range(1, len(KERNEL)), 4))
 def test_one_wrong_op_after_any_pass(number: int) -> None:
     """Of every row the one that is named, wherever it is between the ends of stages."""
 

@@ -38,7 +38,7 @@ def test_what_is_written_over_is_gone(aliasing: str, results: str, signs: tuple[
     entry = entry_of(parse_hlo(TEXT.format(aliasing=aliasing, results=results)))
     assert declares_overwrites(entry) == bool(aliasing)
     given = GIVEN.copy()
-    found = evaluate_overwriting(entry, [given], most_iterations=10)
+    found = evaluate_overwriting(entry, [given])
     assert [value.tolist() for value in found] == [(sign * GIVEN).tolist() for sign in signs]
     assert given.tolist() == GIVEN.tolist()
     # HLO itself does not know buffers.

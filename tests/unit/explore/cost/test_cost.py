@@ -9,7 +9,7 @@ from tools_here import SASS, needs
 
 import xla_emitters as xe
 from xla_emitters.device import device
-from xla_emitters.explore.cost.cost import instructions_by_origin
+from xla_emitters.explore.cost.cost import ProgramCost, instructions_by_origin
 from xla_emitters.support.units import microseconds
 from xla_emitters.tools.main import main
 
@@ -52,10 +52,17 @@ def test_tuned_kernels_beside_xlas_choice() -> None:
     assert tuned.time < cost.time
 
 
-@needs(*SASS)
-def test_the_next_step_says_what_a_rule_would_make_of_xlas_kernel() -> None:
-    """24,576 blocks of one access of 8 bytes are a quarter as many of two of 16."""
+@pytest.fixture(scope="module")
+def gelu() -> ProgramCost:
+    """Beside what rules would make of it."""
     (cost,) = xe.cost(GELU, compared=True).costs
+    return cost
+
+
+@needs(*SASS)
+def test_the_next_step_says_what_a_rule_would_make_of_xlas_kernel(gelu: ProgramCost) -> None:
+    """24,576 blocks of one access of 8 bytes are a quarter as many of two of 16."""
+    cost = gelu
     assert cost.by_rule is not None
     assert cost.by_rule.kernels[0].blocks < cost.kernels[0].blocks
     assert cost.next_step.endswith(f", --tune auto {cost.by_rule.time:.1f} us")
@@ -82,9 +89,9 @@ def test_a_kernel_bound_by_its_launch_is_not_tuned() -> None:
 
 
 @needs(*SASS)
-def test_instructions_belong_to_hlo_instructions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_instructions_belong_to_hlo_instructions(gelu: ProgramCost, capsys: pytest.CaptureFixture[str]) -> None:
     """The counts add up to those of the kernel; the hyperbolic tangent takes more than all other ops of GELU together."""
-    (kernel,) = xe.cost(GELU).kernels
+    (kernel,) = gelu.kernels
     program = xe.compile(GELU, stage="sass", record="stages", line_info=True, cache=False)
     (counts,) = instructions_by_origin(program).values()
     assert sum(counts.values()) == kernel.instructions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from xla_emitters.explore.compile import compile
 from xla_emitters.explore.from_torch.torch_program import TorchProgram, from_torch
 from xla_emitters.explore.from_torch.torch_transforms import without_transforms
 from xla_emitters.tools.main import main
-
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +94,23 @@ def test_the_graph_is_the_fusion(gelu: tuple[Program, dict[str, Any], list[str]]
     assert [node["name"] for node in nodes if node["root"]] == ["multiply_0"]
 
 
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The page of an example, made once."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def page_of(name: str) -> Path:
+        path = folder / f"{Path(name).stem}.html"
+        assert main(["show", str(EXAMPLES / name), "-o", str(path)]) == 0
+        return path
+
+    return page_of
+
+
 @pytest.mark.parametrize("name", but_long(["modules/loop.hlo", "softmax.mlir"], ["softmax.mlir"]))
-def test_modules_and_programs_have_pages(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(EXAMPLES / name), "-o", str(tmp_path / "page.html")]) == 0
-    index = json.loads(unpacked((tmp_path / "page.html").read_text("utf-8"), "index"))
+def test_modules_and_programs_have_pages(name: str, shown: Callable[[str], Path]) -> None:
+    index = json.loads(unpacked(shown(name).read_text("utf-8"), "index"))
     assert index["units"]
     assert all(unit["steps"] for unit in index["units"])
 
@@ -146,16 +161,15 @@ def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest
         return %a, %b : tensor<?xf32>, tensor<?x4xf32>
       }""")
 
-    def units(kernels: str, program: Path = two) -> list[dict[str, Any]]:
-        command = ["show", str(program), "-o", str(path)]
-        assert main([*command, "--kernels", kernels]) == 0
+    def units(kernels: str) -> list[dict[str, Any]]:
+        assert main(["show", str(two), "-o", str(path), "--kernels", kernels]) == 0
         return json.loads(unpacked(path.read_text("utf-8"), "index"))["units"]
 
     everything = units("all")
     assert len(everything) > 2
     assert not any(unit["short"] for unit in everything)
     assert all(len(texts_of(unit)) == len(unit["steps"]) for unit in everything)
-    program = units("0", EXAMPLES / "softmax.mlir")[0]
+    program = units("0")[0]
     assert program["short"]
     assert {"hlo", "fused", "loops", "kernels"} <= {row.split()[-1] for row in texts_of(program)}
     assert len(texts_of(program)) < len(program["steps"])
@@ -180,20 +194,16 @@ def test_kernels_that_run_come_first_then_one_of_each_fusion() -> None:
     assert by_time(names, works, {"c": [], "a": []}) == ["c", "a", "b", "a_vec4"]
 
 
-def test_a_page_opens_on_the_dearest_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_opens_on_the_dearest_kernel(shown: Callable[[str], Path]) -> None:
     """loop.hlo runs %negated five times, in a loop; the page's other units are the module and kernels that run once."""
-    path = tmp_path / "page.html"
-    assert main(["show", str(EXAMPLES / "modules" / "loop.hlo"), "-o", str(path)]) == 0
-    index = json.loads(unpacked(path.read_text("utf-8"), "index"))
+    index = json.loads(unpacked(shown("modules/loop.hlo").read_text("utf-8"), "index"))
     assert index["units"][index["first"]]["name"] == "negated"
 
 
 @needs(*SASS)
-def test_ptx_and_sass_of_a_kernel_are_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ptx_and_sass_of_a_kernel_are_its_own(shown: Callable[[str], Path]) -> None:
     """No entry of another kernel, no directive before the first instruction; origins are lines of the PTX that is shown."""
-    path = tmp_path / "page.html"
-    assert main(["show", str(EXAMPLES / "modules" / "loop.hlo"), "-o", str(path)]) == 0
-    page = path.read_text("utf-8")
+    page = shown("modules/loop.hlo").read_text("utf-8")
     index = json.loads(unpacked(page, "index"))
     kernels = [unit for unit in index["units"] if unit.get("launch")]
     names = {unit["name"].replace(".", "_") for unit in kernels}
@@ -291,12 +301,10 @@ def test_verdicts_of_stages(tmp_path: Path) -> None:
 
 @needs(*SASS)
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_a_line_lights_its_kin_in_a_browser(tmp_path: Path) -> None:
+def test_a_line_lights_its_kin_in_a_browser(shown: Callable[[str], Path]) -> None:
     """Of the line of PTX that multiplies for %cube: that instruction in HLO, ops, PTX and SASS, and no other."""
-    page = tmp_path / "gelu.html"
-    assert main(["show", str(EXAMPLES / "gelu.hlo"), "-o", str(page)]) == 0
     command = [CHROMIUM or "", "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]
-    address = f"{page.as_uri()}#view=code&line=ptx:37"
+    address = f"{shown('gelu.hlo').as_uri()}#view=code&line=ptx:37"
     done = subprocess.run(
         [*command, "--window-size=1800,1000", "--dump-dom", address], capture_output=True, text=True, timeout=60
     )
@@ -308,11 +316,9 @@ def test_a_line_lights_its_kin_in_a_browser(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is not installed")
-def test_the_graph_after_a_pass_marks_what_it_made(tmp_path: Path) -> None:
-    page = tmp_path / "gelu.html"
-    assert main(["show", str(EXAMPLES / "gelu.hlo"), "-o", str(page)]) == 0
+def test_the_graph_after_a_pass_marks_what_it_made(shown: Callable[[str], Path]) -> None:
     with browser() as chromium:
-        chromium.open(f"{page.as_uri()}#view=graph")
+        chromium.open(f"{shown('gelu.hlo').as_uri()}#view=graph")
         chromium.wait("document.querySelectorAll('.node').length > 10")
         assert not chromium.run("return document.querySelector('.node.changed')")
         chromium.run(

@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from runtime.modules import MODULES
 from runtime.small_programs import PROGRAMS, TARGET
-from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
+from unit.runtime.fake_gpu import FOLDER, for_fake
 
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.check.verdict import Reference, reference_for
@@ -32,6 +32,7 @@ from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
 from xla_emitters.runtime.reference.tolerance import Bounds
 
 
+@cache
 def case(name: str, rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = (), seed: int = 0) -> Case:
     """A case for the fake GPU: see `for_fake`."""
     program = for_fake(PROGRAMS[name], TARGET)
@@ -47,10 +48,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def cupy() -> Iterator[ModuleType]:
-    with fake_cupy() as module:
-        yield module
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of one case."""
+    path = tmp_path_factory.mktemp("bundle") / "bytes.zip"
+    write_bundle(path, [case("bytes")])
+    return path
 
 
 @pytest.fixture
@@ -143,13 +146,13 @@ ENTRY e {
 """What no GPU runs: a library has no elements below eight bits."""
 
 
-def module_case(path: Path, rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = ()) -> Case:
+@cache
+def module_case(path: Path) -> Case:
     """A module of the corpus, compiled for the fake GPU."""
     entry, program = entry_of(read_module(path)), for_fake(path, "h200")
     inputs = draw_inputs(entry, program.parameters, 0)
-    return Case(
-        path.stem, program, program.hlo, 0, inputs, Reference(entry, inputs).bounds, rivals, allowed_starts(entry)
-    )
+    bounds = Reference(entry, inputs).bounds
+    return Case(path.stem, program, program.hlo, 0, inputs, bounds, places=allowed_starts(entry))
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +226,7 @@ def test_a_loop_that_does_not_end(modules: Path, tmp_path: Path, run: Any, cupy:
 
 
 def test_what_the_machine_cannot_hold_or_stops_with(
-    bundle: Path, tmp_path: Path, run: Any, cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
+    small: Path, run: Any, cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory and the driver: one row each, no traceback."""
 
@@ -232,20 +235,20 @@ def test_what_the_machine_cannot_hold_or_stops_with(
 
     with monkeypatch.context() as patched:
         patched.setattr(cupy, "empty", no_memory)
-        code, out, _ = run(bundle, "--repeat", "1")
-    assert (code, out.count("refused"), out.count("out of memory")) == (4, *[len(PROGRAMS)] * 2)
+        code, out, _ = run(small, "--repeat", "1")
+    assert (code, out.count("refused"), out.count("out of memory")) == (4, 1, 1)
 
     with monkeypatch.context() as patched:
         patched.setattr(bundle_main, "by_events", no_memory)
-        code, out, _ = run(bundle, "--repeat", "1")
-    assert (code, out.count("not timed, out of memory: 8 bytes are expected")) == (0, len(PROGRAMS))
+        code, out, _ = run(small, "--repeat", "1")
+    assert (code, out.count("not timed, out of memory: 8 bytes are expected")) == (0, 1)
 
     def stops(*_: object) -> None:
         raise cupy.CUDADriverError("CUDA_ERROR_ILLEGAL_ADDRESS")
 
     monkeypatch.setattr(bundle_main.FlatCupyPlatform, "launch", stops)
-    code, out, _ = run(bundle, "--repeat", "1")
-    assert (code, out.count("it stops with: CUDA_ERROR_ILLEGAL_ADDRESS")) == (3, len(PROGRAMS))
+    code, out, _ = run(small, "--repeat", "1")
+    assert (code, out.count("it stops with: CUDA_ERROR_ILLEGAL_ADDRESS")) == (3, 1)
 
 
 def test_timed_runs_allocate_nothing(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
@@ -538,7 +541,7 @@ def test_elements_that_share_a_byte(tmp_path: Path, run: Any, cupy: ModuleType) 
 
 def test_what_the_script_reads_is_the_program(modules: Path) -> None:
     """Its steps, with the kernels inside loops and their one PTX; and the HLO text."""
-    made = for_fake(MODULES / "search_sorted.hlo", "h200")
+    made = module_case(MODULES / "search_sorted.hlo").program
     with zipfile.ZipFile(modules) as archive:
         entry = next(c for c in manifest_of(modules)["cases"] if c["name"] == "search_sorted")
         case = bundle_main.read_case(archive, entry)

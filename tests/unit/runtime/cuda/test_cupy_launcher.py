@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from types import ModuleType
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from runtime.modules import recipes
 from runtime.small_programs import PROGRAMS
-from unit.runtime.fake_gpu import fake_cupy, for_fake
+from unit.runtime.fake_gpu import for_fake
 
 from xla_emitters.errors import DataError, ToolError
 from xla_emitters.program import Program
@@ -46,12 +45,6 @@ ENTRY main {
   ROOT %fusion = f64[64] fusion(%x, %y), kind=kLoop, calls=f
 }
 """
-
-
-@pytest.fixture
-def cupy() -> Iterator[ModuleType]:
-    with fake_cupy() as module:
-        yield module
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unit.runtime.fake_gpu import fake_cupy, program_for_fake
+from unit.runtime.fake_gpu import program_for_fake
 
 from xla_emitters.errors import ToolError
 from xla_emitters.pipelines.program_gpu import GpuProgram
@@ -30,12 +29,6 @@ ASKS = {"get_current_stream", "getDevice"}
 @cache
 def compiled(file: str) -> Program:
     return program_for_fake(CORPUS / f"{file}.mlir")
-
-
-@pytest.fixture
-def cupy() -> Iterator[ModuleType]:
-    with fake_cupy() as module:
-        yield module
 
 
 def recorded(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:

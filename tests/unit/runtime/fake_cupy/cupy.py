@@ -138,7 +138,7 @@ class ndarray:
         return ndarray(self.host.view() if dtype is None else self.host.view(dtype))
 
     def astype(self, dtype: Any, copy: bool = True) -> ndarray:
-        return ndarray(self.host.astype(dtype, copy=copy))
+        return self if not copy and self.dtype == dtype else ndarray(_aligned(self.host.astype(dtype)))
 
     def reshape(self, *shape: Any) -> ndarray:
         return ndarray(self.host.reshape(*shape))

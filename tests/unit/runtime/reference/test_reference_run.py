@@ -26,7 +26,7 @@ def computation(text: str, name: str) -> ComputationOp:
 
 def calls() -> FirstCalls:
     made = FirstCalls(entry_of(parse_hlo(TEXT, "<test>")))
-    np.testing.assert_array_equal(made.evaluate([X], 1)[0], X + X)
+    np.testing.assert_array_equal(made.evaluate([X])[0], X + X)
     return made
 
 
@@ -54,5 +54,5 @@ def test_another_computation_of_the_same_name_is_not() -> None:
 def test_a_computation_that_was_not_called_is_not() -> None:
     text = TEXT.replace("ENTRY", "g { ROOT %p = f32[3] parameter(0) }\nENTRY")
     made = FirstCalls(entry_of(parse_hlo(text, "<test>")))
-    made.evaluate([X], 1)
+    made.evaluate([X])
     assert made.results_of(computation(text, "g"), [X]) is None

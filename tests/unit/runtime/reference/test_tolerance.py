@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.dtypes import DTYPES, Kind
-from xla_emitters.runtime.bundle import bundle_main
+from xla_emitters.runtime.bundle import bundle_numbers
 from xla_emitters.runtime.reference.tolerance import (
     Bounds,
     everything,
@@ -133,5 +133,5 @@ def test_a_bundle_admits_the_same(row: object) -> None:
     least, most = extremes(kind)
     ends = np.concatenate([values, least.reshape(1), most.reshape(1)])
     low, high, got = (part.reshape(-1) for part in np.meshgrid(ends, ends, values))
-    assert np.array_equal(Bounds(low, high).admits(got), bundle_main.admitted(got, low, high))
-    assert bundle_main.admitted(values[-1:], least.reshape(1), most.reshape(1)).all()
+    assert np.array_equal(Bounds(low, high).admits(got), bundle_numbers.admitted(got, low, high))
+    assert bundle_numbers.admitted(values[-1:], least.reshape(1), most.reshape(1)).all()

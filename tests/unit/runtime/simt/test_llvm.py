@@ -283,43 +283,6 @@ def test_shared_memory_is_one_per_block():
     assert out.tolist() == [1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8]
 
 
-def test_constant_globals():
-    out = np.zeros(4, np.float32)
-    run(
-        """
-  %table = llvm.mlir.addressof @table : !llvm.ptr
-  %p = llvm.getelementptr %table[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, f32
-  %v = llvm.load %p : !llvm.ptr -> f32
-  %q = llvm.getelementptr %p0[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, f32
-  llvm.store %v, %q : f32, !llvm.ptr""",
-        out,
-        globals="llvm.mlir.global private constant @table(dense<[1.0, 2.0, 4.0, 8.0]> : tensor<4xf32>) : !llvm.array<4 x f32>",
-    )
-    assert out.tolist() == [1, 2, 4, 8]
-
-
-def test_branches_of_llvm():
-    """Each thread sums the numbers up to its own, in a loop of blocks."""
-    out = np.zeros(8, np.int32)
-    run(
-        """
-  llvm.br ^head(%c0, %c0 : i32, i32)
-^head(%i: i32, %sum: i32):
-  %more = llvm.icmp "slt" %i, %tid : i32
-  llvm.cond_br %more, ^body, ^exit
-^body:
-  %next = llvm.add %i, %c1 : i32
-  %more_sum = llvm.add %sum, %next : i32
-  llvm.br ^head(%next, %more_sum : i32, i32)
-^exit:
-  %q = llvm.getelementptr %p0[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, i32
-  llvm.store %sum, %q : i32, !llvm.ptr""",
-        out,
-        threads=8,
-    )
-    assert out.tolist() == [n * (n + 1) // 2 for n in range(8)]
-
-
 def test_reaching_unreachable_is_an_error():
     body = """
   %first = llvm.icmp "eq" %tid, %c2 : i32
@@ -331,120 +294,9 @@ def test_reaching_unreachable_is_an_error():
         run(body)
 
 
-def test_calls_of_defined_functions():
-    out = np.zeros(4, np.int32)
-    run(
-        """
-  %v = llvm.call @twice(%tid) : (i32) -> i32
-  %q = llvm.getelementptr %p0[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, i32
-  llvm.store %v, %q : i32, !llvm.ptr""",
-        out,
-        globals="""
-llvm.func @twice(%x: i32) -> i32 {
-  %y = llvm.add %x, %x : i32
-  llvm.return %y : i32
-}""",
-    )
-    assert out.tolist() == [0, 2, 4, 6]
-
-
 def test_an_unknown_callee_is_refused_by_name():
     with pytest.raises(Unsupported, match="@mystery"):
         run("%v = llvm.call @mystery(%tid) : (i32) -> i32", globals="llvm.func @mystery(i32) -> i32")
-
-
-def test_structs_are_values():
-    ops = """
-    %u = llvm.mlir.undef : !llvm.struct<(f32, struct<(f32, f32)>)>
-    %s = llvm.insertvalue %a, %u[0] : !llvm.struct<(f32, struct<(f32, f32)>)>
-    %t = llvm.insertvalue %b, %s[1, 1] : !llvm.struct<(f32, struct<(f32, f32)>)>
-    %x = llvm.extractvalue %t[0] : !llvm.struct<(f32, struct<(f32, f32)>)>
-    %y = llvm.extractvalue %t[1, 1] : !llvm.struct<(f32, struct<(f32, f32)>)>
-    %r = llvm.fsub %x, %y : f32"""
-    a, b = np.arange(32, dtype=np.float32), np.full(32, 3, np.float32)
-    np.testing.assert_array_equal(per_thread(ops, "f32", a=("f32", a), b=("f32", b)), a - b)
-
-
-SPELLINGS = [
-    ("arith.addi %a, %b : i32", "llvm.add %a, %b : i32"),
-    ("arith.subi %a, %b : i32", "llvm.sub %a, %b : i32"),
-    ("arith.muli %a, %b : i32", "llvm.mul %a, %b : i32"),
-    ("arith.andi %a, %b : i32", "llvm.and %a, %b : i32"),
-    ("arith.ori %a, %b : i32", "llvm.or %a, %b : i32"),
-    ("arith.xori %a, %b : i32", "llvm.xor %a, %b : i32"),
-    ("arith.shli %a, %b : i32", "llvm.shl %a, %b : i32"),
-    ("arith.shrui %a, %b : i32", "llvm.lshr %a, %b : i32"),
-    ("arith.shrsi %a, %b : i32", "llvm.ashr %a, %b : i32"),
-    ("arith.divsi %a, %c : i32", "llvm.sdiv %a, %c : i32"),
-    ("arith.divui %a, %c : i32", "llvm.udiv %a, %c : i32"),
-    ("arith.remsi %a, %c : i32", "llvm.srem %a, %c : i32"),
-    ("arith.remui %a, %c : i32", "llvm.urem %a, %c : i32"),
-    ("arith.maxsi %a, %b : i32", "llvm.intr.smax(%a, %b) : (i32, i32) -> i32"),
-    ("arith.minui %a, %b : i32", "llvm.intr.umin(%a, %b) : (i32, i32) -> i32"),
-    ("math.ctpop %a : i32", "llvm.intr.ctpop(%a) : (i32) -> i32"),
-]
-
-
-@pytest.mark.parametrize(("one", "other"), SPELLINGS, ids=[row[1].split()[0] for row in SPELLINGS])
-def test_integer_ops_are_those_of_arith(one, other):
-    rng = np.random.default_rng(2)
-    a = rng.integers(-(2**31), 2**31, 256).astype(np.int32)
-    b = rng.integers(-40, 40, 256).astype(np.int32)
-    c = np.where(b == 0, 1, b).astype(np.int32)
-    inputs = {"a": ("i32", a), "b": ("i32", b), "c": ("i32", c)}
-    wanted = per_thread(f"%r = {one}", "i32", **inputs)
-    np.testing.assert_array_equal(per_thread(f"%r = {other}", "i32", **inputs), wanted)
-
-
-FLOAT_SPELLINGS = [
-    ("arith.addf %a, %b : {t}", "llvm.fadd %a, %b : {t}"),
-    ("arith.divf %a, %b : {t}", "llvm.fdiv %a, %b : {t}"),
-    ("arith.negf %a : {t}", "llvm.fneg %a : {t}"),
-    ("arith.maximumf %a, %b : {t}", "llvm.intr.maximum(%a, %b) : ({t}, {t}) -> {t}"),
-    ("arith.minnumf %a, %b : {t}", "llvm.intr.minnum(%a, %b) : ({t}, {t}) -> {t}"),
-    ("math.absf %a : {t}", "llvm.intr.fabs(%a) : ({t}) -> {t}"),
-    ("math.exp %a : {t}", "llvm.intr.exp(%a) : ({t}) -> {t}"),
-    ("math.copysign %a, %b : {t}", "llvm.intr.copysign(%a, %b) : ({t}, {t}) -> {t}"),
-    ("math.fma %a, %b, %a : {t}", "llvm.intr.fma(%a, %b, %a) : ({t}, {t}, {t}) -> {t}"),
-    ("math.roundeven %a : {t}", "llvm.intr.roundeven(%a) : ({t}) -> {t}"),
-]
-
-
-@pytest.mark.parametrize("ir_type", ["bf16", "f32"])
-@pytest.mark.parametrize(("one", "other"), FLOAT_SPELLINGS, ids=[row[1].split()[0] for row in FLOAT_SPELLINGS])
-def test_float_ops_are_those_of_arith_and_math(one, other, ir_type):
-    values = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 1e-40])
-    a, b = (grid.reshape(-1) for grid in np.meshgrid(values, values))
-    inputs = {"a": (ir_type, a), "b": (ir_type, b)}
-    wanted = per_thread(f"%r = {one.format(t=ir_type)}", ir_type, **inputs)
-    got = per_thread(f"%r = {other.format(t=ir_type)}", ir_type, **inputs)
-    np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
-
-
-def test_a_switch_is_a_branch():
-    """1 and 3 go to one block with different operands, -2 falls to another, the others to the default."""
-    source, out = np.array([0, 1, 2, 3, -2, 1, 7, 3], np.int32), np.zeros(8, np.int32)
-    run(
-        """
-  %p = llvm.getelementptr %p0[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, i32
-  %v = llvm.load %p : !llvm.ptr -> i32
-  llvm.switch %v : i32, ^join(%v : i32) [
-    1: ^double(%c2 : i32),
-    3: ^double(%c1 : i32),
-    -2: ^join(%c0 : i32)
-  ]
-^double(%x: i32):
-  %y = llvm.mul %x, %v : i32
-  llvm.br ^join(%y : i32)
-^join(%z: i32):
-  %w = llvm.add %z, %c1 : i32
-  %q = llvm.getelementptr %p1[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, i32
-  llvm.store %w, %q : i32, !llvm.ptr""",
-        source,
-        out,
-        threads=8,
-    )
-    assert out.tolist() == [1, 3, 3, 4, 1, 3, 8, 4]
 
 
 @pytest.mark.parametrize(
@@ -498,3 +350,28 @@ def test_globals_of_numbers_zeros_and_text(declared, wanted):
         globals=f"llvm.mlir.global internal constant {declared}",
     )
     assert out.tolist() == [wanted]
+
+
+FLOAT_SPELLINGS = [
+    ("arith.addf %a, %b : {t}", "llvm.fadd %a, %b : {t}"),
+    ("arith.divf %a, %b : {t}", "llvm.fdiv %a, %b : {t}"),
+    ("arith.negf %a : {t}", "llvm.fneg %a : {t}"),
+    ("arith.maximumf %a, %b : {t}", "llvm.intr.maximum(%a, %b) : ({t}, {t}) -> {t}"),
+    ("arith.minnumf %a, %b : {t}", "llvm.intr.minnum(%a, %b) : ({t}, {t}) -> {t}"),
+    ("math.absf %a : {t}", "llvm.intr.fabs(%a) : ({t}) -> {t}"),
+    ("math.exp %a : {t}", "llvm.intr.exp(%a) : ({t}) -> {t}"),
+    ("math.copysign %a, %b : {t}", "llvm.intr.copysign(%a, %b) : ({t}, {t}) -> {t}"),
+    ("math.fma %a, %b, %a : {t}", "llvm.intr.fma(%a, %b, %a) : ({t}, {t}, {t}) -> {t}"),
+    ("math.roundeven %a : {t}", "llvm.intr.roundeven(%a) : ({t}) -> {t}"),
+]
+
+
+@pytest.mark.parametrize("ir_type", ["bf16", "f32"])
+@pytest.mark.parametrize(("one", "other"), FLOAT_SPELLINGS, ids=[row[1].split()[0] for row in FLOAT_SPELLINGS])
+def test_float_ops_are_those_of_arith_and_math(one, other, ir_type):
+    values = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 1e-40])
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(values, values))
+    inputs = {"a": (ir_type, a), "b": (ir_type, b)}
+    wanted = per_thread(f"%r = {one.format(t=ir_type)}", ir_type, **inputs)
+    got = per_thread(f"%r = {other.format(t=ir_type)}", ir_type, **inputs)
+    np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))

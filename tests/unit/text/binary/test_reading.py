@@ -5,7 +5,6 @@ from __future__ import annotations
 import faulthandler
 import gzip
 import io
-import os
 import random
 import sys
 from contextlib import suppress
@@ -26,7 +25,6 @@ from xla_emitters.text.binary.reading import read_binary, written
 from xla_emitters.text.stablehlo import is_stablehlo
 from xla_emitters.tools.workers import isolated
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # read when jax is imported, by whichever test module is first
 jax = pytest.importorskip("jax", reason="the extra [jax] is not installed")
 pytest.importorskip("flatbuffers", reason="jax.export writes its blobs with flatbuffers, which is not installed")
 from jax import export  # noqa: E402

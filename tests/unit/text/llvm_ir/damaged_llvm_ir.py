@@ -17,6 +17,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
 from xla_emitters.program import Launch
+from xla_emitters.support.iteration_limit import limited_iterations
 
 _TOKEN = re.compile(r"[%@!#]?[\w.$]+|\S")
 _NUMBER = re.compile(r"(?<![\w.%$])(?:0x[HR]?[0-9a-fA-F]+|-?\d+)\b")
@@ -104,7 +105,8 @@ def how_it_ends(text: str, arrays: Sequence[Array], launch: Launch, most_iterati
     start = time.process_time()
     outcome, message, is_located = "ran", "", True
     try:
-        LlvmIrKernel.read(text, "hostile.ll").run(arrays, launch, blocks=[0], most_iterations=most_iterations)
+        with limited_iterations(most_iterations):
+            LlvmIrKernel.read(text, "hostile.ll").run(arrays, launch, blocks=[0])
     except XlaEmittersError as error:
         outcome, message = type(error).__name__, error.message
         # Arguments that do not fit, and a text without a kernel, have no place in the text.

@@ -45,6 +45,7 @@ FLOATS = np.array([0.25, -2.5, 3.5, -0.0], np.float32)
         ("@llvm.floor.f32(float %a0)", [0.0, -3.0, 3.0, -0.0]),
         ("@llvm.maximum.f32(float %a0, float 0.0)", [0.25, 0.0, 3.5, 0.0]),
         ("@llvm.copysign.f32(float %a0, float -1.0)", [-0.25, -2.5, -3.5, -0.0]),
+        ("@llvm.minnum.f32(float %a0, float 1.0)", [0.25, -2.5, 1.0, -0.0]),
         ("@llvm.nvvm.fabs.f32(float %a0)", [0.25, 2.5, 3.5, 0.0]),
         ("@llvm.nvvm.saturate.f(float %a0)", [0.25, 0.0, 1.0, 0.0]),
         ("@llvm.nvvm.round.f(float %a0)", [0.0, -2.0, 4.0, -0.0]),
@@ -102,6 +103,33 @@ def test_inline_assembly_with_a_carry_and_several_results() -> None:
     assert executed(body, given, result=np.uint64).tolist() == [int(each) * 5 + 7 for each in given]
 
 
+def test_inline_assembly_of_several_results_is_executed_once() -> None:
+    """An atomic sum beside another result: 4 lanes add 3 to what is at their place."""
+    given = np.array([1, 2, 3, 4], np.int32)
+    body = """%pair = tail call { i32, i32 } asm sideeffect "atom.global.add.u32 $0, [$2], $3; mov.u32 $1, 7;", "=r,=r,l,n"(ptr %q0, i32 3)
+%old = extractvalue { i32, i32 } %pair, 0
+%seven = extractvalue { i32, i32 } %pair, 1
+%new = load i32, ptr %q0, align 4
+%s = mul i32 %seven, %old
+%d = add i32 %s, %new"""
+    assert executed(body, given, result=np.int32).tolist() == [7 * old + old + 3 for old in (1, 2, 3, 4)]
+
+
+def test_exchanges_in_a_warp() -> None:
+    body = """%pair = call { i32, i1 } @llvm.nvvm.shfl.sync.down.i32p(i32 -1, i32 %a0, i32 1, i32 31)
+%next = extractvalue { i32, i1 } %pair, 0
+%there = extractvalue { i32, i1 } %pair, 1
+%any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %there)
+%all = call i1 @llvm.nvvm.vote.all.sync(i32 -1, i1 %there)
+%least = call i32 @llvm.nvvm.redux.sync.min(i32 %a0, i32 -1)
+%few = select i1 %all, i32 1000, i32 %least
+%d = select i1 %any, i32 %next, i32 %few
+call void @llvm.nvvm.bar.warp.sync(i32 -1)
+call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"""
+    given = np.arange(32, dtype=np.int32)
+    assert executed(body, given, result=np.int32).tolist() == [*range(1, 32), 31]
+
+
 HELPER = """define internal float @helper(float %x, i1 zeroext %twice) {
   br i1 %twice, label %2, label %1
 1:
@@ -127,6 +155,7 @@ def test_functions() -> None:
         ("%d = call float @nowhere(float %a0)", "'nowhere', which is not declared"),
         ("%d = call float @llvm.mystery.f32(float %a0)", "the intrinsic 'llvm.mystery.f32'"),
         ("%d = call float @llvm.nvvm.mystery.f(float %a0)", "mystery"),
+        ("%d = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %a0)", "the PTX 'shfl.sync.down.b32;'"),
         ("call void @llvm.nvvm.mystery(float %a0)\n%d = fadd float %a0, %a0", "mystery"),
         ("%d = call float %p0(float %a0)", "a call of a function's address"),
         ('%d = call float asm "bra there;", "=f,f"(float %a0)', "the PTX 'bra there;'"),

@@ -17,6 +17,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel
 from xla_emitters.program import Launch
+from xla_emitters.support.iteration_limit import limited_iterations
 
 _TOKEN = re.compile(r"[%$.\w]+|\S")
 _NUMBER = re.compile(r"(?<![\w.%$])(?:0[xXfFdD][0-9a-fA-F]+|\d+)\b")
@@ -174,7 +175,8 @@ def how_it_ends(text: str, arrays: Sequence[Array], launch: Launch, most_iterati
     start = time.process_time()
     outcome, message, is_located = "ran", "", True
     try:
-        PtxKernel.read(text, "hostile.ptx").run(arrays, launch, blocks=[0], most_iterations=most_iterations, **more)
+        with limited_iterations(most_iterations):
+            PtxKernel.read(text, "hostile.ptx").run(arrays, launch, blocks=[0], **more)
     except XlaEmittersError as error:
         outcome, message = type(error).__name__, error.message
         # Arguments that do not fit, and a text without a kernel, have no place in the text.

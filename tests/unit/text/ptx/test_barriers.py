@@ -8,6 +8,7 @@ from unit.text.ptx.one_instruction import HEAD
 
 from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
+from xla_emitters.support.iteration_limit import limited_iterations
 
 START = """.visible .entry k(.param .u64 p, .param .u64 q) {
   .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<9>; .shared .align 16 .b8 s[2048]; .shared .align 8 .b64 bar[4];
@@ -25,7 +26,8 @@ def executed(body: str, threads: int = 128, blocks: int = 1, more: str = "") -> 
     kernel = PtxKernel.read(HEAD + more + START + body + " ret; }", "b.ptx")
     arrays = [np.arange(threads, dtype=np.uint32), np.zeros(threads, np.uint32)]
     launch = launch_of(f"{blocks}x{threads}")[0]
-    verdict = kernel.check(arrays, launch, most_iterations=1000)
+    with limited_iterations(1000):
+        verdict = kernel.check(arrays, launch)
     if not verdict.ok:
         raise ExecutionError("\n".join(verdict.details), stage="simt")
     return kernel.run(arrays, launch)[1]

@@ -8,6 +8,7 @@ from unit.text.ptx.one_instruction import HEAD
 
 from xla_emitters.errors import DataError, ExecutionError, UsageError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of, tensor_map_of
+from xla_emitters.support.iteration_limit import limited_iterations
 
 START = """.visible .entry k(.param .u64 p, .param .u64 q) {
   .reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .pred %p<9>; .reg .b16 %h;
@@ -30,7 +31,8 @@ def executed(body: str, launch: str = "4x64/2", more: str = "") -> np.ndarray:
         np.arange(shape.blocks * shape.threads, dtype=np.uint32),
         np.zeros(shape.blocks * shape.threads, np.uint32),
     ]
-    verdict = kernel.check(arrays, shape, cluster=cluster, most_iterations=1000)
+    with limited_iterations(1000):
+        verdict = kernel.check(arrays, shape, cluster=cluster)
     if not verdict.ok:
         raise ExecutionError("\n".join(verdict.details), stage="simt")
     return kernel.run(arrays, shape, cluster=cluster)[1]

@@ -253,3 +253,19 @@ def test_faults_are_named_at_their_line() -> None:
     assert "a race" in verdict.summary
     assert verdict.details[0].startswith("k.ptx:9:7: error:")
     assert "st.global.u32 [%rd1], %r1" in verdict.details[1]
+
+
+INITIAL = """.global .f32 x[3] = {{{}, 0.1, 0fC0000000}}; .global .f64 y[2] = {{0.1, 0f3F800000}};
+    .visible .entry k(.param .u64 p) {{ .reg .b64 %p, %w; .reg .f32 %f; ld.param.u64 %p, [p];
+    ld.global.f32 %f, [x]; st.global.f32 [%p], %f; ld.global.f32 %f, [x+4]; st.global.f32 [%p+4], %f;
+    ld.global.b64 %w, [y]; st.global.b64 [%p+8], %w; ld.global.b64 %w, [y+8]; st.global.b64 [%p+16], %w; ret; }}"""
+
+
+def test_initial_values_that_are_written_as_decimals() -> None:
+    """They are rounded to an f32 where one is, as ptxas does; the bits of an f32 in an f64 stay bits. An integer is no float."""
+    found = run(INITIAL.format("1.5"), "1x1", np.zeros(3))[0]
+    assert found[:1].view(F32).tolist() == [1.5, F32(0.1)]
+    assert found[1] == 0.1
+    assert found.view(np.uint64)[2] == 0x3F800000
+    with pytest.raises(ParseError, match=r"'x' of \.f32 is initialised with an integer"):
+        run(INITIAL.format("1"), "1x1", np.zeros(3))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -24,6 +25,7 @@ from xla_emitters.dialects.hlo.contractions import ContractingOp, DotOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.hlo.windows import points_inside
 from xla_emitters.dtypes import Array, Kind, NumpyType
+from xla_emitters.library.gemm import arranged
 from xla_emitters.runtime.reference.bounds.elementwise import converted
 from xla_emitters.runtime.reference.bounds.sums import around, growth, smallest, unit_of
 from xla_emitters.runtime.reference.tolerance import (
@@ -38,14 +40,14 @@ from xla_emitters.runtime.reference.tolerance import (
 )
 
 Evaluate = Callable[[Sequence[Array]], Array]
+Contract = Callable[[Array, Array], Array]
+"""Contracts two arrays of float64, in some order."""
 
 
 def bounds_of_contraction(op: ContractingOp, operands: Sequence[Bounds], evaluate: Evaluate) -> Bounds:
     """Every admissible result. raises Unsupported where the op's `evaluate` does."""
     held, result = op.held, element_of(op.result)
-    terms = math.prod(
-        variable.bounds.upper - variable.bounds.lower + 1 for variable in op.output_to_input()[0].range_vars
-    )
+    terms = math.prod(variable.bounds.trip_count for variable in op.output_to_input()[0].range_vars)
     is_exact = held.kind not in (Kind.FLOAT, Kind.COMPLEX) or terms <= 0
     if is_exact and all(bounds.is_point for bounds in operands):
         return point(evaluate([bounds.low for bounds in operands]))
@@ -61,14 +63,13 @@ def bounds_of_contraction(op: ContractingOp, operands: Sequence[Bounds], evaluat
     x, y = factors
     with np.errstate(all="ignore"):
         value = evaluate([bounds.low for bounds in operands]) if not _are_finite(operands) else None
+        bounds_of = partial(sums_of_products, partial(_contracted, op), terms=terms, shape=dims_of(op.result))
         if held.kind is Kind.FLOAT:
-            found = _sum(op, [(1, x, y)], terms, value)
-            return converted(found, held, result)
+            return converted(bounds_of([(1, x, y)], value=value), held, result)
         (a, b), (c, d) = x.parts, y.parts
-        parts = [] if value is None else [np.asarray(np.real(value)), np.asarray(np.imag(value))]
-        real = _sum(op, [(1, a, c), (-1, b, d)], terms, parts[0] if parts else None)
-        imaginary = _sum(op, [(1, a, d), (1, b, c)], terms, parts[1] if parts else None)
-        return joined(real, imaginary)
+        parts = [None, None] if value is None else [np.asarray(np.real(value)), np.asarray(np.imag(value))]
+        real = bounds_of([(1, a, c), (-1, b, d)], value=parts[0])
+        return joined(real, bounds_of([(1, a, d), (1, b, c)], value=parts[1]))
 
 
 def _are_finite(operands: Sequence[Bounds]) -> bool:
@@ -80,44 +81,51 @@ def _are_finite(operands: Sequence[Bounds]) -> bool:
     )
 
 
-def _sum(op: ContractingOp, pairs: Sequence[tuple[int, Bounds, Bounds]], terms: int, value: Array | None) -> Bounds:
+def sums_of_products(
+    contract: Contract,
+    pairs: Sequence[tuple[int, Bounds, Bounds]],
+    terms: int | Array,
+    shape: tuple[int, ...],
+    value: Array | None = None,
+) -> Bounds:
     """The sum of signed contractions of pairs of factors, each in the type that sums are held in.
 
-    value  the reference's value of the same part, used where it is not finite: infinities and NaNs of known operands are certain
+    terms  of one contraction: of all elements, or of each
+    shape  of the result
+    value  the reference's value of the same part, used where it is not finite: infinities and NaNs of known operands are certain. None:
+           what operands that are not finite go to is unknown
     """
-    kind, shape = pairs[0][1].low.dtype, dims_of(op.result)
+    kind = pairs[0][1].low.dtype
     middle, size, reach = (np.zeros(shape) for _ in range(3))
     special = np.zeros(shape, np.bool_)
     for sign, x, y in pairs:
         (a, r, odd_a), (b, s, odd_b) = _factor(x), _factor(y)
         most_a, most_b = np.abs(a) + r, np.abs(b) + s
-        middle += sign * _contracted(op, a, b)
-        size += _contracted(op, most_a, most_b)
+        middle += sign * contract(a, b)
+        size += contract(most_a, most_b)
         if not x.is_point:
-            reach += _contracted(op, r, most_b)
+            reach += contract(r, most_b)
         if not y.is_point:
-            reach += _contracted(op, np.abs(a), s)
-        if value is not None:
-            ones = np.ones_like(a), np.ones_like(b)
-            special |= (_contracted(op, odd_a, ones[1]) + _contracted(op, ones[0], odd_b)) > 0
+            reach += contract(np.abs(a), s)
+        if odd_a.any() or odd_b.any():
+            special |= (contract(odd_a, np.ones_like(b)) + contract(np.ones_like(a), odd_b)) > 0
     roundings = terms * len(pairs)
     own = growth(roundings + 8, unit_of(np.dtype(np.float64)))
     largest = (size + np.abs(middle) + reach) / 2
     slack = reach * (1 + 2 * own) + _rounding(roundings, kind, size, largest)
     may_overflow = largest * (1 + own) + (2 * growth(roundings, unit_of(kind)) + own) * size > float(info(kind).max)
     found = around(kind, middle - slack, middle + slack, np.zeros(shape), may_overflow)
-    if value is None or not special.any():
+    if not special.any():
         return found
-    is_known = all(bounds.is_point for _, x, y in pairs for bounds in (x, y))
+    if value is None or not all(bounds.is_point for _, x, y in pairs for bounds in (x, y)):
+        return unknown_where(special, found)
     value = value.astype(kind)
-    if is_known:
-        certain = special & (~may_overflow | np.isnan(value))
-        found = Bounds(np.where(certain, value, found.low), np.where(certain, value, found.high))
-        return unknown_where(special & ~certain, found)
-    return unknown_where(special, found)
+    certain = special & (~may_overflow | np.isnan(value))
+    found = Bounds(np.where(certain, value, found.low), np.where(certain, value, found.high))
+    return unknown_where(special & ~certain, found)
 
 
-def _rounding(roundings: int, kind: NumpyType, size: Array, largest: Array) -> Array:
+def _rounding(roundings: int | Array, kind: NumpyType, size: Array, largest: Array) -> Array:
     """Upper bound of the error from rounding a sum of products, including that of computing the sum in float64 here.
 
     size     S at the head of the file
@@ -126,7 +134,7 @@ def _rounding(roundings: int, kind: NumpyType, size: Array, largest: Array) -> A
     unit = unit_of(kind)
     own = growth(roundings + 8, unit_of(np.dtype(np.float64)))
     on_the_way = largest + growth(roundings, unit) * size
-    rounding = unit * size + max(0, roundings - 1) * unit * on_the_way * (1 + unit)
+    rounding = unit * size + np.maximum(0, roundings - 1) * unit * on_the_way * (1 + unit)
     return rounding * (1 + 2 * own) + own * size + 2 * roundings * smallest(kind)
 
 
@@ -143,34 +151,21 @@ def rounding_of(op: DotOp, x: tuple[Array, Array], y: tuple[Array, Array]) -> tu
 
 def transposed_products(op: DotOp, slope: Array, x: Array, y: Array) -> list[Array]:
     """The slopes by the elements of both operands, from the slopes by the result; the first dimension indexes results of the chain."""
-    return [_back(op, slope, y, 1), _back(op, slope, x, 0)]
-
-
-def _back(op: DotOp, slope: Array, factor: Array, number: int) -> Array:
-    """The slopes by operand `number` of a dot: the slopes by the result, contracted with the other operand, `factor`."""
-    pairing, dims = op.pairing, dims_of(op.operands[1 - number])
-    sides = (pairing.lhs_batch, pairing.lhs_contracting), (pairing.rhs_batch, pairing.rhs_contracting)
-    (batch, contracting), (own_batch, own_contracting) = sides[number], sides[1 - number]
-    free = [dim for dim in range(factor.ndim) if dim not in (*batch, *contracting)]
-    own_free = [dim for dim in range(len(dims)) if dim not in (*own_batch, *own_contracting)]
-    sizes = [factor.shape[dim] for dim in batch]
-    count = len(batch)
-    by = factor.transpose([*batch, *free, *contracting]).reshape(
-        math.prod(sizes), math.prod(factor.shape[dim] for dim in free), -1
-    )
-    # Dimensions of the result's slopes: one for the chain's results, batch, free ones of lhs, free ones of rhs.
-    first, second = (own_free, free) if number == 1 else (free, own_free)
-    left = list(range(1 + count, 1 + count + len(first)))
-    right = list(range(1 + count + len(first), 1 + count + len(first) + len(second)))
-    own, other = (left, right) if number == 1 else (right, left)
-    turned = slope.transpose([0, *range(1, 1 + count), *own, *other])
-    rows = [dims[dim] for dim in own_free]
-    turned = turned.reshape(len(slope), math.prod(sizes), math.prod(rows), by.shape[1])
-    found = turned @ by
-    ends = [dims[dim] for dim in own_contracting]
-    # In the order of `factor`'s contracting dimensions, which pair with the operand's own one by one.
-    shaped = found.reshape(len(slope), *sizes, *rows, *ends)
-    return shaped.transpose([0, *(1 + place for place in np.argsort([*own_batch, *own_free, *own_contracting]))])
+    pairing, chain = op.pairing, x.ndim + y.ndim
+    left, right = list(range(x.ndim)), list(range(x.ndim, chain))
+    for one, other in (
+        *zip(pairing.lhs_batch, pairing.rhs_batch, strict=True),
+        *zip(pairing.lhs_contracting, pairing.rhs_contracting, strict=True),
+    ):
+        right[other] = left[one]
+    summed = [left[dim] for dim in pairing.lhs_contracting]
+    batch = [left[dim] for dim in pairing.lhs_batch]
+    free = [label for label in (*left, *right) if label not in (*batch, *summed)]
+    ours = slope, [chain, *batch, *free]
+    return [
+        np.einsum(*ours, factor, labels, [chain, *wanted], optimize=True)
+        for factor, labels, wanted in ((y, right, left), (x, left, right))
+    ]
 
 
 def _factor(bounds: Bounds) -> tuple[Array, Array, Array]:
@@ -210,19 +205,6 @@ def _contracted(op: ContractingOp, x: Array, y: Array) -> Array:
 def matrix_product(op: DotOp, x: Array, y: Array) -> Array:
     """A dot of arrays of float64, in some order."""
     pairing = op.pairing
-    batch = len(pairing.lhs_batch)
-    free = [
-        [dim for dim in range(array.ndim) if dim not in taken]
-        for array, taken in (
-            (x, (*pairing.lhs_batch, *pairing.lhs_contracting)),
-            (y, (*pairing.rhs_batch, *pairing.rhs_contracting)),
-        )
-    ]
-    left = x.transpose([*pairing.lhs_batch, *free[0], *pairing.lhs_contracting])
-    right = y.transpose([*pairing.rhs_batch, *pairing.rhs_contracting, *free[1]])
-    batches, rows = left.shape[:batch], left.shape[batch : batch + len(free[0])]
-    columns = right.shape[right.ndim - len(free[1]) :]
-    terms = math.prod(left.shape[batch + len(free[0]) :])
-    sizes = math.prod(batches), math.prod(rows), math.prod(columns)
-    found = left.reshape(sizes[0], sizes[1], terms) @ right.reshape(sizes[0], terms, sizes[2])
-    return found.reshape(*batches, *rows, *columns)
+    left = arranged(x, pairing.lhs_batch, contracting=pairing.lhs_contracting, contracting_last=True)
+    right = arranged(y, pairing.rhs_batch, contracting=pairing.rhs_contracting, contracting_last=False)
+    return (left @ right).reshape(dims_of(op.result))

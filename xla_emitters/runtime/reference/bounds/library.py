@@ -6,8 +6,7 @@
                                               the epilogue (scales, bias, activation), each step rounded or not
     fft, factorizations                       unbounded
 
-For a sum of k products with magnitudes that add up to S, rounding errors are at most ((1 + u)^(k + 1) - 1) S, in any order, fused or not
-(Higham, "Accuracy and Stability", 3.1); u is that of the type in which sums are held. An activation that turns once (gelu, silu) has its
+Sums of products are those of a dot (`contraction`), with one rounding more. An activation that turns once (gelu, silu) has its
 minimum inside the interval.
 """
 
@@ -15,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -27,9 +27,10 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.library.cublas import rounds_to_tf32
 from xla_emitters.library.gemm import activated, held_type
+from xla_emitters.runtime.reference.bounds.contraction import Contract, sums_of_products
 from xla_emitters.runtime.reference.bounds.elementwise import converted
 from xla_emitters.runtime.reference.bounds.reduction import taken
-from xla_emitters.runtime.reference.bounds.sums import around, growth, smallest, unit_of
+from xla_emitters.runtime.reference.bounds.sums import around, smallest, unit_of
 from xla_emitters.runtime.reference.tolerance import (
     Bounds,
     everything,
@@ -189,14 +190,16 @@ def _products(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], 
         given |= {name: converted(converted(given[name], row, narrow), narrow, row) for name in pair}
     x, y = (given[name] for name in pair)
     shape = dims_of(leaves[0])
-    sums = _Sums(op, config, pair, shape)
+    contract = _contraction(config, pair, shape)
+    terms = contract(np.ones(x.low.shape), np.ones(y.low.shape))
+    # One more rounding than of the terms alone: some kernels add them to a zero.
+    sums = partial(sums_of_products, contract, terms=terms + 1, shape=shape)
     if row.kind is Kind.COMPLEX:
         (a, b), (c, d) = x.parts, y.parts
-        real = sums.bounds(((1, a, c), (-1, b, d)))
-        found = joined(real, sums.bounds(((1, a, d), (1, b, c))))
+        found = joined(sums([(1, a, c), (-1, b, d)]), sums([(1, a, d), (1, b, c)]))
         plain = set(given) == set(pair) and config.get("alpha", [1, 0]) == [1, 0] and config["epilogue"] == "DEFAULT"
         return [converted(found, row, main) if plain else everything(main.numpy, shape), *_rest(leaves[1:])]
-    value, aux, largest = _after(config, given, sums.bounds(((1, x, y),)), shape)
+    value, aux, largest = _after(config, given, sums([(1, x, y)]), shape)
     if "d_scale" in given:
         value = _scaled(value, given["d_scale"])
         limit = held.type(info(main.numpy).max)
@@ -214,59 +217,23 @@ def _rest(leaves: Sequence[Any]) -> list[Bounds]:
     return [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaves]
 
 
-class _Sums:
+def _contraction(config: Mapping[str, Any], pair: Sequence[str], shape: tuple[int, ...]) -> Contract:
     """The sums of products of a gemm or a convolution, without the epilogue, in float64."""
-
-    def __init__(self, op: HloOp, config: Mapping[str, Any], pair: Sequence[str], shape: tuple[int, ...]) -> None:
-        self.name = "gemm" if "lhs" in pair else "convolution"
-        self.shape = shape
-        self.held = held_type(element_of(leaf_types(op.result.type)[0]).name)
-        self.config = {
-            **config,
-            "types": ["f64", "f64"],
-            "operands": list(pair),
-            "outputs": [config["outputs"][0]],
-            "alpha": [1, 0],
-            "beta": 0,
-            "epilogue": "DEFAULT",
-            "rounds": None,
-            "scale": 1,
-            "side_scale": 0,
-            "activation": "none",
-        }
-
-    def of(self, x: Array, y: Array) -> Array:
-        return library.call(self.name, self.config, [x, y], [("f64", self.shape)])[0]
-
-    def bounds(self, pairs: Sequence[tuple[int, Bounds, Bounds]]) -> Bounds:
-        """The sum of signed contractions, in the type that sums are held in (for complex operands, the type of their parts)."""
-        kind = np.dtype(np.float64 if self.held.itemsize == (16 if self.held.kind == "c" else 8) else np.float32)
-        middle, size, reach, terms, odd = (np.zeros(self.shape) for _ in range(5))
-        for sign, x, y in pairs:
-            (a, r, odd_a), (b, s, odd_b) = _factor(x), _factor(y)
-            ones, most_b = (np.ones_like(a), np.ones_like(b)), np.abs(b) + s
-            middle += sign * self.of(a, b)
-            size += self.of(np.abs(a) + r, most_b)
-            terms += self.of(*ones)
-            if not (x.is_point and y.is_point):
-                reach += self.of(r, most_b) + self.of(np.abs(a), s)
-            if odd_a.any() or odd_b.any():
-                odd += self.of(odd_a, ones[1]) + self.of(ones[0], odd_b)
-        roundings = terms + 1
-        slack = reach + (growth(roundings, unit_of(kind)) + growth(roundings + 8, 2.0**-53)) * (size + reach)
-        slack = slack + 2 * terms * smallest(kind)
-        may_overflow = (np.abs(middle) + slack + size) > float(np.finfo(kind).max)
-        return unknown_where(odd > 0, around(kind, middle, middle, slack, may_overflow))
-
-
-def _factor(bounds: Bounds) -> tuple[Array, Array, Array]:
-    """Middle, radius, and a mask of where an end is not finite; middle and radius are 0 there."""
-    low, high = (end.astype(np.float64) for end in bounds.ends)
-    odd = ~(np.isfinite(low) & np.isfinite(high))
-    low, high = np.where(odd, 0, low), np.where(odd, 0, high)
-    middle = low / 2 + high / 2
-    radius = np.where(low == high, 0, np.maximum(high - middle, middle - low) * (1 + 2.0**-50))
-    return middle, radius, odd.astype(np.float64)
+    plain = {
+        **config,
+        "types": ["f64", "f64"],
+        "operands": list(pair),
+        "outputs": [config["outputs"][0]],
+        "alpha": [1, 0],
+        "beta": 0,
+        "epilogue": "DEFAULT",
+        "rounds": None,
+        "scale": 1,
+        "side_scale": 0,
+        "activation": "none",
+    }
+    name = "gemm" if "lhs" in pair else "convolution"
+    return lambda x, y: library.call(name, plain, [x, y], [("f64", shape)])[0]
 
 
 def _after(
