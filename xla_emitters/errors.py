@@ -14,6 +14,8 @@ broke a promise to another. The exception has the parts of the message as fields
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -172,3 +174,12 @@ class InternalError(XlaEmittersError):
     """A bug in this project: one stage broke a promise to another."""
 
     exit_code = 70
+
+
+@contextmanager
+def file_errors(what: str, stage: str) -> Generator[None]:
+    """Around reading or writing a file: an OSError becomes a UsageError, "cannot write OUT.npz: No space left on device"."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{what}: {error.strerror}", stage=stage) from error

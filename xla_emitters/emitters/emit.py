@@ -32,7 +32,7 @@ from xla_emitters.graph.kinds import why_no_lone_concatenate
 from xla_emitters.graph.reductions import find_reductions
 from xla_emitters.graph.refusals import has_code, refuse_unsupported
 from xla_emitters.graph.scatters import arrays_in_place
-from xla_emitters.graph.view import FusionView, once_per_view
+from xla_emitters.graph.view import FusionView, is_scheduled, once_per_view
 from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double, registered
 from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.rewrite.notes import decide, remark
@@ -191,8 +191,13 @@ def opcodes_with_code() -> tuple[str, ...]:
 
 @once_per_view
 def refuse_without_code(view: FusionView) -> None:
-    """raises Unsupported if an instruction has no code (one error for all such instructions), or the error of `refusals.py`."""
+    """raises Unsupported if an instruction has no code (one error for all such instructions), or the error of `refusals.py`.
+
+    The kernel of a fusion with a schedule of programs is not made of its instructions' code.
+    """
     refuse_unsupported(view)
+    if is_scheduled(view):
+        return
     called = (op for computation in view.called for op in computation.instructions)
     missing = [op for op in (*view.instructions, *called) if not has_code(type(op))]
     if not missing:

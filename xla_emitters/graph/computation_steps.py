@@ -9,7 +9,8 @@
 
 A buffer (see `computation_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated
 before the former and released after the latter. A buffer that becomes a result is placed in the result's memory if possible, and then the
-caller owns it.
+caller owns it. What would start as a copy of a parameter that the module's `input_output_alias` donates, and that nothing reads later,
+gets its memory instead, by a move.
 
 A loop's state has one slot for each leaf that the body changes. The body writes the new value directly to the slot if no instruction reads
 the old value at that time or later; otherwise to a temporary, which is copied at the end of the body. Branches write their results to the
@@ -33,6 +34,7 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.graph.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.graph.computation_values import ComputationValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.graph.control_computations import is_control
+from xla_emitters.graph.overwrites import is_donated
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
 from xla_emitters.program.arrays import place_of
@@ -46,6 +48,7 @@ from xla_emitters.program.steps import (
     Launch,
     Load,
     Loop,
+    Move,
     Number,
     Place,
     Recurrence,
@@ -173,6 +176,7 @@ class _ComputationSteps:
 
     slots  buffer -> its slot
     own    the buffers that these steps allocate and release
+    taken  the buffers that have the memory of a donated parameter, and which one
     """
 
     planner: Planner
@@ -182,6 +186,7 @@ class _ComputationSteps:
     is_loop_body: bool
     slots: dict[Leaf, Slot] = field(default_factory=dict[Leaf, Slot])
     own: set[Leaf] = field(default_factory=set[Leaf])
+    taken: dict[Leaf, Leaf] = field(default_factory=dict[Leaf, Leaf])
 
     def __post_init__(self) -> None:
         self.last = self.values.last_reads()
@@ -206,18 +211,37 @@ class _ComputationSteps:
         for place, op in enumerate(self.values.instructions):
             if isinstance(op, ParameterOp) or is_name(op):
                 continue
-            unused = self._unused_workspaces(op)
+            unused, taken = self._unused_workspaces(op), self._taken_by(op, place)
+            self.taken |= taken
             for number, ir_type in enumerate(leaf_types(op.result.type)):
                 if number in unused or not (is_array(ir_type) or ir_type == TOKEN):
                     continue
                 if self.values.buffers.get((op, number)) == (op, number) and (op, number) not in self.slots:
                     self.slots[op, number] = slot = self.planner.temporary(ir_type)
-                    self.own.add((op, number))
-                    yield Allocate(self.planner.place(slot))
+                    if (op, number) not in taken:
+                        self.own.add((op, number))
+                        yield Allocate(self.planner.place(slot))
+            if taken:
+                yield Move(tuple((self._number(old), self._number(leaf)) for leaf, old in taken.items()))
             yield from self._steps_for(op)
             yield from self._releases(dying.get(place, ()))
         yield from self._moves()
         yield from self._releases(dying.get(self.values.end, ()))
+
+    def _taken_by(self, op: HloOp, place: int) -> dict[Leaf, Leaf]:
+        """The arrays of an instruction that get the memory of a donated parameter, which it reads last, and the parameter of each."""
+        read = [leaf for operand in op.operands for leaf in self.values.leaves[operand]]
+        found = dict[Leaf, Leaf]()
+        for number, ir_type in enumerate(leaf_types(op.result.type)):
+            parameter, leaf = old = self.values.starts.get((op, number), (op, number))
+            if not isinstance(parameter, ParameterOp) or not is_donated(parameter):
+                continue
+            if read.count(old) == 1 and self.last[old] <= place and leaf_types(parameter.result.type)[leaf] == ir_type:
+                found[op, number] = old
+        return found
+
+    def _number(self, leaf: Leaf) -> int:
+        return self.planner.place(self.slots[leaf]).slot
 
     def _releases(self, buffers: Sequence[Leaf]) -> Iterator[Release]:
         return (Release(self.planner.place(self.slots[buffer]).slot) for buffer in buffers if buffer in self.own)
@@ -276,8 +300,10 @@ class _ComputationSteps:
         view = self.planner.view(fusion)
         slots = {operand: self._slots_of(operand)[0] for operand in fusion.operands}
         for number, operand in aliases_of(view).items():
+            if (fusion, number) in self.taken:
+                slots[operand] = self._slot((fusion, number))
             # The caller's arrays stay unchanged: launchers copy them.
-            if (fusion, number) in self.values.starts and slots[operand].kind != "parameter":
+            elif (fusion, number) in self.values.starts and slots[operand].kind != "parameter":
                 target = self._slot((fusion, number))
                 yield self._copy(slots[operand], target)
                 slots[operand] = target
@@ -287,7 +313,7 @@ class _ComputationSteps:
         (initial,), (condition, body) = op.operands, called_by(op)
         state = self._results(op)
         for (number, leaf), slot in zip(enumerate(self.values.leaves[initial]), state, strict=True):
-            if (op, number) in self.values.starts:
+            if (op, number) in self.values.starts and (op, number) not in self.taken:
                 yield self._copy(self._slot(leaf), slot)
         deciding, repeating = self.planner.values.of(condition), self.planner.values.of(body, is_state=True)
         proceeds = self.planner.temporary(condition.root.type)

@@ -11,7 +11,7 @@ call = new_fusion([operands[n] for n in part.parameters], computation, "fusion.f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import TypeGuard
@@ -45,12 +45,14 @@ class Part:
     """A computation under construction that copies instructions of another, with the parameters that they need.
 
     source      the computation that is copied from
+    outside     whether an instruction is not copied: its value is a parameter here
     taken       value of `source` -> its copy here
     parameters  for each parameter here: the number of its original in `source`, -1 if it has none
     names       that are taken here
     """
 
     source: ComputationOp
+    outside: Callable[[HloOp], bool] = lambda op: isinstance(op, ParameterOp)
     block: Block = field(default_factory=Block)
     taken: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     parameters: list[int] = field(default_factory=list[int])
@@ -76,14 +78,15 @@ class Part:
             current = pending[-1]
             owner = current.owner
             assert isinstance(owner, HloOp)
-            missing = [operand for operand in owner.operands if operand not in self.taken]
+            is_outside = self.outside(owner)
+            missing = [operand for operand in owner.operands if operand not in self.taken and not is_outside]
             if current in self.taken:
                 pending.pop()
             elif missing:
                 pending += missing
-            elif isinstance(owner, ParameterOp):
+            elif is_outside:
                 own = ParameterOp(len(self.parameters), current.type, owner.instruction_name.data)
-                self.parameters.append(owner.number.value.data)
+                self.parameters.append(owner.number.value.data if isinstance(owner, ParameterOp) else -1)
                 self.taken[current] = self._add(own, owner)
             else:
                 copy = owner.clone()
@@ -91,12 +94,12 @@ class Part:
                 self.taken[current] = self._add(copy, owner)
         return self.taken[value]
 
-    def finish(self, name: str, results: Sequence[SSAValue], of: Operation) -> ComputationOp:
+    def finish(self, name: str, results: Sequence[SSAValue], of: Operation, *, is_entry: bool = False) -> ComputationOp:
         root = results[0]
         if len(results) > 1:
             root = self.insert(TupleOp(results, tuple_type([result.type for result in results]), "results"), of)
         self.block.add_op(ReturnOp(root))
-        made = ComputationOp(name, self.block)
+        made = ComputationOp(name, self.block, entry=is_entry)
         made.location = of.location
         return made
 

@@ -66,7 +66,7 @@ def indexing_of_operands(view: FusionView, root: HloOp) -> Mapping[SSAValue, Ind
             continue
         maps = _maps(op, op.output_to_input)
         for i, operand in enumerate(op.operands):
-            step = None if maps is None else Indexing(_inside(maps[i], dims_of(operand)), _origins(op, i, maps[i]))
+            step = None if maps is None else Indexing(_inside(maps[i], _dims(operand)), _origins(op, i, maps[i]))
             _add(found, operand, _composed(found[op.result], step))
     return found
 
@@ -88,7 +88,12 @@ def indexing_of_results(view: FusionView, value: SSAValue) -> Mapping[SSAValue, 
 
 
 def _start(value: SSAValue) -> Indexings:
-    return (Indexing(identity_map(dims_of(leaf_types(value.type)[0]))),)
+    return (Indexing(identity_map(_dims(value))),)
+
+
+def _dims(value: SSAValue) -> Sequence[int]:
+    """Of an array; of a tuple, whose arrays have one shape here, of its first."""
+    return dims_of(leaf_types(value.type)[0])
 
 
 def _maps(op: HloOp, ask: Callable[[], tuple[IndexingMap, ...]]) -> tuple[IndexingMap, ...] | None:

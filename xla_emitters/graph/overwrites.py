@@ -7,9 +7,9 @@
             ROOT %t = (s32[], f32[8]) tuple(%i, %u) }                %x is not a result; if it were, %u might not
 
 The program must have made the array: a result of a fusion or of a library call, or the state that a loop's body gets. A
-parameter of ENTRY belongs to the caller; parameters of a loop's condition or of a branch may be read later by others; a constant has no
-buffer; and a result of a loop or a conditional may be one of its operands. One array may have several names: tuples, their elements and
-bitcasts share memory.
+parameter of ENTRY belongs to the caller, unless the module's `input_output_alias` donates it; parameters of a loop's condition or of a
+branch may be read later by others; a constant has no buffer; and a result of a loop or a conditional may be one of its operands. One array
+may have several names: tuples, their elements and bitcasts share memory.
 Source: XLA copy_insertion.cc, which checks the same for live ranges.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import TupleType
+from xdsl.dialects.builtin import ArrayAttr, TupleType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -27,10 +27,12 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    enclosing_module,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.dialects.hlo.types import AliasAttr, leaf_types
+from xla_emitters.dialects.isa import isa
 
 _MAY_PASS_ON = ("while", "conditional", "call", "async-start")
 """Opcodes of instructions whose results may be one of their operands."""
@@ -43,7 +45,7 @@ def may_overwrite(value: SSAValue, fusion: FusionOp, bodies: AbstractSet[Computa
     """
     op, _ = _source(value)
     if isinstance(op, ParameterOp):
-        is_own = op.parent_op() in bodies
+        is_own = op.parent_op() in bodies or is_donated(op)
     else:
         is_own = not isinstance(op, ConstantOp) and op.opcode not in _MAY_PASS_ON
     return is_own and is_last_use(value, fusion)
@@ -74,6 +76,15 @@ def is_callers(value: SSAValue) -> bool:
     """Whether an array is a parameter of ENTRY: writes to it go into a copy, unless the caller donated it."""
     around = value.owner.parent_op()
     return isinstance(value.owner, ParameterOp) and isinstance(around, ComputationOp) and around.is_entry
+
+
+def is_donated(parameter: ParameterOp) -> bool:
+    """Whether the module's `input_output_alias` gives the memory of a parameter of ENTRY to the program: to which result, it may choose."""
+    entry, module = parameter.parent_op(), enclosing_module(parameter)
+    aliases = module and module.attributes.get("hlo.input_output_alias")
+    if not (isinstance(entry, ComputationOp) and entry.is_entry) or not isa(aliases, ArrayAttr[AliasAttr]):
+        return False
+    return any(alias.parameter == parameter.number.value.data and not alias.index for alias in aliases)
 
 
 def is_last_use(value: SSAValue, fusion: FusionOp) -> bool:

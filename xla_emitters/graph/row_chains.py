@@ -22,6 +22,7 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.graph.reductions import chains_of_heroes
 from xla_emitters.graph.scan_ranges import find_scan
+from xla_emitters.graph.steps_of_reductions import two_steps_of
 from xla_emitters.graph.view import SCANS, STITCHED, FusionView
 
 WARP, TOGETHER = 32, 3
@@ -44,9 +45,15 @@ def row_chains(views: Iterable[FusionView]) -> Mapping[int | str, int]:
                 found[name] = found.get(name, 0) + chain
         for op in view.instructions if way is not None else ():
             if isinstance(op, ReduceOp):
-                columns = prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
-                found[columns] = max(found.get(columns, 0), chain_of(columns, *_threads_and_width(way)))
+                steps, own = two_steps_of(op), _columns_of(op)
+                columns, threads = own if steps is None else steps.columns, _threads_and_width(way)
+                for each in (own,) if steps is None else (own, _columns_of(steps.first)):
+                    found[each] = max(found.get(each, 0), chain_of(columns, *threads))
     return found
+
+
+def _columns_of(op: ReduceOp) -> int:
+    return prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
 
 
 def chain_of(columns: int, per_row: int, width: int) -> int:

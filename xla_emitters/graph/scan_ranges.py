@@ -99,6 +99,11 @@ def has_pieces(ops: Iterable[HloOp]) -> bool:
     return any(isinstance(op, PadOp | ReduceWindowOp | SliceOp | ConcatenateOp) for op in ops)
 
 
+def starts_tree(op: HloOp) -> bool:
+    """Whether an op is one that each tree has: a window, or a padding between the elements of one of two interleaved arrays."""
+    return isinstance(op, ReduceWindowOp) or (isinstance(op, PadOp) and any(integers(each)[2] for each in op.edges))
+
+
 def find_scan(ops: Sequence[HloOp]) -> FoundScan | None:
     """The scan of the longest rows in a computation; of two, the one of the array computed last.
 
@@ -138,6 +143,12 @@ def body_of(op: HloOp, element: DType) -> Body | None:
     if op.name in COMMUTING and element_of(op.result) == element and op.operands[0] is not op.operands[1]:
         return Body((op.name, ("parameter", 0), ("parameter", 1)), op.opcode)
     return None
+
+
+def computes_alike(one: ComputationOp, other: ComputationOp, element: DType) -> bool:
+    """Whether two bodies combine elements of a type in the same way."""
+    bodies = [_body_of_computation(each, element) for each in (one, other) if len(each.parameters) == 2]
+    return len(bodies) == 2 and bodies[0] is not None and bodies[0] == bodies[1]
 
 
 def _body_of_computation(computation: ComputationOp, element: DType) -> Body | None:

@@ -49,7 +49,7 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.reduction_starts import identities_needed
 from xla_emitters.graph.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.graph.refusals import supported_view
-from xla_emitters.graph.view import is_stitched
+from xla_emitters.graph.view import is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -91,7 +91,7 @@ def needs_split(
     """
     if not any(isinstance(op, ReduceOp) for op in computation_of(source).instructions):
         return None
-    if (view := supported_view(source)) is None or is_stitched(view):
+    if (view := supported_view(source)) is None or is_scheduled(view):
         return None
     found = find_reductions(view, are_split=True)
     if isinstance(found, str) or (found.shape.split is None and parts is None):

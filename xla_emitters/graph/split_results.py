@@ -32,7 +32,7 @@ from xla_emitters.graph.kinds import kind_of
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.reductions import Reduction, find_reductions, shared_reduction
 from xla_emitters.graph.refusals import supported_view
-from xla_emitters.graph.view import FusionView, is_stitched
+from xla_emitters.graph.view import FusionView, is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -72,7 +72,7 @@ def split_results(module: ModuleOp) -> None:
 
 def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
     """The roots in groups, one per kernel; () if one kernel computes all."""
-    if (view := supported_view(source)) is None or is_stitched(view):
+    if (view := supported_view(source)) is None or is_scheduled(view):
         return ()
     roots = view.roots
     if len({_elements(root) for root in roots}) == 1 or _share_a_kernel(view):

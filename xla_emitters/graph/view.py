@@ -67,6 +67,8 @@ _COPIED_SLICE = re.compile(r'"name"\s*:\s*"dynamic_slice_fusion"')
 
 STITCHED = "xla.stitched"
 """Attribute of a computation whose kernel reads each row once, although it needs its reductions: how (`pipelines/stitched_kernel`)."""
+SORTED_RUNS = "xla.sorted_runs"
+"""Attribute of a computation whose kernel sorts runs of some elements along a dimension: both numbers (`pipelines/sorted_runs`)."""
 SCANS = "xla.scans"
 """Attribute of a computation whose kernel scans rows, in an order of its own: the computations that it was merged from."""
 
@@ -216,9 +218,9 @@ def view_of(op: FusionOp | ComputationOp) -> HloFusion:
     return HloFusion(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
 
 
-def is_stitched(view: FusionView) -> bool:
-    """Whether its kernel was decided to read each row once: passes leave such a fusion whole."""
-    return STITCHED in view.computation.attributes
+def is_scheduled(view: FusionView) -> bool:
+    """Whether its kernel was decided to have a schedule of programs, and which: passes leave such a fusion whole."""
+    return not {STITCHED, SORTED_RUNS}.isdisjoint(view.computation.attributes)
 
 
 def once_per_view(

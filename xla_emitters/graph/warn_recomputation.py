@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.graph.control_computations import is_one_kernel
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.refusals import supported_view
-from xla_emitters.graph.view import is_stitched
+from xla_emitters.graph.view import is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -38,7 +38,7 @@ class WarnRecomputationPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         entry = entry_of(op)
-        if not is_one_kernel(entry) or (view := supported_view(entry)) is None or is_stitched(view):
+        if not is_one_kernel(entry) or (view := supported_view(entry)) is None or is_scheduled(view):
             return
         from xla_emitters.graph.recomputation import (
             recomputation_of,  # imported here: of a module, fusions are kernels

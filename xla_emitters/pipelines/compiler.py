@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xla_emitters import plugins
+from xla_emitters.device import Device
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -32,7 +33,7 @@ from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.graph.control_computations import kernel_sources
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.plan import ProgramPlan, plan_program
-from xla_emitters.graph.view import is_stitched
+from xla_emitters.graph.view import STITCHED, FusionView, is_scheduled
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
@@ -415,7 +416,7 @@ def _plugins_of(planned: PlannedKernel, options: CompileOptions) -> list[Emitter
     """The plugins, and the outside passes of a pipeline, that take part in making a kernel, in order."""
     if not plugins.registered() and options.pipeline is None:
         return []
-    emitter = [] if is_stitched(planned.view) else [emitter_for(planned.view, options.device, options.hero_rules)]
+    emitter = [] if is_scheduled(planned.view) else [emitter_for(planned.view, options.device, options.hero_rules)]
     found = [*emitter, *(row.make(options) for row in kernel_rows(options))]
     return [each for each in found if plugins.is_outside(type(each))]
 
@@ -426,7 +427,7 @@ def _plugin_at_fault(planned: PlannedKernel, options: CompileOptions) -> Emitter
         return None
     context = context_of_thread()
     try:
-        if is_stitched(planned.view):
+        if is_scheduled(planned.view):
             kernel = _emit(planned, options)
         else:
             emitter = emitter_for(planned.view, options.device, options.hero_rules, own=True)
@@ -447,10 +448,8 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
     """The kernel of a fusion, at the stage "xla_gpu"."""
     choose = None
     # Imported here, so that compilations without prices load neither the loops of programs nor the cost model.
-    if is_stitched(planned.view):
-        from xla_emitters.pipelines.stitched_kernel import emit_stitched
-
-        return emit_stitched(planned.view, options.device)
+    if is_scheduled(planned.view):
+        return _schedule(planned)[0](planned.view, options.device)
     if options.tune == "price":
         from xla_emitters.pipelines.tuned import cheapest_emitter
 
@@ -460,6 +459,17 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
 
         choose = partial(emitter_by_rule, planned, options)
     return emit_fusion(planned.view, options.device, options.hero_rules, choose)
+
+
+def _schedule(planned: PlannedKernel) -> tuple[Callable[[FusionView, Device], ModuleOp], Callable[[FusionView], str]]:
+    """For a kernel with a schedule of programs: what emits it, and what says as text what it does."""
+    if STITCHED in planned.view.computation.attributes:
+        from xla_emitters.pipelines.stitched_kernel import emit_stitched, rounds_of
+
+        return emit_stitched, rounds_of
+    from xla_emitters.pipelines.sorted_runs import emit_sorted_runs, runs_text
+
+    return emit_sorted_runs, runs_text
 
 
 def _refuse_other_dialects(modules: Sequence[ModuleOp]) -> None:
@@ -475,10 +485,8 @@ def _refuse_other_dialects(modules: Sequence[ModuleOp]) -> None:
 
 def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder: Recorder) -> str:
     """The functions that the emitter cuts the fusion into, as text."""
-    if is_stitched(planned.view):
-        from xla_emitters.pipelines.stitched_kernel import rounds_of
-
-        text = rounds_of(planned.view)
+    if is_scheduled(planned.view):
+        text = _schedule(planned)[1](planned.view)
     else:
         text = str(partition_fusion(planned.view, options.device, options.hero_rules))
     recorder.text("partition", text)

@@ -25,7 +25,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.dialects.hlo.computation import FusionOp, ParameterOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, PadOp, SliceOp
@@ -35,9 +35,9 @@ from xla_emitters.graph.entry import computation_of
 from xla_emitters.graph.fusion_parts import Part, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.scan_parts import ScanParts
-from xla_emitters.graph.scan_ranges import FoundScan, find_scan, has_pieces
+from xla_emitters.graph.scan_ranges import FoundScan, find_scan, has_pieces, starts_tree
 from xla_emitters.graph.scans import PREFIX
-from xla_emitters.graph.view import SCANS, STITCHED, is_stitched, view_of
+from xla_emitters.graph.view import SCANS, STITCHED, is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
@@ -66,7 +66,7 @@ class FuseScansPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
-            for group in groups_in(computation, _has_pieces, lambda group: len(group.results) == 1):
+            for group in groups_in(computation, _has_pieces, _may_be_scan):
                 self._group(names, group)
 
     def _group(self, names: Names, group: RowGroup) -> None:
@@ -100,7 +100,7 @@ class FuseScansPass(KernelPass):
         computation_of(merged).attributes[SCANS] = of
         fusion = stitched(view_of(merged))
         if not isinstance(fusion, str):
-            return [self._marked(merged, rule_of(fusion))]
+            return [self._marked(merged, rule_of(fusion, device(self.target).cores))]
         if (chunk := _chunk_of(found.columns)) is None:
             self.skip(last, f"{what}: {fusion}")
             return None
@@ -115,7 +115,7 @@ class FuseScansPass(KernelPass):
             return None
         for part, way in zip(parts[1:], ways, strict=True):
             assert not isinstance(way, str)
-            self._marked(part, rule_of(way))
+            self._marked(part, rule_of(way, device(self.target).cores))
         return parts
 
     def _marked(self, fusion: FusionOp, way: RowWay | str) -> FusionOp:
@@ -127,8 +127,13 @@ class FuseScansPass(KernelPass):
 
 def _has_pieces(op: FusionOp, last: FusionOp) -> bool:
     """Whether a fusion may be a part of a scan."""
-    view = view_of(op)
-    return not is_stitched(view) and has_pieces(view.instructions)
+    return has_pieces(computation_of(op).instructions) and not is_scheduled(view_of(op))
+
+
+def _may_be_scan(group: RowGroup) -> bool:
+    """Whether a group has one result, and a window or an interleaved array."""
+    ops = (op for member in group.members for op in computation_of(member).instructions)
+    return len(group.results) == 1 and any(map(starts_tree, ops))
 
 
 def _erase(names: Names, fusion: FusionOp) -> None:

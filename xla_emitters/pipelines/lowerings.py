@@ -30,6 +30,7 @@ from xla_emitters.pipelines.program_passes import ON_KERNELS, RUN_ON_KERNELS
 from xla_emitters.pipelines.program_runs import load
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
+from xla_emitters.runtime.arrays import copy_donated
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
 from xla_emitters.trace import Trace
 
@@ -146,12 +147,7 @@ class Lowerings:
 
     def owned(self, arrays: list[Array], *, donate: bool = False) -> list[Array]:
         """The arguments, with copies of those that a run overwrites: of all of them, or if `donate`, of those that cannot be donated."""
-        for number in self.overwritten:
-            array, others = arrays[number], [*arrays[:number], *arrays[number + 1 :]]
-            is_placed = array.ctypes.data % 16 == 0  # the alignment that kernels rely on; other arrays are copied
-            is_free = donate and is_placed and array.flags.writeable
-            if not is_free or any(np.may_share_memory(array, other) for other in others):
-                arrays[number] = array.copy()
+        copy_donated(arrays, self.overwritten, donate=donate)
         return arrays
 
     def checked(self, inputs: Sequence[Any]) -> list[Array]:

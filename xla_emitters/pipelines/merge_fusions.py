@@ -22,17 +22,20 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallOp, FusionOp
+from xla_emitters.dialects.hlo.computation import CallOp, FusionOp, enclosing_module
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.graph.control_computations import control_computations, fusions_of
+from xla_emitters.graph.control_computations import control_computations, fusions_of, loop_bodies
+from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.in_place_updates import find_in_place_updates
 from xla_emitters.graph.indexing_analysis import indexing_of_operands
 from xla_emitters.graph.names import Names
-from xla_emitters.graph.view import HloFusion, is_stitched, view_of
+from xla_emitters.graph.overwrites import may_overwrite
+from xla_emitters.graph.view import HloFusion, is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import RowGroup
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import take_notes
@@ -91,8 +94,8 @@ class MergeFusionsPass(KernelPass):
         """Why two fusions are not merged, from what each of them is; or None."""
         for each in (first, reader):
             view = view_of(each)
-            if is_stitched(view):
-                return f"%{view.name} reads its rows once"
+            if is_scheduled(view):
+                return f"%{view.name} has a schedule of programs"
             if view.other_compiler is not None or each.output_to_operand_aliasing is not None:
                 return f"%{view.name} is for another compiler, or writes to an operand"
             if any(isinstance(op, FusionOp | CallOp) for op in view.computation.instructions):
@@ -102,6 +105,8 @@ class MergeFusionsPass(KernelPass):
         of_first, of_reader = view_of(first), view_of(reader)
         if len(of_first.result_types) > 1:
             return "it has several results"
+        if _is_in_place(first, of_first):
+            return f"%{of_first.name} updates an array where it is"
         emitters = self._emitter(of_first), self._emitter(of_reader)
         if emitters[1] not in _OF_ELEMENTS or emitters[0] not in (emitters[1], "loop", "memcpy", "transpose"):
             return f"one has a kernel of the {emitters[0]} emitter, the other of the {emitters[1]} emitter"
@@ -131,6 +136,17 @@ class MergeFusionsPass(KernelPass):
                 return emitter_for(view, device(self.target), self.hero_rules).name
             except XlaEmittersError:
                 return "no"
+
+
+def _is_in_place(fusion: FusionOp, view: HloFusion) -> bool:
+    """Whether a fusion writes a part of an array that it may overwrite: a merged kernel would write the rest too."""
+    if isinstance(updates := find_in_place_updates(view), str):
+        return False
+    module = enclosing_module(fusion)
+    assert module is not None
+    bodies = loop_bodies(entry_of(module))
+    updated = (view.operands[update.parameter.number.value.data] for update in updates)
+    return all(may_overwrite(value, fusion, bodies) for value in updated)
 
 
 def _between(first: FusionOp, reader: FusionOp) -> Iterator[HloOp]:

@@ -198,6 +198,11 @@ GRAPH: tuple[PassRow, ...] = (
         name="xla-split-triton-fusions",
     ),
     _row(
+        "xla-split-sorts",
+        "sorts inside of fusions are instructions of their own by now; their kernels are fusions",
+        wanted=with_ops("hlo.sort"),
+    ),
+    _row(
         "xla-wrap-instructions",
         "each step is then a fusion or has no kernel, and constants have fusions to move into",
         wanted=_of_more_than_fusions,

@@ -181,51 +181,47 @@ class GpuLowering:
         observe  called after each pass; not called for a kernel that is lowered already
         """
         if (name, is_wide) not in self._code:
-            module, context = self._on_buffers(name), make_context()
-            if not is_wide:
-                module.attributes["dlti.dl_spec"] = NARROW
-            recorder = Recorder(name, "none", self.options.verify, observe)
-            for row in rows_of("program-kernel"):
-                row.run(self.options, recorder, context, module)
-            self._code[name, is_wide] = module
+            self._lower(name, Recorder(name, "none", self.options.verify, observe), is_wide=is_wide)
         return self._code[name, is_wide]
 
-    def _together(self, *, is_wide: bool = False) -> ModuleOp:
-        """All kernels in the LLVM dialect as one module."""
-        modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
-        return merge_modules(modules)[0] if modules else ModuleOp([])
+    def _lower(self, name: str, recorder: Recorder, *, is_wide: bool = False) -> ModuleOp:
+        """Runs the passes on a kernel; the first result is kept."""
+        module, context = self._on_buffers(name), make_context()
+        if not is_wide:
+            module.attributes["dlti.dl_spec"] = NARROW
+        if recorder.keeps_text:
+            recorder.read("kernels", module)
+        for row in rows_of("program-kernel"):
+            row.run(self.options, recorder, context, module)
+        self._code.setdefault((name, is_wide), module)
+        return module
+
+    def _lowered(self, names: Iterable[str], *, is_wide: bool = False) -> list[ModuleOp]:
+        """Copies of kernels in the LLVM dialect."""
+        return [self.lowered(name, is_wide=is_wide).clone() for name in names]
 
     @cached_property
     def ptx(self) -> str:
         """All kernels as one PTX module, with indices of 32 bits. raises ToolError as `compile_to_ptx`"""
-        return self._ptx(is_wide=False)
+        return self._ptx(self._functions)
 
     @cached_property
     def wide_ptx(self) -> str:
         """The same with indices of 64 bits: for launches whose sizes need them."""
-        return self._ptx(is_wide=True)
+        return self._ptx(self._functions, is_wide=True)
 
     def ptx_of(self, names: Collection[str]) -> str:
         """These kernels as one PTX module, with indices of 32 bits. raises ToolError as `compile_to_ptx`"""
-        if "ptx" in self.__dict__:
-            return self.ptx  # it is made already
-        return self._compiled(is_wide=False, names=names)[0]
-
-    def _ptx(self, *, is_wide: bool) -> str:
-        """All kernels as one PTX module; with `.loc` if the options ask for line information."""
-        return self._compiled(is_wide=is_wide)[0]
+        # That of all kernels, if it is made already.
+        return self.__dict__.get("ptx") or self._ptx([name for name in self._functions if name in names])
 
     @collector_at_rest()
-    def _compiled(self, *, is_wide: bool, names: Collection[str] | None = None) -> tuple[str, list[frozenset[str]]]:
-        """The PTX of the kernels of these names, or of all; and for each kernel the functions in it that only this kernel uses."""
-        wanted = [name for name in self._functions if names is None or name in names]
-        if not wanted:
-            return NO_KERNELS, []
-        module, own = self._merged(self._lowered(wanted, is_wide=is_wide), has_lines=self.options.line_info)
-        return compile_to_ptx(module, self.options.device.architecture, self.options.toolchain), own
-
-    def _lowered(self, names: Iterable[str], *, is_wide: bool) -> list[ModuleOp]:
-        return [self.lowered(name, is_wide=is_wide).clone() for name in names]
+    def _ptx(self, names: Collection[str], *, is_wide: bool = False) -> str:
+        """The PTX of the kernels of these names; with `.loc` if the options ask for line information."""
+        if not names:
+            return NO_KERNELS
+        module, _ = self._merged(self._lowered(names, is_wide=is_wide), has_lines=self.options.line_info)
+        return compile_to_ptx(module, self.options.device.architecture, self.options.toolchain)
 
     @collector_at_rest()
     def _llvm_ir(self, *, is_wide: bool) -> str:
@@ -236,7 +232,7 @@ class GpuLowering:
         return compile_to_llvm_ir(module, self.options.device.architecture, self.options.toolchain)
 
     def _merged(self, modules: Sequence[ModuleOp], *, has_lines: bool) -> tuple[ModuleOp, list[frozenset[str]]]:
-        """Modules in the LLVM dialect, which are used up, as one for the tools, and as `_compiled`."""
+        """Modules in the LLVM dialect, which are used up, as one for the tools; and for each the functions that only it uses."""
         context = make_context()
         for number, module in enumerate(modules if has_lines else ()):
             line_info(number).make(self.options).apply(context, module)
@@ -247,19 +243,6 @@ class GpuLowering:
         return module, [
             frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)
         ]
-
-    def listed(self, stage: str) -> tuple[Trace, ...]:
-        """For each kernel a trace with its LLVM dialect and the code of all kernels: PTX, and for the stage "sass" also SASS.
-
-        If the options ask for line information, the lines of the kernel's own code have their HLO instructions and ops.
-
-        raises  ToolError as `compile_to_ptx` and `sass_listing`
-        """
-        recorders = [Recorder(name, "stages", self.options.verify, None) for name in self._functions]
-        for recorder, name in zip(recorders, self._functions, strict=True):
-            recorder.read("llvm-dialect", self.lowered(name))
-        self._record_tools(stage, recorders, *self._compiled(is_wide=False), has_lines=self.options.line_info)
-        return tuple(recorder.trace for recorder in recorders)
 
     def _sass(self, ptx: ToolListing) -> ToolListing:
         if not self._functions:
@@ -275,48 +258,27 @@ class GpuLowering:
         raises   ToolError as `compile_to_ptx` and `sass_listing`
         """
 
-        def record(name: str) -> str:
+        def wanted(name: str) -> str:
             every = "rewrites" if self.options.record == "rewrites" else "passes"
             return every if in_full is None or name in in_full else "stages"
 
-        recorders = [Recorder(name, record(name), self.options.verify, None) for name in self._functions]
-        modules, context = list[ModuleOp](), make_context()
-        for name, recorder in zip(self._functions, recorders, strict=True):
-            module = self._on_buffers(name)
-            module.attributes["dlti.dl_spec"] = NARROW
-            recorder.read("kernels", module)
-            for row in rows_of("program-kernel"):
-                row.run(self.options, recorder, context, module)
-            self._code.setdefault((name, False), module)
-            modules.append(module)
-        modules = [module.clone() for module in modules] if stage in TOOL_STAGES else []
-        if modules:
-            module, own = self._merged(modules, has_lines=True)
-            architecture, toolchain = self.options.device.architecture, self.options.toolchain
-            with start_compile(architecture, toolchain) as tool:
-                texts = tool.finish_both(module)
-            for recorder in recorders:
-                recorder.tool("llvm", texts.llvm_ir, texts.seconds / len(recorders))
-            if stage != "llvm":
-                self._record_tools(stage, recorders, texts.ptx, own, has_lines=True)
-        return tuple(recorder.trace for recorder in recorders)
-
-    def _record_tools(
-        self,
-        stage: str,
-        recorders: Sequence[Recorder],
-        ptx: str,
-        functions: Sequence[frozenset[str]],
-        *,
-        has_lines: bool,
-    ) -> None:
-        """Adds PTX, and for the stage "sass" SASS, to the traces of the kernels, whose functions in it are given."""
-        listings = {"ptx": ptx_listing(ptx, line_info=has_lines)}
+        recorders = [Recorder(name, wanted(name), self.options.verify, None) for name in self._functions]
+        modules = [self._lower(name, recorder) for name, recorder in zip(self._functions, recorders, strict=True)]
+        if not modules or stage not in TOOL_STAGES:
+            return tuple(recorder.trace for recorder in recorders)
+        module, own = self._merged([module.clone() for module in modules], has_lines=True)
+        with start_compile(self.options.device.architecture, self.options.toolchain) as tool:
+            texts = tool.finish_both(module)
+        listings = dict[str, ToolListing]()
+        if stage != "llvm":
+            listings["ptx"] = ptx_listing(texts.ptx, line_info=True)
         if stage == "sass":
             listings["sass"] = self._sass(listings["ptx"])
-        for made, listing in listings.items():
-            for recorder, own in zip(recorders, functions, strict=True):
-                record(made, listing, 0.0, recorder, own)
+        for recorder, functions in zip(recorders, own, strict=True):
+            recorder.tool("llvm", texts.llvm_ir, texts.seconds / len(recorders))
+            for made, listing in listings.items():
+                record(made, listing, 0.0, recorder, functions)
+        return tuple(recorder.trace for recorder in recorders)
 
     # --------------------------------------------------------------------------------------------------- stages
 
@@ -326,7 +288,10 @@ class GpuLowering:
             self._make_host()
         if stage not in self._stages:
             made = self._loops() if stage == _LOOPS else None
-            self._stages[stage] = self._together() if made is None else made
+            if made is None:
+                modules = self._lowered(self._functions)
+                made = merge_modules(modules)[0] if modules else ModuleOp([])
+            self._stages[stage] = made
         return self._stages[stage]
 
     @collector_at_rest()
@@ -387,8 +352,10 @@ class GpuLowering:
 
         file = f"{self._recorder.trace.name}.{'ptx' if stage == 'ptx' else 'll'}"
         if (key := (stage, is_wide)) not in self._read:
-            text = self._llvm_ir(is_wide=is_wide) if stage == "llvm" else self._ptx(is_wide=is_wide)
-            self._read[key] = (llvm_ir.read_llvm_ir if stage == "llvm" else ptx.read_ptx)(text, file)
+            if stage == "llvm":
+                self._read[key] = llvm_ir.read_llvm_ir(self._llvm_ir(is_wide=is_wide), file)
+            else:
+                self._read[key] = ptx.read_ptx(self.wide_ptx if is_wide else self.ptx, file)
         module = self._read[key]
         entry = ptx.entry_named(module, name)
         if stage == "llvm":

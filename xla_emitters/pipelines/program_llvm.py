@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp
 from xla_emitters.dialects.lmhlo import DONATED, tensor_of
-from xla_emitters.dialects.mlir import arith, gpu, llvm
+from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.host.disc_rewrite_ral_api import API, FUNCTION, NAME, keep_names, name_buffer_ops
 from xla_emitters.lowering.cpu.cpu_code import cpu_ir
@@ -95,9 +96,8 @@ def _constants(host: ModuleOp) -> dict[int, tuple[str, str]]:
     found = dict[int, tuple[str, str]]()
     for op in host.walk():
         if isinstance(op, DispatchOp) and op.call.data == CONSTANT and isinstance(op.config, StringAttr):
-            index = op.arguments[2].owner
-            assert isinstance(index, arith.ConstantOp)
-            assert isinstance(index.value, IntegerAttr)
+            number = constant_of(op.arguments[2])
+            assert number is not None
             element = dtype_of(tensor_of(op.res[0].type).element_type).name
-            found.setdefault(index.value.value.data, (op.config.data, element))
+            found.setdefault(number, (op.config.data, element))
     return found

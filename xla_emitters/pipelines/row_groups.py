@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple_type
 from xla_emitters.graph.control_computations import fusions_of
 from xla_emitters.graph.entry import computation_of
-from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion
+from xla_emitters.graph.fusion_parts import Part, is_fusible_bitcast, new_fusion
 from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.view import view_of
 from xla_emitters.support.late_dataclass import dataclass
@@ -85,20 +85,24 @@ class RowGroup:
 
     def alone(self, module: ModuleOp) -> ModuleOp:
         """A module whose ENTRY has only the members, with a parameter for each array that they read."""
-        entry = _Beside(self)
-        results = [entry.value(result) for result in self.results]
-        root = results[0]
-        if len(results) > 1:
-            root = entry.add(TupleOp(results, tuple_type([result.type for result in results]), "results"))
-        entry.block.add_op(ReturnOp(root))
+        around = self.last.parent_op()
+        assert isinstance(around, ComputationOp)
+        part = Part(around, self._is_outside)
+        entry = part.finish("alone", [part.take(result) for result in self.results], around, is_entry=True)
         others = [op.clone() for op in module.ops if isinstance(op, ComputationOp) and not op.is_entry]
-        return ModuleOp([*others, ComputationOp("alone", entry.block, entry=True)])
+        return ModuleOp([*others, entry])
+
+    def _is_outside(self, op: HloOp) -> bool:
+        is_of_member = _producer(op.result) in self.members
+        return not (is_of_member or isinstance(op, ConstantOp) or is_fusible_bitcast(op))
 
 
 def _is_smaller(op: FusionOp, last: FusionOp) -> bool:
     """Whether a fusion's results are numbers of rows for another one: all have fewer elements than that one's."""
+    if op is last:
+        return any(map(_producer, last.operands))
     most = max(map(_size, leaf_types(last.result.type)))
-    return op is last or all(_size(leaf) < most for leaf in leaf_types(op.result.type))
+    return all(_size(leaf) < most for leaf in leaf_types(op.result.type))
 
 
 def _has_reductions(group: RowGroup) -> bool:
@@ -140,7 +144,7 @@ def _members(
     last: FusionOp, places: dict[Operation | Block, int], joins: Callable[[FusionOp, FusionOp], bool]
 ) -> set[FusionOp]:
     """A fusion and those before it that it can be merged with."""
-    if not _can_join(last) or not joins(last, last):
+    if not joins(last, last) or not _can_join(last):
         return set()
     found, grows = {last}, True
     while grows:
@@ -150,8 +154,8 @@ def _members(
             for op in before
             if op is not None
             and op not in found
-            and _can_join(op)
             and joins(op, last)
+            and _can_join(op)
             and all(user in found or places.get(user, -1) > places[last] for user in _readers(op.result))
         }
         found |= joined
@@ -290,34 +294,3 @@ class _Inside:
             root = self._insert(TupleOp(list(leaves), types, "results"), self.group.last)
         self.block.add_op(ReturnOp(root))
         return self.block
-
-
-@dataclass(eq=False)
-class _Beside:
-    """An ENTRY with only the members, under construction."""
-
-    group: RowGroup
-    block: Block = field(default_factory=Block)
-    known: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    parameters: int = 0
-
-    def value(self, value: SSAValue) -> SSAValue:
-        """The value here that corresponds to a value of the control computation."""
-        if value not in self.known:
-            self.known[value] = self._made(value)
-        return self.known[value]
-
-    def _made(self, value: SSAValue) -> SSAValue:
-        op = value.owner
-        assert isinstance(op, HloOp)
-        is_of_member = _producer(value) in self.group.members
-        if is_of_member or isinstance(op, ConstantOp) or is_fusible_bitcast(op):
-            copy = op.clone()
-            copy.operands = [self.value(operand) for operand in op.operands]
-            return self.add(copy)
-        self.parameters += 1
-        return self.add(ParameterOp(self.parameters - 1, value.type, op.instruction_name.data))
-
-    def add(self, op: HloOp) -> SSAValue:
-        self.block.add_op(op)
-        return op.result

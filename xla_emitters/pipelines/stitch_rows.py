@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
@@ -33,7 +33,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import is_splittable_kind
-from xla_emitters.graph.view import STITCHED, HloFusion, is_stitched, view_of
+from xla_emitters.graph.view import STITCHED, HloFusion, is_scheduled, view_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.stitched_kernel import RowWay, StitchedFusion
 
 BY = ("rule", "price", "no")
+AGAIN = "one kernel; rows do not fit a block, and are read again"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class StitchRowsPass(KernelPass):
         names = Names(op)
         for fusion in fusions_run_by(entry):
             view = view_of(fusion)
-            if is_stitched(view) or not (every or is_splittable_kind(view.other_compiler)):
+            if is_scheduled(view) or not (every or is_splittable_kind(view.other_compiler)):
                 continue
             if reads_rows_again(view):
                 self._fusion(names, fusion)
@@ -143,10 +144,11 @@ class StitchRowsPass(KernelPass):
             return None
         if self.by == "price":
             return self._cheapest(op, view, found, module, name)
-        if isinstance(way := rule_of(found), str):
+        if isinstance(way := rule_of(found, device(self.target).cores), str):
             self.skip(op, f"its rows are not read once: {way}")
             return None
-        self.remark(op, f"%{view.name}: rows are read once, by one kernel: {way}")
+        how = "rows are read once, by one kernel" if way.keeps_rows else AGAIN
+        self.remark(op, f"%{view.name}: {how}: {way}")
         return way
 
     def _cheapest(
@@ -164,7 +166,7 @@ class StitchRowsPass(KernelPass):
             return None
         once = "rows are read once, by one kernel"
         if not choice.way.keeps_rows:
-            once = "one kernel; rows do not fit a block, and are read again"
+            once = AGAIN
         self.remark(op, f"%{view.name}: {once}; {choice.summary}")
         return choice.way
 

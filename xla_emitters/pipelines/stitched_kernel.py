@@ -5,9 +5,7 @@
             ROOT y = e / reduce add e }             ─first rows of PROGRAM_KERNEL─> func.func @fused(!llvm.ptr, !llvm.ptr) {xla.entry}
 
 Whether a fusion can be computed row by row is decided by the passes of programs: they must turn all of it into one fusion of kind kStitch
-(`stitch_rules`) and nothing else. This file has the first and the last step. The kernel has the arguments of any
-kernel of the fusion, one per operand and result, in this order, with their alignments and sizes; ids have ranges because the launch
-is known. The kernel then goes through all passes of the list "kernel"; those on tensors find nothing to do.
+(`stitch_rules`) and nothing else. This file chooses how; `fusion_kernel` runs the passes.
 
 A `RowWay` says how threads share the rows. Ways differ in the order in which a row is summed, like any two schedules.
 Not here: layouts other than row major, results in the buffers of operands, elements of less than a byte.
@@ -24,60 +22,41 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
-    FunctionType,
-    IndexType,
     IntegerAttr,
-    IntegerType,
     ModuleOp,
     StringAttr,
-    UnitAttr,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.device import Device
-from xla_emitters.dialects.context import make_context
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.computation import ParameterOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
-from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
+from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type
-from xla_emitters.dialects.mlir import arith, func, gpu
-from xla_emitters.dialects.mlir import gpu as gpu_functions
-from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
+from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Kind
 from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
 from xla_emitters.dynamic.buffers.fusion_rules import STITCH, VECTOR
-from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.loops import stitch_forms
 from xla_emitters.dynamic.loops.roots import roots_of
 from xla_emitters.dynamic.loops.stitch_forms import NOWHERE, HeldRow, RowForm
 from xla_emitters.dynamic.loops.stitch_forms import rule_of as rule_for
 from xla_emitters.dynamic.loops.stitch_graph import StitchGraph
 from xla_emitters.dynamic.loops.stitch_schedule import row_of
-from xla_emitters.emitters.entry import argument_attributes, data_layout
-from xla_emitters.errors import InternalError, XlaEmittersError
-from xla_emitters.graph.buffers import aliases_of, kernel_arguments
+from xla_emitters.errors import InternalError
+from xla_emitters.graph.buffers import aliases_of
 from xla_emitters.graph.fusion_parts import Part
 from xla_emitters.graph.scan_parts import ScanParts
 from xla_emitters.graph.scan_ranges import find_scan
+from xla_emitters.graph.steps_of_reductions import two_steps_of
 from xla_emitters.graph.view import SCANS, STITCHED, FusionView, once_per_view
-from xla_emitters.lowering.disc_lower_memrefs import NO_ALIAS, DiscLowerMemrefsPass
+from xla_emitters.pipelines.fusion_kernel import kernel_of_fusion, on_buffers
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import PassRow
-from xla_emitters.pipelines.recorder import Recorder
-from xla_emitters.program import Extents, Launch
-from xla_emitters.program.bind import bind
-from xla_emitters.program.steps import Extent, Place
-from xla_emitters.program.steps import Launch as SizedLaunch
-from xla_emitters.rewrite.kernel_entry import DIMENSIONS, GRID, sanitize
-from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.rewrite.notes import decide, take_notes
-from xla_emitters.runtime.numpy_platform import NumpyPlatform
+from xla_emitters.rewrite.notes import decide
 
 WITH_SCANS = ((DiscFuseOnBufferPass.name, "scans", True),)
 """Options of the passes of programs: a scan of rows has a row at hand, as a reduction does."""
@@ -142,19 +121,9 @@ def stitched(view: FusionView) -> StitchedFusion | str:
     if (why := _why_not(view)) is not None:
         return why
     module, options = program_of(view), CompileOptions(record="none", pass_options=WITH_SCANS)
-    try:
-        with take_notes():
-            for row in rows_of("program"):
-                run_pass(row.make(options), make_context(), module)
-    except XlaEmittersError as error:
-        return error.message
-    ops = [op for op in module.walk() if isinstance(op, FusionOp)]
-    outside = [op for op in module.walk() if isinstance(op, BufferOp) and not isinstance(op.parent_op(), FusionOp)]
-    outside = [op for op in outside if not isinstance(op, FusionOp)]
-    if len(ops) != 1 or outside or ops[0].kind is None or ops[0].kind.data != STITCH:
-        kinds = [op.kind.data if op.kind else "?" for op in ops] + [op.name for op in outside]
-        return f"it is not one chain of ops over the same rows, but {', '.join(kinds) or 'nothing'}"
-    graph = StitchGraph(ops[0], roots_of(ops[0]))
+    if isinstance(fusion := on_buffers(module, options, STITCH, "one chain of ops over the same rows"), str):
+        return fusion
+    graph = StitchGraph(fusion, roots_of(fusion))
     for op in graph.ops:
         if not graph.is_by_row(op) and (why := graph.why_not(op)):
             return f"%{op.instruction_name} is not computed row by row: {why}"
@@ -206,21 +175,20 @@ def program_of(view: FusionView) -> ModuleOp:
         parts = ScanParts(part, found, module.body.block.add_op)
         scan = parts.window(part.take(found.array))
         part.taken[found.result] = parts.shaped(scan, dims_of(found.result))
+    for op in view.instructions:
+        if isinstance(op, ReduceOp) and (steps := two_steps_of(op)) is not None:
+            dims = DenseArrayBase.from_list(i64, [len(dims_of(steps.array)) - 1])
+            operands = [part.take(steps.array), part.take(op.operands[1])]
+            made = ReduceOp(operands, op.result.type, op.instruction_name.data, {**op.properties, "dimensions": dims})
+            part.taken[op.result] = part.insert(made, op)
     results = _without_reshapes([part.take(root.result) for root in view.roots])
-    root = results[0]
-    if len(results) > 1:
-        types = tuple_type([value.type for value in results])
-        root = part.insert(TupleOp(results, types, "results"), view.computation)
-    part.block.add_op(ReturnOp(root))
+    module.body.block.add_op(part.finish("main", results, view.computation, is_entry=True))
     for op in list(part.block.ops):
         # Between row-major arrays of one type a bitcast is a reshape, for which programs know that elements stay in their rows.
         if isinstance(op, BitcastOp) and element_of(op.operands[0]) == element_of(op.result):
             made = ReshapeOp([op.operands[0]], op.result.type, op.instruction_name.data)
             made.location = op.location
             Rewriter.replace_op(op, made)
-    entry = ComputationOp("main", part.block, entry=True)
-    entry.location = view.computation.location
-    module.body.block.add_op(entry)
     return module
 
 
@@ -244,11 +212,15 @@ def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
     return [RowWay(form, fusion.row.width) for form in stitch_forms.ways_of(fusion.row, fusion.columns)]
 
 
-def rule_of(fusion: StitchedFusion) -> RowWay | str:
-    """The way by rule, or a string: why none is better than several kernels (docs/decisions/26)."""
+def rule_of(fusion: StitchedFusion, cores: int) -> RowWay | str:
+    """The way by rule, or a string: why none is better than several kernels (docs/decisions/26 and 33).
+
+    cores   multiprocessors: a block per row that is read again needs a row for each, as several kernels cut long rows
+    """
     way = RowWay(rule_for(fusion.row, fusion.columns), fusion.row.width)
-    if not way.keeps_rows:
-        return f"rows of {fusion.columns} columns, {fusion.row.kept_bytes} bytes each, do not fit a block"
+    if not way.keeps_rows and fusion.rows < cores:
+        what = f"rows of {fusion.columns} columns, {fusion.row.kept_bytes} bytes each, do not fit a block"
+        return f"{what}, and {fusion.rows} of them are fewer than {cores} multiprocessors"
     return way
 
 
@@ -270,23 +242,7 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
     (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
     fusion.attributes[ROW_FORM] = way.form.to_attr()
     fusion.attributes[VECTOR] = IntegerAttr(way.width, i64)
-    with take_notes():
-        recorder, context = Recorder(view.name, "none", options.verify, None), make_context()
-        for row in rows_of("program-loops"):
-            recorder.run(row.make(options), row.stage, context, module)
-    launched, arrays = _only_launch(module, view)
-    launch = Launch(_triple(launched.grid), _triple(launched.block))
-    kernel = _with_constants(module, launched)
-    _take_all_arguments(kernel, view, [arrays.index(a.slot) for a in launched.arguments if isinstance(a, Place)])
-    _give_ranges(kernel, launch)
-    kernel.attributes |= data_layout(view)
-    kernel.location = view.location
-    with take_notes():
-        for row in _rows_to_pointers(options):
-            run_pass(row.make(options), make_context(), kernel)
-    (entry,) = (op for op in kernel.ops if isinstance(op, func.FuncOp))
-    entry.arg_attrs = ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view))
-    entry.attributes[GRID] = DenseArrayBase.from_list(i32, launch.grid)
+    kernel, launch = kernel_of_fusion(module, view, options)
     how = "rows are read once"
     if not way.keeps_rows:
         how = f"rows of {found.columns} columns do not fit a block, and are read again in each loop"
@@ -294,50 +250,6 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
     decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
     decide("rows", f"{found.rows} rows of {found.columns} columns: {way}", rows=found.rows, columns=found.columns)
     return kernel
-
-
-def _only_launch(module: ModuleOp, view: FusionView) -> tuple[SizedLaunch, list[int]]:
-    """The one launch of a module on buffers of known sizes, and the slots of its arguments and results. raises InternalError"""
-    made = steps_of_buffers(module)
-    sizes = [[size for size in place.shape if isinstance(size, int)] for place in made.parameters]
-    evaluate = NumpyPlatform(made.ops).evaluate
-    bound = bind(made.steps, made.parameters, made.results, sizes, made.constants, evaluate)
-    arrays = [place.slot for place in (*made.parameters, *bound.results)]
-    launches = [step for step in bound.steps if isinstance(step, SizedLaunch)]
-    is_one = len(launches) == 1 and all(a.slot in arrays for a in launches[0].arguments if isinstance(a, Place))
-    if not is_one:
-        raise InternalError(f"fusion %{view.name} became {len(launches)} launches, not one", stage="stitch")
-    return launches[0], arrays
-
-
-def _triple(extents: Sequence[Extent]) -> Extents:
-    x, y, z = (extent for extent in extents if isinstance(extent, int))
-    return x, y, z
-
-
-def _with_constants(module: ModuleOp, launch: SizedLaunch) -> ModuleOp:
-    """A copy of a launch's kernel in which the numbers that it takes are constants; its indices have 32 bits where that is enough."""
-    (function,) = (
-        op for op in module.walk() if isinstance(op, gpu_functions.FuncOp) and op.sym_name.data == launch.kernel
-    )
-    holder = function.parent_op()
-    assert holder is not None
-    copy = holder.clone()
-    (kernel,) = (op for op in copy.walk() if isinstance(op, gpu_functions.FuncOp))
-    block, kept = kernel.body.blocks[0], list[int]()
-    for number, (argument, value) in enumerate(zip(list(block.args), launch.arguments, strict=False)):
-        if not isinstance(value, int):
-            kept.append(number)
-            continue
-        assert isa(argument.type, IntegerType) or isa(argument.type, IndexType)
-        made = arith.ConstantOp(IntegerAttr(value, argument.type))
-        Rewriter.insert_op(made, InsertPoint.at_start(block))
-        argument.replace_all_uses_with(made.result)
-        block.erase_arg(argument)
-    if kernel.arg_attrs is not None:
-        kernel.arg_attrs = ArrayAttr([kernel.arg_attrs.data[number] for number in kept])
-    kernel.function_type = FunctionType.from_lists([kernel.function_type.inputs.data[n] for n in kept], [])
-    return ModuleOp([copy])
 
 
 def rounds_of(view: FusionView) -> str:
@@ -361,41 +273,3 @@ def rounds_of(view: FusionView) -> str:
         )
         lines.append(f"  round {number}: {'; '.join(actions)}")
     return "\n".join(lines)
-
-
-def _rows_to_pointers(options: CompileOptions) -> Sequence[PassRow]:
-    """The rows of PROGRAM_KERNEL up to the one after which no buffers are left; later rows are the same as for fusions."""
-    rows = rows_of("program-kernel")
-    names = [row.make(options).name for row in rows]
-    return rows[: names.index(DiscLowerMemrefsPass.name) + 1]
-
-
-def _take_all_arguments(kernel: ModuleOp, view: FusionView, arguments: Sequence[int]) -> None:
-    """Gives a kernel one argument for each operand and each result of the fusion, in order.
-
-    arguments  for each of its present arguments, the number of its array
-    """
-    (function,) = (op for op in kernel.walk() if isinstance(op, gpu_functions.FuncOp))
-    block, types = function.body.block, [*view.parameter_types, *view.result_types]
-    old = list(block.args[: len(arguments)])
-    for number, ir_type in enumerate(types):
-        given = old[arguments.index(number)] if number in arguments else None
-        found = buffer_type(ir_type.element_type, [prod(dims_of(ir_type))], "gpu") if given is None else given.type
-        made = block.insert_arg(found, number)
-        if given is not None:
-            made.name_hint = given.name_hint
-            given.replace_all_uses_with(made)
-    for argument in old:
-        block.erase_arg(argument)
-    function.function_type = FunctionType.from_lists(list(block.arg_types[: len(types)]), [])
-    no_alias = DictionaryAttr({NO_ALIAS: UnitAttr()})
-    function.arg_attrs = ArrayAttr([no_alias] * len(types))
-    function.sym_name = StringAttr(sanitize(view.name))
-
-
-def _give_ranges(kernel: ModuleOp, launch: Launch) -> None:
-    for op in kernel.walk():
-        if isinstance(op, gpu.ThreadIdOp | gpu.BlockIdOp):
-            extents = launch.block if isinstance(op, gpu.ThreadIdOp) else launch.grid
-            extent = extents[DIMENSIONS.index(op.dimension.data.value)]
-            op.attributes[RANGE_ATTR] = range_attr(0, extent - 1)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.callees import Kernel, LibraryCall
-from xla_emitters.program.steps import Launch, Step, peak_of_temporaries
+from xla_emitters.program.steps import Launch, Move, Step, moved_memory, peak_of_temporaries
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Trace
 
@@ -33,8 +33,8 @@ class OnPlatform(ABC):
     """A program as a function of arrays on one platform."""
 
     @abstractmethod
-    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """The results."""
+    def run(self, inputs: Sequence[Any], *, donate: bool = False) -> Sequence[Any]:
+        """The results. `donate` as for `Program.run`"""
         ...
 
     @property
@@ -42,21 +42,21 @@ class OnPlatform(ABC):
         """Ops that were computed on the host instead so far, and why."""
         return {}
 
-    def __call__(self, *inputs: Any, **keywords: Any) -> Any:
+    def __call__(self, *inputs: Any, donate: bool = False, **keywords: Any) -> Any:
         """The result, or a tuple if there are several. Only a program made of a function with keywords takes `keywords`."""
         if keywords:
             raise UsageError(f"no argument is called '{min(keywords)}'", stage="program")
-        return one_or_all(self.run(inputs))
+        return one_or_all(self.run(inputs, donate=donate))
 
 
 @dataclass(frozen=True)
 class OnFunction(OnPlatform):
     """One that computes everything there."""
 
-    function: Callable[[Sequence[Any]], Sequence[Any]]
+    function: Callable[..., Sequence[Any]]
 
-    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        return self.function(inputs)
+    def run(self, inputs: Sequence[Any], *, donate: bool = False) -> Sequence[Any]:
+        return self.function(inputs, donate=donate)
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class OnArguments(OnPlatform):
     of_arrays: OnPlatform
     platform: str
 
-    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        return self.of_arrays.run(inputs)
+    def run(self, inputs: Sequence[Any], *, donate: bool = False) -> Sequence[Any]:
+        return self.of_arrays.run(inputs, donate=donate)
 
     @property
     def log(self) -> Mapping[str, str]:
@@ -207,7 +207,8 @@ class Program:
 
         inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack). Of a program for several devices: whole arrays, which are
                  cut as `shardings` say; results are put together again, else they are lists of what each device has
-        donate, max_memory  as in `run`, on the CPU
+        donate   as in `run`
+        max_memory  as in `run`, on the CPU
         returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
         raises   like `run`, ToolError on a GPU without CuPy
         """
@@ -218,7 +219,7 @@ class Program:
                 return Program.__call__(self, *inputs, donate=donate)
         if platform_of(inputs) == "cpu":
             return one_or_all(self.compilation.run(self, inputs, None, donate=donate))
-        return self.on("gpu")(*inputs)
+        return one_or_all(self.on("gpu").run(inputs, donate=donate))
 
     def on(self, platform: str) -> OnPlatform:
         """The program as a function of arrays on a platform, "cpu" or "gpu": NumPy arrays in, NumPy arrays out.
@@ -269,9 +270,16 @@ class Program:
     @property
     def peak_bytes(self) -> int:
         """Bytes of device memory needed at once: parameters, results, and the temporaries that are allocated at the same time."""
-        return sum(spec.bytes for spec in (*self.parameters, *self.results)) + peak_of_temporaries(
+        return self.argument_bytes + peak_of_temporaries(
             self.steps, lambda number: self.arrays.spec(self.arrays.slot(number)).bytes
         )
+
+    @property
+    def argument_bytes(self) -> int:
+        """Bytes of the parameters and the results; those in the memory of a donated parameter need none."""
+        results, moved = self.arrays.places("result", len(self.results)), moved_memory(self.steps)
+        own = (spec for place, spec in zip(results, self.results, strict=True) if place.slot not in moved)
+        return sum(spec.bytes for spec in (*self.parameters, *own))
 
     def refuse_left_out(self) -> None:
         """raises Unsupported where the program was compiled from a text that leaves out data of constants."""
@@ -302,8 +310,9 @@ class Program:
 
     @property
     def is_one_kernel(self) -> bool:
-        """Whether its only step is a kernel."""
-        return len(self.steps) == 1 and isinstance(self.steps[0], Launch)
+        """Whether its only step is a kernel, but for moves of donated memory."""
+        steps = [step for step in self.steps if not isinstance(step, Move)]
+        return len(steps) == 1 and isinstance(steps[0], Launch)
 
     def __str__(self) -> str:
         """Name, device, and the types of parameters and results."""
@@ -454,12 +463,11 @@ class Compiled:
         return self.traces
 
     def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]:
-        """Without `stage` at `llvm-dialect`, or at the last stage before that was recorded. Nothing is donated."""
-        return _launcher("cpu", program)(program, inputs, stage)
+        """Without `stage` at `llvm-dialect`, or at the last stage before that was recorded."""
+        return _launcher("cpu", program)(program, inputs, stage, donate=donate)
 
     def on_gpu(self, program: Program) -> OnPlatform:
-        launch = _launcher("gpu", program)
-        return OnFunction(lambda inputs: launch(program, inputs))
+        return OnFunction(partial(_launcher("gpu", program), program))
 
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any:
         return _launcher("memory", program)(program, inputs)
@@ -477,7 +485,7 @@ class Compiled:
         made = contents_of(self.steps, self.kernels, self.calls, self.traces, program.arrays, device(program.target))
         facts = tuple[str, ...]()
         if self.steps and not program.is_one_kernel:
-            arguments = sum(spec.bytes for spec in (*program.parameters, *program.results))
+            arguments = program.argument_bytes
             temporaries = bytes_text(program.peak_bytes - arguments)
             facts = (
                 f"memory: {bytes_text(arguments)} of parameters and results, {temporaries} of temporaries at once",
@@ -498,6 +506,8 @@ class Compiled:
             arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
             lines = StepsText(program.arrays, self.calls, arguments).of(self.steps) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
+        if donated := self.donated:
+            parts.append("\n".join(["donated arguments", *(f"  argument {n} (p{n}): written into" for n in donated)]))
         if program.devices > 1 and (moved := self.communications()):
             lines = "\n".join(map(str, moved))
             parts.append(f"collectives\n{indent(lines, '  ')}")
@@ -510,8 +520,14 @@ class Compiled:
         return {
             "remarks": remarks_json(self.graph),
             "kernels": [explained_json(trace) for trace in self.traces],
+            "donated": [{"argument": number, "is_overwritten": True} for number in self.donated],
             **({"collectives": moved} if moved else {}),
         }
+
+    @property
+    def donated(self) -> list[int]:
+        """Numbers of the parameters that the module donates, and whose memory is overwritten."""
+        return sorted(moved_memory(self.steps).values())
 
     def communications(self) -> list[Communication]:
         """The collectives, with what they move and what runs beside them."""

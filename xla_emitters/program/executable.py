@@ -22,7 +22,7 @@ from xla_emitters.program.steps import (
     Number,
     Place,
     Step,
-    View,
+    moved_memory,
     steps_within,
 )
 
@@ -84,39 +84,34 @@ def executable_of(
     steps: Sequence[Step],
     calls: Sequence[Any],
     arguments: Mapping[str, Sequence[Argument]],
-    donated: frozenset[int] = frozenset(),
 ) -> Executable:
-    """The steps of a program whose sizes are all known, with memory for its results before the first one.
+    """The steps of a program whose sizes are all known. Its results get memory before the first one, or that of a donated parameter.
 
     arguments  of a kernel, by its name
-    donated    parameters that a kernel may update where they are: they become the results that share their memory
     """
     parameters = arrays.places("parameter", len(arrays.parameters))
     results = arrays.places("result", len(arrays.results))
     slots = len(arrays.parameters) + len(arrays.results) + len(arrays.temporaries)
     assigned = [step.result.index for step in steps_within(steps) if isinstance(step, Compute | Load)]
-    steps = _apart(steps, arguments, donated)
-    taken = {step.target.slot for step in steps if isinstance(step, View) and step.source.slot in donated}
+    moved = moved_memory(steps)
     return Executable(
         parameters,
         results,
-        (*(Allocate(place) for place in results if place.slot not in taken), *steps),
+        (*(Allocate(place) for place in results if place.slot not in moved), *_apart(steps, arguments)),
         slots,
         max(assigned, default=-1) + 1,
         Constants(()),
         {number: str(arrays.slot(number)) for number in range(slots)},
         tuple(calls),
-        donated,
+        frozenset(moved.values()).intersection(place.slot for place in parameters),
         ALIGN_ALLOCATED,
     )
 
 
-def _apart(
-    steps: Sequence[Step], arguments: Mapping[str, Sequence[Argument]], donated: frozenset[int]
-) -> tuple[Step, ...]:
+def _apart(steps: Sequence[Step], arguments: Mapping[str, Sequence[Argument]]) -> tuple[Step, ...]:
     """The steps; a kernel that updates a parameter of the program in place gets the result's memory for both, with a copy of the parameter.
 
-    The caller's array stays as it is, unless it is donated: then it is the result.
+    The caller's array stays as it is.
     """
 
     def each(step: Step) -> Iterator[Step]:
@@ -127,7 +122,7 @@ def _apart(
                 for number, argument in enumerate(arguments[step.kernel]):
                     source, target = first.setdefault(argument.slice_index, places[number]), places[number]
                     if source.slot != target.slot:
-                        yield View(source, target) if source.slot in donated else Copy(source, target)
+                        yield Copy(source, target)
                         places = [target if place.slot == source.slot else place for place in places]
                         first[argument.slice_index] = target
                 yield replace(step, arguments=tuple(places))

@@ -309,6 +309,11 @@ def steps_within(steps: Sequence[Step]) -> Iterator[Step]:
                 yield from steps_within(branch)
 
 
+def moved_memory(steps: Sequence[Step]) -> dict[int, int]:
+    """Slot -> the slot whose memory a step moves to it; without the steps inside of others."""
+    return {target: source for step in steps if isinstance(step, Move) for source, target in step.pairs}
+
+
 def parts_of(step: Step) -> Iterator[Place | Number]:
     """The places and the numbers among a step's fields, without the number that it assigns, and without the steps inside it."""
     for name in step.__dataclass_fields__:

@@ -17,7 +17,7 @@ from functools import reduce
 from operator import add, mul, sub
 from typing import Any
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.algebra.interval import Interval
@@ -26,6 +26,7 @@ from xla_emitters.dialects.mlir import arith, gpu, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import FuncOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.program import Extents, Launch
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 
@@ -122,7 +123,9 @@ class _Visit:
                 for result in op.results:
                     is_number = isinstance(result.type, IndexType | IntegerType)
                     found = rule(*map(self.of, op.operands)) if rule and is_number else None
-                    self.known[result] = _constant(op) or found or _of_type(result.type)
+                    if (number := constant_of(result)) is not None:
+                        found = Interval.point(number)
+                    self.known[result] = found or _of_type(result.type)
 
     def inside(self, op: Operation) -> None:
         for region in op.regions:
@@ -161,12 +164,6 @@ def _of_type(ir_type: Attribute) -> Interval:
 def _width(ir_type: Attribute) -> int | None:
     """Bits of an integer type; None for other types."""
     return ir_type.width.data if isa(ir_type, IntegerType) else None
-
-
-def _constant(op: Operation) -> Interval | None:
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return Interval.point(op.value.value.data)
-    return None
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:

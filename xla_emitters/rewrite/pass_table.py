@@ -110,6 +110,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-remove-no-ops": ("graph", "remove_no_ops"),
     "xla-replace-kernel": ("transforms", "replace_kernel"),
     "xla-select-fusion": ("graph", "select_fusion"),
+    "xla-split-sorts": ("pipelines", "split_sorts"),
     "xla-split-reductions": ("graph", "split_reductions"),
     "xla-split-results": ("graph", "split_results"),
     "xla-split-scatters": ("graph", "split_scatters"),

@@ -14,7 +14,7 @@ from xla_emitters.program import LAUNCHERS, Kernel, Program
 __all__ = ["Kernel", "Program"]
 
 
-def _on_gpu(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
+def _on_gpu(program: Program, inputs: Sequence[Any], *, donate: bool = False) -> Sequence[Any]:
     from xla_emitters.library.devices import is_one_of_several
     from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
@@ -24,15 +24,17 @@ def _on_gpu(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
             stage="run",
             help=f"mpirun -n {program.devices} xla-emitters run FILE --comm nccl",
         )
-    return launch_program(program, inputs)
+    return launch_program(program, inputs, donate=donate)
 
 
-def _on_cpu(program: Program, inputs: Sequence[Any], stage: str | None = None) -> Sequence[Any]:
+def _on_cpu(
+    program: Program, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False
+) -> Sequence[Any]:
     from xla_emitters.library.devices import is_one_of_several
     from xla_emitters.runtime.cpu.cpu_launcher import run_program
 
     if program.devices == 1 or is_one_of_several():
-        return run_program(program, inputs, stage)
+        return run_program(program, inputs, stage, donate=donate)
     from xla_emitters.runtime.device_arrays import run_on_whole_arrays
 
     return run_on_whole_arrays(program, inputs, lambda arrays: run_program(program, arrays, stage))

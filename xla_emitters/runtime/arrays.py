@@ -25,6 +25,7 @@ from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
 from xla_emitters.runtime.layouts import to_buffer
 from xla_emitters.runtime.npz import Archive, Header, opened
+from xla_emitters.runtime.walk import ARGUMENT_ALIGNMENT
 from xla_emitters.support.memory_limit import refuse_beyond_limit
 
 LONGEST_DTYPE_NAME = 4 * 32
@@ -52,6 +53,19 @@ def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, wh
 def writable_buffer(array: Array, spec: ArraySpec) -> Array:
     """As `to_buffer`, but a copy if the array's memory is not writable (a broadcast, for example)."""
     return np.require(to_buffer(array, spec), requirements="W")
+
+
+def copy_donated(arrays: list[Array], donated: Iterable[int], *, donate: bool) -> None:
+    """Replaces arrays that a run writes to by copies: all, or if `donate`, those whose memory it cannot take.
+
+    donated  their numbers
+    """
+    for number in donated:
+        array, others = arrays[number], [*arrays[:number], *arrays[number + 1 :]]
+        is_placed = array.ctypes.data % ARGUMENT_ALIGNMENT == 0
+        is_free = donate and is_placed and array.flags.writeable
+        if not is_free or any(np.may_share_memory(array, other) for other in others):
+            arrays[number] = array.copy()
 
 
 def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import Unsupported, UsageError, file_errors
 from xla_emitters.tools.given import Given, read_given, sizes_of
 from xla_emitters.tools.input_output import counted, print_left_out, refuse_second_reader
 from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, compile_options
@@ -89,10 +89,8 @@ def run(options: argparse.Namespace) -> int:
         write_bundle(archive, cases, programs)
         sys.stdout.buffer.write(archive.getvalue())
         return print_left_out(left_out)
-    try:
+    with file_errors(f"cannot write {options.output}", "bundle"):
         write_bundle(options.output, cases, programs)
-    except OSError as error:
-        raise UsageError(f"cannot write {options.output}: {error.strerror}", stage="bundle") from error
     kernels = sum(len(case.program.kernels) for case in cases)
     kernels += sum(len(program.program.rows["kernels"]) for program in programs)
     held = f"{counted(len(cases) + len(programs), 'program')}, {counted(kernels, 'kernel')} for {options.target}"
@@ -131,12 +129,10 @@ def _for_c(options: argparse.Namespace) -> int:
                     f"{other} and {name} would both be {called}.o", stage="bundle", help="a directory for each"
                 )
             made = c_bundle(program, called)
-        try:
+        with file_errors(f"cannot write {directory}", "bundle"):
             directory.mkdir(parents=True, exist_ok=True)
             for each, data in made.items():
                 (directory / each).write_bytes(data)
-        except OSError as error:
-            raise UsageError(f"cannot write {directory}: {error.strerror}", stage="bundle") from error
         sources = " ".join(str(directory / each) for each in (f"{called}.c", f"{called}.o", "ral.c"))
         print(
             f"{directory}: {', '.join(made)}; include {called}.h, and compile with: cc -I {directory} main.c {sources} -lm"

@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import UsageError, file_errors
 from xla_emitters.settings import Toolchain
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.given import Given, read_given
@@ -43,7 +43,11 @@ from xla_emitters.tools.options import (
 from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
+    from xla_emitters.explore.listing import LeftOut
+    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.program import Program
+    from xla_emitters.tools.file_rows import PrintedRow
+    from xla_emitters.trace import Trace
 
 _SUFFIXES = {
     **{"ptx": ".ptx", "llvm": ".ll", "sass": ".sass"},
@@ -68,10 +72,8 @@ def is_directory(output: str) -> bool:
 
 def make_directory(directory: Path) -> None:
     """Makes the directory if it does not exist. raises UsageError where it cannot be made."""
-    try:
+    with file_errors(f"cannot write to {directory}", "output"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
 
 
 def write_kernel_files(program: Program, directory: Path, source: object = None) -> list[Path]:
@@ -82,12 +84,10 @@ def write_kernel_files(program: Program, directory: Path, source: object = None)
     texts = {kernel.name: _text(program, number) for number, kernel in enumerate(program.kernels)}
     suffix, written = _SUFFIXES.get(program.stage, ".mlir"), list[Path]()
     make_directory(directory)
-    try:
+    with file_errors(f"cannot write to {directory}", "output"):
         for name, text in texts.items():
             written.append(_other_than(source, directory / f"{name}{suffix}"))
             written[-1].write_text(text if text.endswith("\n") else text + "\n", "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
     return written
 
 
@@ -141,13 +141,6 @@ ANNOTATED = ("ptx", "sass")
 HLO_STAGES = ("hlo", "graph")
 """The stages at which a module is HLO text."""
 _OF_ONE_FILE = ("emit", "diff", "annotate", "keep_intermediates", "print_ir_tree_dir", "trace")
-
-if TYPE_CHECKING:
-    from xla_emitters.explore.listing import LeftOut
-    from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.program import Program
-    from xla_emitters.tools.file_rows import PrintedRow
-    from xla_emitters.trace import Trace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -362,7 +355,7 @@ def _annotated(given: Given, program: Any, stage: str) -> str:
         from xla_emitters.pipelines.lowerings import lowerings_of
 
         made = lowerings_of(program)
-        traces, read = made.lowering.listed(stage), made.source
+        traces, read = made.lowering.kernel_traces(stage, ()), made.source
         definitions = stablehlo_definitions(given.text, made.lines)
     else:
         traces, read, definitions = program.traces, parse_hlo(program.hlo), hlo_definitions(program.hlo)

@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from xla_emitters.errors import ToolError, UsageError
+from xla_emitters.errors import ToolError, UsageError, file_errors
 from xla_emitters.support.extras import install_command
 from xla_emitters.tools.input_output import counted
 from xla_emitters.tools.options import ENGINE, ENGINES, check_engine
@@ -165,10 +165,8 @@ class Kept:
 
     def __init__(self, path: str) -> None:
         self._path, self._held = Path(path), dict[str, Any]()
-        try:
+        with file_errors(f"cannot read {path}", "resume"):
             lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}", stage="resume") from error
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
@@ -183,8 +181,6 @@ class Kept:
 
     def put(self, key: str, result: Any) -> None:
         """Appends one. raises UsageError where the file cannot be written"""
-        try:
+        with file_errors(f"cannot write {self._path}", "resume"):
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(f"{json.dumps({'key': key, 'result': result})}\n")
-        except OSError as error:
-            raise UsageError(f"cannot write {self._path}: {error.strerror}", stage="resume") from error

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import UsageError, file_errors
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
@@ -153,7 +153,5 @@ def write_file(path: str, text: str | bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(cast(bytes, text))
         return
-    try:
+    with file_errors(f"cannot write {path}", "output"):
         Path(path).write_bytes(text.encode() if isinstance(text, str) else text)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error

@@ -32,7 +32,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import ParseError, ToolError, Unsupported, UsageError, VerifyError
+from xla_emitters.errors import ParseError, ToolError, Unsupported, VerifyError, file_errors
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.support.decoding import BinaryKind, kind_of
@@ -198,10 +198,8 @@ class OptMain(xDSLOptMain):
                 print(remark, file=sys.stderr)
 
     def prepare_output(self) -> IO[str]:
-        try:
+        with file_errors(f"cannot write {self.args.output_file}", "output"):
             return super().prepare_output()
-        except OSError as error:
-            raise UsageError(f"cannot write {self.args.output_file}: {error.strerror}", stage="output") from error
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         if self.args.target != "mlir" or self.args.print_no_properties or self.args.syntax_highlight:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import UsageError, file_errors
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -158,10 +158,8 @@ def _replacement(given: str) -> Replacement:
         raise UsageError(
             f"--replace {given}: it is not STAGE=FILE.mlir", stage="usage", help="--replace scf=kernel.mlir"
         )
-    try:
+    with file_errors(f"cannot read {file}", "usage"):
         return Replacement(stage, decoded(Path(file).read_bytes(), file, "read"), file)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}", stage="usage") from error
 
 
 def _pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import DataError, UsageError
+from xla_emitters.errors import DataError, UsageError, file_errors
 from xla_emitters.tools.input_output import arrays_source, read_source
 from xla_emitters.tools.terminal import progress
 
@@ -101,11 +101,9 @@ def run_ptx(options: argparse.Namespace) -> int:
     if counter:
         print(access_table(counter.counts()), file=stream)
     if target is not None:
-        try:
+        with file_errors(f"cannot write {target}", "run"):
             stream_or_file = sys.stdout.buffer if target == "-" else target
             save_named(stream_or_file, [f"r{number}" for number in after], [*after.values()], specs)
-        except OSError as error:
-            raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
     return 0
 
 

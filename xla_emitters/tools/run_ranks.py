@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, Protocol
 
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, file_errors
 from xla_emitters.settings import job_variables
 from xla_emitters.tools.failures import reported
 
@@ -158,7 +158,5 @@ def _report(
 def _save(path: str, names: Sequence[str], arrays: Sequence[Any], specs: Sequence[Any]) -> None:
     from xla_emitters.runtime.arrays import save_named
 
-    try:
+    with file_errors(f"cannot write {path}", "run"):
         save_named(path, names, arrays, specs)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", stage="run") from error

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import EndlessLoop, NumbersDiffer, ToolError, Unsupported, UsageError
+from xla_emitters.errors import EndlessLoop, NumbersDiffer, ToolError, Unsupported, UsageError, file_errors
 from xla_emitters.support.iteration_limit import limited_iterations
 from xla_emitters.support.memory_limit import limited_memory
 from xla_emitters.tools.given import (
@@ -234,10 +234,8 @@ def _run_once(
     said.append(f"ran on {ran.where}{f' with {sizes}' if sizes else ''} in {ran.seconds:.3f} s")
     said += ran.said
     if target:
-        try:
+        with file_errors(f"cannot write {target}", "run"):
             save_named(stream if target == "-" else target, names, ran.results, ran.specs)
-        except OSError as error:
-            raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
         said.append(f"results: {target}")
     row = {"sizes": ran.sizes, "results": [array_json(spec) for spec in ran.specs], "seconds": ran.seconds, **ran.row}
     verdict = None if options.no_reference else runner.verdict(given, ran.results)

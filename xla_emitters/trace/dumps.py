@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import file_errors
 from xla_emitters.trace.records import Step, Trace
 
 _SUFFIXES = {"partition": "txt", "llvm": "ll", "ptx": "ptx", "sass": "sass"}
@@ -29,10 +29,8 @@ def write_tree(trace: Trace, directory: Path) -> None:
 
     raises UsageError where the directory cannot be made
     """
-    try:
+    with file_errors(f"cannot write to {directory}", "dump"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="dump") from error
     for stale in directory.glob("[0-9][0-9]-*"):
         stale.unlink()
     for number, (step, is_changed) in enumerate(zip(trace, trace.changed(), strict=True)):

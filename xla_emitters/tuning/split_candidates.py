@@ -28,7 +28,7 @@ from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.graph.plan import plan_program
 from xla_emitters.graph.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.graph.reductions import FusionReductions, find_reductions
-from xla_emitters.graph.view import is_stitched
+from xla_emitters.graph.view import is_scheduled
 from xla_emitters.pricing.model import LEAST_GAIN, least_time
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Slot
@@ -72,7 +72,7 @@ def cheapest_splits(
 
 def _counts(planned: PlannedKernel, passes: Passes) -> Sequence[int]:
     """Numbers of parts to try; none if one kernel reads rows once, or has enough blocks, or the reduction cannot be split."""
-    if is_stitched(planned.view):
+    if is_scheduled(planned.view):
         return ()
     found, chip = find_reductions(planned.view), passes.device
     if isinstance(found, str) or emitter_for(planned.view, chip, passes.hero_rules).name != "reduction":

@@ -18,9 +18,9 @@ def expanded(name: str):
     return module
 
 
-def every_thousandth() -> np.ndarray:
+def every_ten_thousandth() -> np.ndarray:
     """Finite f32 of both signs, evenly over their bit patterns."""
-    positive = np.arange(0, 0x7F800000, 1009, dtype=np.uint32).view(np.float32)
+    positive = np.arange(0, 0x7F800000, 10_007, dtype=np.uint32).view(np.float32)
     return np.concatenate([positive, -positive])
 
 
@@ -29,7 +29,7 @@ def every_thousandth() -> np.ndarray:
     [("tanh", np.tanh), ("erf", np.vectorize(math.erf, otypes=[np.float64]))],
 )
 def test_within_six_units(name: str, reference: np.ufunc) -> None:
-    x = every_thousandth()
+    x = every_ten_thousandth()
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         (got,) = run(expanded(name), [x])
     assert got.dtype == np.float32

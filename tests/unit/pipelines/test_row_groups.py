@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.graph.control_computations import fusions_run_by
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.view import is_stitched, view_of
+from xla_emitters.graph.view import is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import groups_in
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
 from xla_emitters.runtime.reference.reference import evaluate
@@ -91,7 +91,7 @@ def names(found: ModuleOp) -> list[str]:
 def test_a_chain_becomes_one_fusion_with_the_same_values(text: str) -> None:
     found, x = after(text), np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)
     assert names(found) == ["y"]
-    assert is_stitched(view_of(fusions_run_by(entry_of(found))[0]))
+    assert is_scheduled(view_of(fusions_run_by(entry_of(found))[0]))
     wanted = evaluate(entry_of(module(text)), [x])
     assert all(np.array_equal(a, b) for a, b in zip(evaluate(entry_of(found), [x]), wanted, strict=True))
 

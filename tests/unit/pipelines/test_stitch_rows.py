@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.control_computations import fusions_run_by
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.view import is_stitched, view_of
+from xla_emitters.graph.view import is_scheduled, view_of
 from xla_emitters.pipelines.compiler import compile, with_splits
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
@@ -38,7 +38,7 @@ def after(text: str, by: str = "rule") -> tuple[ModuleOp, str]:
 
 def stitched_in(module: ModuleOp) -> list[str]:
     views = [view_of(fusion) for fusion in fusions_run_by(entry_of(module))]
-    return [view.name for view in views if is_stitched(view)]
+    return [view.name for view in views if is_scheduled(view)]
 
 
 def test_a_fusion_for_triton_becomes_one_of_ours_under_its_name() -> None:
@@ -67,7 +67,7 @@ ENTRY e {{ p = f32[512] parameter(0)
     assert len(compile(text, stage="hlo").parameters) == 1
 
 
-def test_an_entry_that_is_one_kernel_is_stitched_itself() -> None:
+def test_an_entry_that_is_one_kernel_is_scheduled_itself() -> None:
     text = f"""HloModule m
 {ADD}
 ENTRY e {{ x = f32[8,64] parameter(0)
@@ -75,7 +75,7 @@ ENTRY e {{ x = f32[8,64] parameter(0)
   s = f32[8] reduce(x, z), dimensions={{1}}, to_apply=add
   b = f32[8,64] broadcast(s), dimensions={{0}}
   ROOT y = f32[8,64] divide(x, b) }}"""
-    assert is_stitched(view_of(entry_of(after(text)[0])))
+    assert is_scheduled(view_of(entry_of(after(text)[0])))
 
 
 @pytest.mark.parametrize("again", ["negate(s)", "add(s, s)"])
@@ -87,7 +87,7 @@ ENTRY e {{ x = f32[8,64] parameter(0)
   s = f32[8] reduce(x, z), dimensions={{1}}, to_apply=add
   ROOT y = f32[8] {again} }}"""
     module, remarks = after(text)
-    assert not is_stitched(view_of(entry_of(module)))
+    assert not is_scheduled(view_of(entry_of(module)))
     assert not remarks
 
 
@@ -146,7 +146,7 @@ ENTRY e {{ x = f32[1,16384] parameter(0)
   y = f32[1,16384] divide(x, b)
   ROOT both = (f32[1], f32[1,16384]) tuple(s, y) }}"""
     found, _ = after(text)
-    assert is_stitched(view_of(entry_of(found)))
+    assert is_scheduled(view_of(entry_of(found)))
     options, remarks = with_splits(found, CompileOptions(tune="price"))
     assert options.splits == ()
     assert not remarks

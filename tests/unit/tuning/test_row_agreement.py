@@ -41,7 +41,7 @@ def of(*dims: int) -> HloFusion:
 def kernel_of(view: HloFusion) -> tuple[ModuleOp, StitchedFusion]:
     found = stitched(view)
     assert isinstance(found, StitchedFusion)
-    return emit_stitched(view, device("h200"), rule_of(found)), found
+    return emit_stitched(view, device("h200"), rule_of(found, 132)), found
 
 
 @pytest.mark.parametrize("dims", [(700, 64), (64, 64), (5, 7, 40), (1, 200)])

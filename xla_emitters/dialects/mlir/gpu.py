@@ -58,7 +58,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 from xdsl.utils.type import get_element_type_or_self
 
-from xla_emitters.dialects.completion import completed_by, dialect_of
+from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
@@ -73,7 +73,22 @@ _OF_THREAD = _BOUND | {"assembly_format": _UPPER_BOUND}
 _IN_DIMENSION = _BOUND | {"assembly_format": f"$dimension {_UPPER_BOUND}"}
 _OF_SUBGROUP = _BOUND | {"assembly_format": f"{_UPPER_BOUND} `:` type($result)"}
 
-ThreadIdOp = completed_by(upstream.ThreadIdOp, **_IN_DIMENSION)
+
+@completed
+class ThreadIdOp(upstream.ThreadIdOp, QuickOp):
+    """`gpu.thread_id x upper_bound 128`"""
+
+    upper_bound = _BOUND["upper_bound"]
+    assembly_format = _IN_DIMENSION["assembly_format"]
+
+
+@completed
+class BarrierOp(upstream.BarrierOp, QuickOp):
+    """`gpu.barrier`"""
+
+    assembly_format = "attr-dict"
+
+
 BlockIdOp = completed_by(upstream.BlockIdOp, **_IN_DIMENSION)
 # What no pass builds.
 BlockDimOp = completed_by(upstream.BlockDimOp, **_IN_DIMENSION)
@@ -83,8 +98,6 @@ NumSubgroupsOp = completed_by(upstream.NumSubgroupsOp, **_OF_SUBGROUP)
 SubgroupIdOp = completed_by(upstream.SubgroupIdOp, **_OF_SUBGROUP)
 SubgroupSizeOp = completed_by(upstream.SubgroupSizeOp, **_OF_SUBGROUP)
 LaneIdOp = completed_by(upstream.LaneIdOp, **_OF_THREAD)
-
-BarrierOp = completed_by(upstream.BarrierOp, assembly_format="attr-dict")
 
 
 class ClusterDimensionOp(QuickOp):

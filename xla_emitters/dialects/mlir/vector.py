@@ -188,18 +188,11 @@ def _verify_transpose(op: Any) -> None:
         raise VerifyException(f"gives {wanted}, not {result}")
 
 
-def _verify_halves(half: VectorType, whole: VectorType) -> None:
+def _verify_halves(one: SSAValue, both: SSAValue) -> None:
+    half, whole = _vector_type(one), _vector_type(both)
     *outer, last = half.get_shape()
     if whole != VectorType(half.element_type, [*outer, 2 * last]):
         raise VerifyException(f"{whole} is not two of {half}")
-
-
-def _verify_interleave(op: Any) -> None:
-    _verify_halves(_vector_type(op.lhs), _vector_type(op.result))
-
-
-def _verify_deinterleave(op: Any) -> None:
-    _verify_halves(_vector_type(op.res1), _vector_type(op.source))
 
 
 # The same elements, row major, in another shape.
@@ -228,7 +221,7 @@ InterleaveOp = op_of_row(
     "vector.interleave",
     "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)",
     traits=_PURE,
-    verify=_verify_interleave,
+    verify=lambda op: _verify_halves(op.lhs, op.result),
     lhs=operand_def(_V),
     rhs=operand_def(_V),
     result=result_def(VectorType),
@@ -239,7 +232,7 @@ DeinterleaveOp = op_of_row(
     "vector.deinterleave",
     "$source attr-dict `:` type($source) `->` type($res1)",
     traits=_PURE,
-    verify=_verify_deinterleave,
+    verify=lambda op: _verify_halves(op.res1, op.source),
     source=operand_def(VectorType),
     res1=result_def(_V),
     res2=result_def(_V),
@@ -391,9 +384,7 @@ class OuterProductOp(QuickOp):
     traits = traits_def(Pure())
 
     def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, acc: SSAValue | None = None):
-        rows, other = _vector_type(SSAValue.get(lhs)), SSAValue.get(rhs).type
-        columns = other.get_shape() if isinstance(other, VectorType) else ()
-        result = VectorType(rows.element_type, [*rows.get_shape(), *columns])
+        result = _outer_type(SSAValue.get(lhs), SSAValue.get(rhs))
         super().__init__(operands=[lhs, rhs, acc], result_types=[result])
 
     @classmethod
@@ -421,14 +412,15 @@ class OuterProductOp(QuickOp):
         printer.print_list((self.lhs.type, self.rhs.type), printer.print_attribute)
 
     def verify_(self) -> None:
-        wanted = VectorType(_vector_type(self.lhs).element_type, _outer_shape(self))
+        wanted = _outer_type(self.lhs, self.rhs)
         if self.result.type != wanted or (self.acc is not None and self.acc.type != wanted):
             raise VerifyException(f"gives {wanted}, not {self.result.type}")
 
 
-def _outer_shape(op: OuterProductOp) -> list[int]:
-    rows, other = _vector_type(op.lhs), op.rhs.type
-    return [*rows.get_shape(), *(other.get_shape() if isinstance(other, VectorType) else ())]
+def _outer_type(lhs: SSAValue, rhs: SSAValue) -> VectorType:
+    rows, other = _vector_type(lhs), rhs.type
+    columns = other.get_shape() if isinstance(other, VectorType) else ()
+    return VectorType(rows.element_type, [*rows.get_shape(), *columns])
 
 
 # ---- memory under a mask ----------------------------------------------------------------------------------------------------------------
@@ -441,18 +433,6 @@ def _verify_access(accessed: SSAValue, indices: Sequence[SSAValue], row: SSAValu
         raise VerifyException(f"elements of {accessed_type} are not those of {vector}")
     if len(indices) != accessed_type.get_num_dims():
         raise VerifyException(f"{len(indices)} indices into {accessed_type}")
-
-
-def _verify_expand(op: Any) -> None:
-    _verify_access(op.base, op.indices, op.result)
-
-
-def _verify_compress(op: Any) -> None:
-    _verify_access(op.base, op.indices, op.value_to_store)
-
-
-def _verify_gather(op: Any) -> None:
-    _verify_access(op.base, op.offsets, op.result)
 
 
 def _verify_scatter(op: Any) -> None:
@@ -495,7 +475,7 @@ ExpandLoadOp = op_of_row(
     " `:` type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)",
     properties=_ALIGNMENT,
     traits=(MemoryReadEffect(),),
-    verify=_verify_expand,
+    verify=lambda op: _verify_access(op.base, op.indices, op.result),
     **_BESIDE,
     pass_thru=operand_def(_V),
     result=result_def(_V),
@@ -508,7 +488,7 @@ CompressStoreOp = op_of_row(
     " `:` type($base) `,` type($mask) `,` type($value_to_store)",
     properties=_ALIGNMENT,
     traits=(MemoryWriteEffect(),),
-    verify=_verify_compress,
+    verify=lambda op: _verify_access(op.base, op.indices, op.value_to_store),
     **_BESIDE,
     value_to_store=operand_def(VectorType),
 )
@@ -520,7 +500,7 @@ GatherOp = op_of_row(
     " `:` type($base) `,` type($indices) `,` type($mask) `,` type($pass_thru) `into` type($result)",
     properties=_ALIGNMENT,
     traits=(EffectOfBase(),),
-    verify=_verify_gather,
+    verify=lambda op: _verify_access(op.base, op.offsets, op.result),
     **_INDEXED,
     pass_thru=operand_def(_V),
     result=result_def(_V),

@@ -33,7 +33,7 @@ from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import arith, cf, memref
 from xla_emitters.dtypes import Array, DType, dtype_of
 from xla_emitters.dynamic.host.contexts import context_of, stream_of
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import file_errors
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 CONSTANTS = "disc.constants"
@@ -110,11 +110,9 @@ def write_constants(module: ModuleOp, path: Path) -> None:
 
 def _write(path: Path, constants: Mapping[str, Array]) -> None:
     """raises UsageError where the file cannot be written"""
-    try:
+    with file_errors(f"cannot write {path}", "output"):
         with path.open("wb") as stream:  # a stream: NumPy would add a suffix to a path without one
             np.savez(stream, allow_pickle=False, **{name: as_bytes(array) for name, array in constants.items()})
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error
 
 
 def _convert(op: BufferOp, name: str, index: int) -> None:

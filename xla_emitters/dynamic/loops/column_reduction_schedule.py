@@ -36,15 +36,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, Signedness
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.hlo.placement import GPU
-from xla_emitters.dialects.lmhlo import BufferOp, buffer_type, tensor_of
-from xla_emitters.dialects.mlir import arith, gpu, memref
-from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
-from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.mlir import arith, gpu
 from xla_emitters.dtypes import Kind
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import (
@@ -454,21 +450,9 @@ def _over(fusion: FusionLoops, number: Number, by: Number) -> Number:
 
 
 def _partial_buffers(fusion: FusionLoops, reducer: Reducer, tiles: Tiles) -> list[SSAValue]:
-    """Buffers for the partial results of each tile's columns: allocated before the fusion, freed after it."""
-    sizes, host = (tiles.count, tiles.shape[1]), fusion.numbers.code
-    dims = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
-    found = list[SSAValue]()
-    for carried in reducer.carried:
-        made = memref.AllocOp(
-            [size for size in sizes if not isinstance(size, int)], [], buffer_type(carried.storage_type, dims, GPU)
-        )
-        buffer = host.insert(made)
-        buffer.name_hint = "partials"
-        free = memref.DeallocOp.build(operands=[buffer])
-        free.location = fusion.op.location
-        QuickBuilder(InsertPoint.after(fusion.op)).insert(free)
-        found.append(buffer)
-    return found
+    """Buffers for the partial results of each tile's columns."""
+    sizes = tiles.count, tiles.shape[1]
+    return [fusion.scratch(sizes, carried.storage_type, "partials") for carried in reducer.carried]
 
 
 # ---------------------------------------------------------------------------------------------------- atomic updates
@@ -526,14 +510,7 @@ def _update(code: KernelCode, reducer: Reducer, value: Sequence[SSAValue], colum
     kind = atomic_kind(reducer)
     assert kind is not None
     (output,) = reducer.op.outputs
-    code.written.add(output)
-    code.insert(
-        memref.AtomicRMWOp(
-            operands=[value[0], output, reducer.result_indices(column)],
-            properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
-            result_types=[value[0].type],
-        )
-    )
+    code.update(kind, value[0], output, reducer.result_indices(column))
 
 
 def update_from_rows(reducer: Reducer) -> Update:

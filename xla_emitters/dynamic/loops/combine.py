@@ -67,11 +67,13 @@ class Reducer:
     """See the file's head.
 
     op       an `lmhlo.reduce`: arrays, initial values -> results
+    hero     the same on arrays
     body     its computation
     by_row   whether rows of a matrix are reduced, else columns
     """
 
     op: BufferOp
+    hero: ReduceOp
     body: ComputationOp
     by_row: bool
 
@@ -79,13 +81,7 @@ class Reducer:
     def of(op: BufferOp, *, by_row: bool) -> Reducer:
         hero = op.as_hlo()
         assert isinstance(hero, ReduceOp)
-        return Reducer(op, find_computation(op, hero.to_apply), by_row)
-
-    @cached_property
-    def hero(self) -> ReduceOp:
-        made = self.op.as_hlo()
-        assert isinstance(made, ReduceOp)
-        return made
+        return Reducer(op, hero, find_computation(op, hero.to_apply), by_row)
 
     @property
     def arrays(self) -> Sequence[SSAValue]:

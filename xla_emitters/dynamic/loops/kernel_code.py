@@ -23,7 +23,7 @@ from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr, UnrealizedConversionCastOp, i1, i8
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr, UnrealizedConversionCastOp, i1, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -35,6 +35,7 @@ from xla_emitters.dialects.locations import locate
 from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import DType, Kind, dtype_of
@@ -290,6 +291,13 @@ class KernelCode:
         if converted := from_storage(value, tensor_of(buffer.type).element_type):
             value = self.insert(converted).results[0]
         self.insert(memref.StoreOp.get(value, buffer, list(indices)))
+
+    def update(self, kind: str, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
+        """Changes an element by an atomic instruction, one of `ATOMIC_KINDS`."""
+        self.written.add(buffer)
+        number = IntegerAttr(ATOMIC_KINDS.index(kind), i64)
+        operands = [value, buffer, list(indices)]
+        self.insert(memref.AtomicRMWOp(operands=operands, properties={"kind": number}, result_types=[value.type]))
 
     # -------------------------------------------------------------------------------------------------- control flow
 

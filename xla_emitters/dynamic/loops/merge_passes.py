@@ -19,14 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, i1, i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.convert import constant
-from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith, memref
-from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import dtype
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
@@ -39,22 +36,6 @@ MOST_ELEMENTS = 1 << 31
 """Along the sorted dimension."""
 Before: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]
 """(code, of each array the element in question and the other one) -> i1: whether the first is before."""
-
-
-def scratch_buffer(fusion: FusionLoops, sizes: Sequence[Number], element: Attribute) -> SSAValue:
-    """A buffer beside the fusion's results: allocated before the fusion, freed after it."""
-    like = fusion.roots[0].outputs[0].type
-    assert isa(like, MemRefType[Attribute])
-    known = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
-    unknown = [size for size in sizes if not isinstance(size, int)]
-    made = fusion.numbers.code.insert(
-        memref.AllocOp(unknown, [], MemRefType(element, known, like.layout, like.memory_space))
-    )
-    made.name_hint = "runs"
-    free = memref.DeallocOp.build(operands=[made])
-    free.location = fusion.op.location
-    QuickBuilder(InsertPoint.after(fusion.op)).insert(free)
-    return made
 
 
 class MergePasses:
@@ -72,7 +53,7 @@ class MergePasses:
     def sort(self, arrays: Sequence[SSAValue], runs: Sequence[SSAValue], copies: Sequence[SSAValue]) -> None:
         """Writes the sorted elements of the arrays to `runs`."""
         host = self._fusion.numbers.code
-        self._fusion.parallel(NAME, [self._count], [1], lambda code, ids: self._rank_in_tile(code, ids, arrays, runs))
+        self.sort_runs(TILE, arrays, runs)
         limit = self._size if isinstance(self._size, int) else MOST_ELEMENTS
         width = TILE
         while width < limit:
@@ -83,6 +64,15 @@ class MergePasses:
             self._pass(count, width, runs, copies)
             self._pass(count, 2 * width, copies, runs)
             width *= 4
+
+    def sort_runs(self, width: int, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
+        """Writes the elements to `targets` with each run of `width` sorted. Runs longer than TILE have two halves that are sorted."""
+        if width == TILE:
+            self._fusion.parallel(
+                NAME, [self._count], [1], lambda code, ids: self._rank_in_tile(code, ids, sources, targets)
+            )
+        else:
+            self._pass(self._count, width // 2, sources, targets)
 
     def _pass(self, count: Number, width: int, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
         # Arguments of the kernel where the size is unknown, so that all passes are one kernel. Both numbers are below the size.

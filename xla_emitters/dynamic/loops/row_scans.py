@@ -18,7 +18,7 @@ Source: StableHLO specification, "reduce_window"; G. Blelloch, "Prefix sums and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import AnyFloat, i32
@@ -74,25 +74,31 @@ class RowScan:
 
 
 def scan_held(
-    code: KernelCode, scan: RowScan, threads: RowThreads, place: RowPlace, steps: Sequence[Sequence[SSAValue]]
-) -> list[list[SSAValue]]:
-    """The results of the elements that a thread holds: those of each step.
+    code: KernelCode,
+    scan: RowScan,
+    threads: RowThreads,
+    place: RowPlace,
+    steps: Sequence[Sequence[SSAValue]],
+    initial: SSAValue,
+) -> tuple[list[list[SSAValue]], Callable[[], SSAValue]]:
+    """The results of the elements that a thread holds, those of each step; and code for the combination of all of the row's threads.
 
-    steps   for each step the thread's adjacent elements; elements behind the row's end are `RowScan.neutral`
+    steps    for each step the thread's adjacent elements; elements behind the row's end are `RowScan.neutral`
+    initial  what comes before them
     """
-    initial, is_prefix = code.load(scan.op.inputs[1], ()), scan.way == PREFIX
+    is_prefix = scan.way == PREFIX
     ordered = [list(own) for own in steps] if is_prefix else [list(reversed(own)) for own in reversed(steps)]
     for own in ordered:
         for number in range(1, len(own)):
             own[number] = scan.combined(code, own[number - 1], own[number])
     lanes = _Lanes(code, scan, min(WARP, threads.per_row), place)
     totals = [lanes.scanned(own[-1]) for own in ordered]
-    befores = _before_steps(code, scan, threads, place, lanes, totals, initial)
+    befores, whole = _before_steps(code, scan, threads, place, lanes, totals, initial)
     found = list[list[SSAValue]]()
     for own, total, before in zip(ordered, totals, befores, strict=True):
         start = lanes.after(before, total)
         found.append([scan.combined(code, start, value) for value in own])
-    return found if is_prefix else [list(reversed(own)) for own in reversed(found)]
+    return (found if is_prefix else [list(reversed(own)) for own in reversed(found)]), whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,16 +167,17 @@ def _before_steps(
     lanes: _Lanes,
     totals: Sequence[SSAValue],
     initial: SSAValue,
-) -> list[SSAValue]:
+) -> tuple[list[SSAValue], Callable[[], SSAValue]]:
     """For each step, in the order of the scan, the initial value and all elements of the row before the warp's elements in this step.
 
+    Also code for the combination of them all.
     totals  of the steps: the lanes' combinations up to each lane
     """
     if threads.warps_per_row <= 1:
         found = [initial]
         for total in totals[:-1]:
             found.append(scan.combined(code, found[-1], lanes.of_last(total)))
-        return found
+        return found, lambda: scan.combined(code, found[-1], lanes.of_last(totals[-1]))
     index, warps, per_block = code.index, threads.warps_per_row, threads.per_block // WARP
     array = shared_array(code, len(totals) * per_block, initial.type)
     warp, lane = index.delinearize(place.thread, (per_block, WARP))
@@ -203,7 +210,7 @@ def _before_steps(
         before = index.select(is_first, 0, index.subtract(number, 1)) if not step else index.subtract(number, 1)
         value = _of_group(code, in_order, groups, before, (step * warps - 1, step * warps + warps - 2))
         found.append(code.insert(arith.SelectOp(is_first, initial, value)).result if not step else value)
-    return found
+    return found, lambda: _of_group(code, in_order, groups, count - 1, (count - 1, count - 1))
 
 
 def _of_group(

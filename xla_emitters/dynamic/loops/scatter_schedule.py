@@ -26,7 +26,7 @@ from contextlib import nullcontext
 from itertools import starmap
 from operator import eq
 
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import integers
@@ -36,14 +36,13 @@ from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
-from xla_emitters.dialects.mlir import arith, memref
-from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, atomic_kind_of
 from xla_emitters.dynamic.loops.element_context import BufferElement
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
-from xla_emitters.dynamic.loops.merge_passes import S64, MergePasses, bisected, scratch_buffer
+from xla_emitters.dynamic.loops.merge_passes import S64, MergePasses, bisected
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.graph.reduction_starts import combining_opcodes
@@ -173,20 +172,12 @@ class _Scatter:
 
     def update_atomically(self, code: KernelCode, at: Sequence[SSAValue]) -> None:
         """The same by an atomic instruction."""
-        assert self.atomic_kind is not None
-        number = ATOMIC_KINDS.index(self.atomic_kind)
+        kind = self.atomic_kind
+        assert kind is not None
         (buffer,), (updates,) = self.arrays, self.updates
 
         def change(inner: KernelCode, indices: Sequence[SSAValue]) -> None:
-            value = inner.load(updates, at)
-            inner.written.add(buffer)
-            inner.insert(
-                memref.AtomicRMWOp(
-                    operands=[value, buffer, list(indices)],
-                    properties={"kind": IntegerAttr(number, i64)},
-                    result_types=[value.type],
-                )
-            )
+            inner.update(kind, inner.load(updates, at), buffer, indices)
 
         self._where_inside(code, at, change)
 
@@ -256,7 +247,7 @@ class _Scatter:
         rows = [self.of_updates[dim] for dim in of_rows]
         count, places = host.product(rows), [self.of_updates[dim] for dim in of_window]
         arrays, runs, copies = (
-            [scratch_buffer(fusion, [count], i64), scratch_buffer(fusion, [count], i64)] for _ in range(3)
+            [fusion.scratch([count], i64, "runs"), fusion.scratch([count], i64, "runs")] for _ in range(3)
         )
 
         def indices(code: KernelCode, row: SSAValue, place: Sequence[SSAValue]) -> list[SSAValue]:

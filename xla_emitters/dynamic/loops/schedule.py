@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
-from xla_emitters.dialects.mlir import scf
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type, space_of
+from xla_emitters.dialects.mlir import memref, scf
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dynamic.buffers.fusion_rules import VECTOR
 from xla_emitters.dynamic.buffers.index_code import INDEX, Number
@@ -86,6 +86,18 @@ class FusionLoops:
         body(code, block.args)
         code.insert(scf.ReduceOp())
         return loop
+
+    def scratch(self, sizes: Sequence[Number], element: Attribute, name: str) -> SSAValue:
+        """A buffer beside the fusion's results: allocated before the fusion, freed after it."""
+        known = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+        unknown = [size for size in sizes if not isinstance(size, int)]
+        space = space_of(self.roots[0].outputs[0].type)
+        made = self.numbers.code.insert(memref.AllocOp(unknown, [], buffer_type(element, known, space)))
+        made.name_hint = name
+        free = memref.DeallocOp.build(operands=[made])
+        free.location = self.op.location
+        QuickBuilder(InsertPoint.after(self.op)).insert(free)
+        return made
 
 
 Schedule: TypeAlias = Callable[[FusionLoops], None]

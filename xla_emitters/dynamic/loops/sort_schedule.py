@@ -50,7 +50,7 @@ from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, uses_of
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
-from xla_emitters.dynamic.loops.merge_passes import Before, MergePasses, scratch_buffer
+from xla_emitters.dynamic.loops.merge_passes import Before, MergePasses
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 
@@ -59,6 +59,8 @@ ROUNDS = 31
 """How often a run's width can be multiplied by 4."""
 FIRST = "disc.first"
 """Attribute of a sort: how many of the first elements along its dimension are read."""
+RUNS = "disc.sorted_runs"
+"""Attribute of a fusion that is a sort, for a GPU: it only sorts runs of so many elements, whose halves are sorted (`merge_passes`)."""
 MOST_FIRST = 32
 """Limit of k: an element that enters the list shifts up to k others."""
 
@@ -142,8 +144,10 @@ def emit_sort(fusion: FusionLoops) -> None:
         return code.insert(arith.CmpiOp(holds, constant(code, 0, holds.type), "ne")).result
 
     if not fusion.is_cpu:
-        copies = [buffer_like(fusion, buffer) for buffer in root.outputs]
-        return MergePasses(fusion, sizes, along, before).sort(root.inputs, root.outputs, copies)
+        passes, runs = MergePasses(fusion, sizes, along, before), fusion.op.attributes.get(RUNS)
+        if isinstance(runs, IntegerAttr):
+            return passes.sort_runs(runs.value.data, root.inputs, root.outputs)
+        return passes.sort(root.inputs, root.outputs, [buffer_like(fusion, buffer) for buffer in root.outputs])
     row = SortedRow(sizes[along], along, before)
     first = root.attributes.get(FIRST)
     if isinstance(first, IntegerAttr):
@@ -215,7 +219,7 @@ def _emit_first(fusion: FusionLoops, row: SortedRow, count: int, others: Sequenc
 
 def buffer_like(fusion: FusionLoops, buffer: SSAValue, element: Attribute | None = None) -> SSAValue:
     """A buffer of the same sizes, of another element type if one is given: allocated before the fusion, freed after it."""
-    return scratch_buffer(fusion, fusion.numbers.sizes(buffer), element or tensor_of(buffer.type).element_type)
+    return fusion.scratch(fusion.numbers.sizes(buffer), element or tensor_of(buffer.type).element_type, "runs")
 
 
 class SortedRow:

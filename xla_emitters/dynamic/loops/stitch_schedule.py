@@ -310,7 +310,7 @@ class _Stitch:
         array, width = self.arrays[scan.result], self.fusion.vector
         places = [[code.index.value(step * width + at) for at in range(width)] for step in range(self.form.steps)]
         held = [[code.load(array, [at]) for at in own] for own in places]
-        found = scan_held(code, scan, self.threads, place, held)
+        found, _ = scan_held(code, scan, self.threads, place, held, code.load(scan.op.inputs[1], ()))
         for own, values in zip(places, found, strict=True):
             for at, value in zip(own, values, strict=True):
                 code.store(value, array, [at])

@@ -28,21 +28,15 @@ An element of a window:
 Elements are combined in row-major order, in the array's own type, as the op defines. `dynamic_reduce_window` has its window in operands: a
 dilation that is not positive there counts as 1. Several arrays are reduced together.
 
-On a GPU a row along the last dimension is a block's, other rows are a thread's each, beside each other in memory. A block takes 1024
-elements at a time, and combines them in pairs:
-
-    each thread:   x[0 .. 4] = its elements;  x[k] = body(x[k - 1], x[k])         %shared[thread] = x[3]
-    for offset = 1, 2 ... 128:   x = body(%shared[thread - offset], %shared[thread]);  barrier;  %shared[thread] = x;  barrier
-    y[k] = body(body(%carried, %shared[thread - 1]), x[k]);   %carried = body(%carried, %shared[255])
-
-That order needs a body that is associative, as StableHLO asks of a reduction's.
-Source: StableHLO specification, "reduce_window"; G. Blelloch, "Prefix sums and their applications" (1990); D. Hillis, G. Steele,
-"Data parallel algorithms" (1986).
+On a GPU a row along the last dimension is scanned by eight lanes, a warp or a block, by its length; four elements of each thread at a time
+(`row_scans`), to which what came before is carried. Other rows are a thread's each, beside each other in memory.
+Source: StableHLO specification, "reduce_window".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import SSAValue
@@ -60,14 +54,16 @@ from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.dynamic.loops.buffer_numbers import BufferNumbers
 from xla_emitters.dynamic.loops.element_context import BufferElement
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
-from xla_emitters.dynamic.loops.row_rounds import shared_array
+from xla_emitters.dynamic.loops.row_loop import for_each_row
+from xla_emitters.dynamic.loops.row_rounds import RowPlace, RowThreads
+from xla_emitters.dynamic.loops.row_scans import RowScan, scan_held
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
 from xla_emitters.dynamic.loops.schedule import FusionLoops
-from xla_emitters.graph.scans import commutes
+from xla_emitters.graph.scans import PREFIX, commutes
 
 NAME = "loop"
-THREADS, EACH = 256, 4
-"""Threads of a block that has a row, and elements of each at a time."""
+ROW_THREADS, LONGEST, STEPS = (RowThreads(8), RowThreads(32), RowThreads(256)), (64, 1024), 4
+"""Threads that share a row, the longest rows of all but the last of these, and the elements of a thread at a time."""
 
 
 def emit_windows(fusion: FusionLoops) -> None:
@@ -203,7 +199,7 @@ def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_
     sizes, combine = fusion.numbers.sizes(array), computation_of(root)
     first, *others = [size for at, size in enumerate(sizes) if at != dim] or [1]
     if not fusion.is_cpu and dim == len(sizes) - 1:
-        return _scan_by_blocks(fusion, root, holds, is_reversed=is_reversed)
+        return _scan_by_rows(fusion, root, holds, is_reversed=is_reversed)
     # Not the loop's bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     rows = [host.insert(arith.SelectOp(holds, host.value(first), host.value(0))), *others]
 
@@ -224,64 +220,53 @@ def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_
     return None
 
 
-def _scan_by_blocks(fusion: FusionLoops, root: BufferOp, holds: SSAValue, *, is_reversed: bool) -> None:
-    """A block for each row along the last dimension; no blocks if `holds` is false."""
+def _scan_by_rows(fusion: FusionLoops, root: BufferOp, holds: SSAValue, *, is_reversed: bool) -> None:
+    """Some threads of a block for each row along the last dimension, by its length; no blocks if `holds` is false."""
     host, (array, init), buffer = fusion.numbers.code, root.inputs[:2], root.outputs[0]
     *rows, size = fusion.numbers.sizes(array)
-    combine = computation_of(root)
+    # Reversed, a body that commutes scans the row's elements in the other order.
+    scan = RowScan(root, PREFIX)
 
-    def combined(code: KernelCode, one: SSAValue, other: SSAValue) -> SSAValue:
-        return emit_scalars(code, combine, [one, other])[0]
-
-    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
-        row, thread = variables
-        above, start = code.index.delinearize(row, rows), code.load(init, ())
-        shared = shared_array(code, THREADS, start.type)
+    def visit(code: KernelCode, place: RowPlace, threads: RowThreads) -> None:
+        above, last = code.index.delinearize(place.row, rows), code.index.subtract(size, 1)
 
         def indices(inner: KernelCode, number: Number) -> list[SSAValue]:
-            place = inner.index.subtract(inner.index.subtract(size, 1), number) if is_reversed else number
-            return [*above, inner.index.value(place)]
+            return [*above, inner.index.value(inner.index.subtract(last, number) if is_reversed else number)]
 
         def tile(inner: KernelCode, first: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             index, (so_far,) = inner.index, carried
-            mine = index.add(first, index.multiply(thread, EACH))
-            last = index.subtract(size, 1)
-            own = list[SSAValue]()
-            for number in range(EACH):
-                # What is beyond the row is read by nothing that is in it.
-                value = inner.load(array, indices(inner, index.minimum(index.add(mine, number), last)))
-                own.append(combined(inner, own[-1], value) if own else value)
-            inner.store(own[-1], shared, [thread])
-            inner.insert(gpu.BarrierOp())
-            total, offset = own[-1], 1
-            while offset < THREADS:
-                below = index.compare("sge", thread, offset)
-                other = inner.load(shared, [index.select(below, index.subtract(thread, offset), 0)])
-                total = inner.insert(arith.SelectOp(below, combined(inner, other, total), total)).result
-                inner.insert(gpu.BarrierOp())
-                inner.store(total, shared, [thread])
-                inner.insert(gpu.BarrierOp())
-                offset *= 2
-            is_first = index.compare("eq", thread, 0)
-            other = inner.load(shared, [index.select(is_first, 0, index.subtract(thread, 1))])
-            before = inner.insert(arith.SelectOp(is_first, so_far, combined(inner, so_far, other))).result
-            for number, value in enumerate(own):
-                place = index.add(mine, number)
+            start = index.add(first, place.lane)
+            numbers = [index.add(start, step * threads.per_row) for step in range(STEPS)]
+            # What is beyond the row is read by nothing that is in it.
+            held = [[inner.load(array, indices(inner, index.minimum(number, last)))] for number in numbers]
+            found, whole = scan_held(inner, scan, threads, place, held, so_far)
+            for number, (value,) in zip(numbers, found, strict=True):
 
-                def write(innermost: KernelCode, place: Number = place, value: SSAValue = value) -> Sequence[SSAValue]:
-                    found = combined(innermost, before, value)
-                    innermost.store(found, buffer, indices(innermost, place))
+                def write(
+                    innermost: KernelCode, number: Number = number, value: SSAValue = value
+                ) -> Sequence[SSAValue]:
+                    innermost.store(value, buffer, indices(innermost, number))
                     return ()
 
-                inner.branch(index.compare("slt", place, size), (), write)
-            whole = inner.load(shared, [index.value(THREADS - 1)])
-            inner.insert(gpu.BarrierOp())
-            return (combined(inner, so_far, whole),)
+                is_inside = index.compare("slt", number, size)
+                inner.branch(is_inside if place.is_row is None else index.every([is_inside, place.is_row]), (), write)
+            total = whole()
+            if threads.warps_per_row > 1:
+                inner.insert(gpu.BarrierOp())
+            return (total,)
 
-        code.loop(0, size, THREADS * EACH, [start], tile)
+        code.loop(0, size, threads.per_row * STEPS, [code.load(init, ())], tile)
 
-    blocks = host.insert(arith.SelectOp(holds, host.value(host.product(rows)), host.value(0)))
-    fusion.parallel(NAME, [blocks, THREADS], [1, 1], body)
+    for at, threads in enumerate(ROW_THREADS):
+        least, most = LONGEST[at - 1] if at else 0, LONGEST[at] if at < len(LONGEST) else None
+        if isinstance(size, int) and (size <= least or (most is not None and size > most)):
+            continue
+        fits = [holds]
+        if not isinstance(size, int):
+            fits += [host.insert(arith.CmpiOp(host.value(size), host.value(least), "sgt"))] if least else []
+            fits += [host.insert(arith.CmpiOp(host.value(size), host.value(most), "sle"))] if most is not None else []
+        count = host.insert(arith.SelectOp(_every(fusion, fits), host.value(host.product(rows)), host.value(0)))
+        for_each_row(fusion, NAME, threads, count, partial(visit, threads=threads))
 
 
 # ---------------------------------------------------------------------------------------------------------------- windows

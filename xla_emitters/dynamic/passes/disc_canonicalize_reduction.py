@@ -63,7 +63,7 @@ class DiscCanonicalizeReductionPass(KernelPass):
         if not is_leading and not is_trailing:
             if not self.transpose:
                 return self.skip(reduction, f"dimensions {reduced} are neither the first nor the last ones")
-            arrays = [_transposed(code, array, [*kept, *reduced]) for array in arrays]
+            arrays = [code.transposed(array, [*kept, *reduced]) for array in arrays]
         sizes = [code.size(reduction.arrays[0], dim) for dim in range(rank)]
         rows, columns = code.product([sizes[dim] for dim in kept]), code.product([sizes[dim] for dim in reduced])
         shape: list[Number] = [columns, rows] if is_leading else [rows, columns]
@@ -115,9 +115,3 @@ class DiscCanonicalizeReductionPass(KernelPass):
             parts.append(code.reshaped(code.names.add(element, reduction), sizes, f"{name}.shaped"))
         whole = TupleOp(parts, tuple_type([part.type for part in parts]), f"{name}.tuple")
         code.names.replace(reduction, code.names.add(whole, reduction))
-
-
-def _transposed(code: ShapeCode, array: SSAValue, order: list[int]) -> SSAValue:
-    dims = dims_of(array)
-    ir_type = array_type(as_array(array.type).element_type, [dims[dim] for dim in order])
-    return code.add("transpose", [array], ir_type, {"dimensions": integer_array(order)})

@@ -105,6 +105,4 @@ def _moved(code: ShapeCode, value: SSAValue, has: str, wants: str) -> SSAValue:
     """The array with its dimensions in the order `wants`."""
     if has == wants:
         return value
-    order = [has.index(label) for label in wants]
-    ir_type = array_type(as_array(value.type).element_type, [dims_of(value)[dim] for dim in order])
-    return code.add("transpose", [value], ir_type, {"dimensions": integer_array(order)})
+    return code.transposed(value, [has.index(label) for label in wants])

@@ -88,10 +88,7 @@ class DiscGpuConvPaddingPass(KernelPass):
             before, after = ([row[dim] for dim in back] for row in (low, high))
             inner = [interior[dim] for dim in back]
             padded = _padded(code, moved.operands[0], zero, before, after, inner)
-            ir_type = array_type(as_array(image.type).element_type, [dims_of(padded)[dim] for dim in order])
-            padded = code.add(
-                "transpose", [padded], ir_type, {"dimensions": moved.dimensions}, moved.instruction_name.data
-            )
+            padded = code.transposed(padded, order, moved.instruction_name.data)
         else:
             padded = _padded(code, image, zero, low, high, interior)
         pairs = [one for number in common for one in (number, number)]

@@ -125,6 +125,12 @@ class ShapeCode:
             return self.add("dynamic-reshape", [value, self.shape(sizes)], ir_type, name=name)
         return self.add("reshape", [value], ir_type, name=name)
 
+    def transposed(self, value: SSAValue, order: Sequence[int], name: str = "") -> SSAValue:
+        """`value` with its dimensions in this order."""
+        dims = [dims_of(value)[dim] for dim in order]
+        ir_type = array_type(as_array(value.type).element_type, dims)
+        return self.add("transpose", [value], ir_type, {"dimensions": integer_array(order)}, name)
+
     def spread(self, value: SSAValue, sizes: Sequence[Number], name: str) -> SSAValue:
         """A scalar broadcast to a shape; `value` itself for rank 0."""
         dims = tuple(size if isinstance(size, int) else UNBOUNDED for size in sizes)

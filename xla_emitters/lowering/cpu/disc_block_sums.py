@@ -31,6 +31,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, complex, scf
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 COUNTS = (4096, 64)
@@ -45,7 +46,7 @@ class DiscBlockSumsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [found for found in op.walk() if isinstance(found, scf.ForOp)]:
-            step, count = _number(loop.step), _number_of_iterations(loop)
+            step, count = constant_of(loop.step), _number_of_iterations(loop)
             if not (sums := _sums(loop)) or step is None or (count is not None and count <= COUNTS[0]):
                 continue
             if count is None:
@@ -70,17 +71,9 @@ def _sums(loop: scf.ForOp) -> list[int]:
     ]
 
 
-def _number(value: SSAValue) -> int | None:
-    """The value of an integer constant."""
-    found = value.owner
-    if isinstance(found, arith.ConstantOp) and isa(found.value, IntegerAttr):
-        return found.value.value.data
-    return None
-
-
 def _number_of_iterations(loop: scf.ForOp) -> int | None:
     """If it is constant."""
-    first, end, step = map(_number, (loop.lb, loop.ub, loop.step))
+    first, end, step = map(constant_of, (loop.lb, loop.ub, loop.step))
     return None if first is None or end is None or step is None else -(-(end - first) // step)
 
 

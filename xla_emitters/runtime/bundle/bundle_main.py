@@ -18,7 +18,7 @@ import platform
 import statistics
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json, value_from_json
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Place, Release, Step, steps_within
+from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Move, Place, Release, Step, steps_within
 from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
 from xla_emitters.runtime.bundle.bundle_programs import run_programs
 from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
@@ -274,35 +274,31 @@ POISON = 0xA5
 """A byte of an unlikely result, so that an element which no step writes is found to differ."""
 
 
-def loaded(
-    cupy: Any,
-    case: BundledCase,
-    code: Code,
-    memory: CupyMemory,
-) -> LoadedProgram:
-    """The steps, ready to run. raises ToolError where the driver rejects the kernels
-
-    A program of kernels alone may update its parameters where they are, so that no copy is timed.
-    """
+def loaded(cupy: Any, case: BundledCase, code: Code, memory: CupyMemory) -> LoadedProgram:
+    """The steps, ready to run. raises ToolError where the driver rejects the kernels"""
     platform = FlatCupyPlatform(cupy, code.kernels, case.calls)
-    is_kernels = all(isinstance(step, Launch | Allocate | Release) for step in code.steps)
-    donated = frozenset(range(len(case.arrays.parameters))) if is_kernels else frozenset[int]()
     arguments = {kernel.name: kernel.arguments for kernel in code.kernels}
-    made = executable_of(case.arrays, code.steps, case.calls, arguments, donated)
+    made = executable_of(case.arrays, code.steps, case.calls, arguments)
     return LoadedProgram(made, platform, memory)
 
 
 def timed(
     cupy: Any, case: BundledCase, code: Code, counts: Counts, inputs: list[Array], options: argparse.Namespace
 ) -> dict[str, Any]:
-    """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row."""
+    """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row.
+
+    A program of kernels alone may update its donated parameters where they are, so that no copy is timed. A loop may depend on one, which
+    must then be the same in each run: its copy is timed too.
+    """
+    is_kernels = all(isinstance(step, Launch | Allocate | Release | Move) for step in code.steps)
     # Enough copies that twice the size of the L2 cache is accessed between two uses of one buffer.
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
     copies = 1 + min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
     runs = list[Callable[[], object]]()
     for _ in range(copies):  # each with an arena of its own
         program = loaded(cupy, case, code, KeptMemory(cupy))
-        runs.append(partial(program.run, arguments_of(cupy, case, inputs)))
+        overwritten = frozenset[int]() if is_kernels else program.donated
+        runs.append(partial(run_on_copies, program, arguments_of(cupy, case, inputs), overwritten))
     time_one = by_clock if counts.reads else by_events
     warm_ups = max(5, len(runs))
     seconds = [time_one(cupy, runs[number % len(runs)]) for number in range(warm_ups + options.repeat)]
@@ -312,6 +308,11 @@ def timed(
         "gigabytes_per_second": counts.bytes / median / 1e9,
         "timed": f"end to end, {counts.reads} reads by the host" if counts.reads else "events",
     }
+
+
+def run_on_copies(program: LoadedProgram, arguments: Sequence[Any], copied: frozenset[int]) -> None:
+    """A run that leaves these arguments as they are."""
+    program.run([array.copy() if number in copied else array for number, array in enumerate(arguments)])
 
 
 def by_events(cupy: Any, run: Callable[[], object]) -> float:

@@ -26,7 +26,7 @@ from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
-from xla_emitters.runtime.arrays import checked, writable_buffer
+from xla_emitters.runtime.arrays import checked, copy_donated, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_calls import NumpyCalls
@@ -51,12 +51,15 @@ def run_program(
     stage: str | None = None,
     watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
     modules: Sequence[ModuleOp] = (),
+    *,
+    donate: bool = False,
 ) -> list[Array]:
     """Runs all kernels in order, each as its IR at `stage`; returns one logical array per result.
 
     stage     None: `llvm-dialect`, or the last one before that was recorded
     watchers  returns the observers of a kernel's memory accesses (see `simt/memory`)
     modules   the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
+    donate    as for `Program.run`
     raises    Unsupported for a program whose text left out data; DataError for arrays of another number, shape or type;
               UsageError when the trace does not hold that stage; ExecutionError
     """
@@ -71,6 +74,7 @@ def run_program(
         computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
         return evaluate(computation, [np.asarray(array) for array in inputs])
     loaded = loaded_at(program, stage, watchers, modules)
+    copy_donated(given, loaded.donated, donate=donate)
     results = loaded.run(given)
     return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
 
@@ -99,7 +103,9 @@ def loaded_for(program: Program, inputs: Sequence[Any]) -> tuple[LoadedProgram, 
     stage = last_stage(program)
     if stage not in STAGES:
         raise UsageError(f"{program.name} has no buffers at stage '{stage}'", stage="run")
-    return loaded_at(program, stage), buffers_of(program, inputs)
+    loaded, given = loaded_at(program, stage), buffers_of(program, inputs)
+    copy_donated(given, loaded.donated, donate=False)
+    return loaded, given
 
 
 def last_stage(program: Program) -> str:

@@ -5,13 +5,14 @@ A device array of a type that CuPy lacks (bf16, f8 ...) has bit patterns as elem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.program.arrays import ALIGN_ALLOCATED
 from xla_emitters.program.bind import STAGE
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 
@@ -40,6 +41,16 @@ def to_cupy(cupy: Any, array: Array) -> Any:
 def to_numpy(cupy: Any, array: Any, name: str) -> Array:
     """An array of HLO's type `name` on the host: the array itself, or a copy."""
     return array if is_numpy(array) else cupy.asnumpy(array).view(numpy_type(name))
+
+
+def is_free(arrays: Sequence[Any], number: int) -> bool:
+    """Whether a run may take the memory of an argument on the device: it is aligned like allocated memory, and no other argument's."""
+    own = arrays[number]
+    start, end = own.data.ptr, own.data.ptr + own.nbytes
+    others = (each for n, each in enumerate(arrays) if n != number and not is_numpy(each))
+    return start % ALIGN_ALLOCATED == 0 and all(
+        each.data.ptr + each.nbytes <= start or each.data.ptr >= end for each in others
+    )
 
 
 def assign(cupy: Any, target: Any, source: Any) -> None:

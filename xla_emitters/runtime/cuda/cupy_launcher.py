@@ -23,6 +23,7 @@ from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.runtime.arrays import checked
+from xla_emitters.runtime.cuda.cupy_arrays import is_free
 from xla_emitters.runtime.cuda.cupy_platform import find_cupy, to_device, to_host
 from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
@@ -54,10 +55,11 @@ def describe_gpu() -> str:
     return f"{name}, sm_{device.compute_capability}, driver {major}.{minor}, CuPy {cupy.__version__}"
 
 
-def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
+def launch_program(program: Program, inputs: Sequence[Any], *, donate: bool = False) -> list[Any]:
     """Runs all steps; returns one array per result: NumPy's if all inputs are, else CuPy's.
 
     inputs  one array per parameter, of the shapes in `program.parameters`
+    donate  as for `Program.run`
     raises  Unsupported for a program whose text left out data, or a library function that CuPy lacks; DataError for a wrong number, shape
             or type; ToolError without CuPy or a device, or when the driver rejects the PTX; ExecutionError for a loop beyond the limit
     """
@@ -74,7 +76,11 @@ def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
     ]
     from xla_emitters.runtime.cuda.cupy_steps import queue  # imported here, as in `_loaded`
 
-    results = _loaded(cupy, program).run(given, queue(cupy))
+    loaded = _loaded(cupy, program)
+    for number in loaded.donated:
+        if not isinstance(inputs[number], np.ndarray) and not (donate and is_free(given, number)):
+            given[number] = given[number].copy()
+    results = loaded.run(given, queue(cupy))
     return [_result(cupy, buffer, spec, on_host=on_host) for buffer, spec in zip(results, program.results, strict=True)]
 
 

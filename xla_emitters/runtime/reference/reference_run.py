@@ -21,7 +21,7 @@ from xla_emitters.graph.plan import ProgramPlan
 from xla_emitters.program.arrays import Argument
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place, Recurrence
-from xla_emitters.runtime.arrays import writable_buffer
+from xla_emitters.runtime.arrays import copy_donated, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_calls import NumpyCalls
@@ -114,7 +114,9 @@ def reaching(
     platform = ReferencePlatform(plan, calls, is_computed=is_computed)
     made = executable_of(plan.arrays, plan.steps, plan.calls, arguments_of(plan))
     loaded = LoadedProgram(made, platform, HostMemory(np.zeros))
-    loaded.run([writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)])
+    given = [writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)]
+    copy_donated(given, loaded.donated, donate=False)
+    loaded.run(given)
     return platform.given
 
 

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from unit.runtime.simt.kernels import launch
+from unit.runtime.simt.kernels import launch, per_thread
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir.data_layout import field_offsets, size_and_alignment, stride_of
@@ -350,3 +350,28 @@ def test_globals_of_numbers_zeros_and_text(declared, wanted):
         globals=f"llvm.mlir.global internal constant {declared}",
     )
     assert out.tolist() == [wanted]
+
+
+FLOAT_SPELLINGS = [
+    ("arith.addf %a, %b : {t}", "llvm.fadd %a, %b : {t}"),
+    ("arith.divf %a, %b : {t}", "llvm.fdiv %a, %b : {t}"),
+    ("arith.negf %a : {t}", "llvm.fneg %a : {t}"),
+    ("arith.maximumf %a, %b : {t}", "llvm.intr.maximum(%a, %b) : ({t}, {t}) -> {t}"),
+    ("arith.minnumf %a, %b : {t}", "llvm.intr.minnum(%a, %b) : ({t}, {t}) -> {t}"),
+    ("math.absf %a : {t}", "llvm.intr.fabs(%a) : ({t}) -> {t}"),
+    ("math.exp %a : {t}", "llvm.intr.exp(%a) : ({t}) -> {t}"),
+    ("math.copysign %a, %b : {t}", "llvm.intr.copysign(%a, %b) : ({t}, {t}) -> {t}"),
+    ("math.fma %a, %b, %a : {t}", "llvm.intr.fma(%a, %b, %a) : ({t}, {t}, {t}) -> {t}"),
+    ("math.roundeven %a : {t}", "llvm.intr.roundeven(%a) : ({t}) -> {t}"),
+]
+
+
+@pytest.mark.parametrize("ir_type", ["bf16", "f32"])
+@pytest.mark.parametrize(("one", "other"), FLOAT_SPELLINGS, ids=[row[1].split()[0] for row in FLOAT_SPELLINGS])
+def test_float_ops_are_those_of_arith_and_math(one, other, ir_type):
+    values = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 1e-40])
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(values, values))
+    inputs = {"a": (ir_type, a), "b": (ir_type, b)}
+    wanted = per_thread(f"%r = {one.format(t=ir_type)}", ir_type, **inputs)
+    got = per_thread(f"%r = {other.format(t=ir_type)}", ir_type, **inputs)
+    np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))

@@ -22,6 +22,9 @@ from xla_emitters.runtime.simt.scalars import form_of, integer
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
+WIDTHS = (1, 2, 4, 8, 16, 24, 32, 64, 128)
+
+
 def wrapped(number: int, bits: int) -> int:
     """Two's complement by definition; i1 is 0 or 1 as lanes."""
     number %= 1 << bits
@@ -37,6 +40,12 @@ def lanes(bits: int, numbers: list[int]) -> np.ndarray:
     return scalars.wrap(integer(bits), np.array(numbers, object).reshape(1, -1))
 
 
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_wrap_is_twos_complement(bits):
+    numbers = [n + offset for n in edge_integers(bits) for offset in (0, 1 << bits, -(1 << bits))]
+    assert [int(n) for n in lanes(bits, numbers)[0]] == [wrapped(n, bits) for n in numbers]
+
+
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32, 64])
 def test_memory_holds_the_low_bits_alone(bits):
     form = integer(bits)
@@ -45,6 +54,38 @@ def test_memory_holds_the_low_bits_alone(bits):
     assert [int(n) for n in bits_in_memory[0]] == [n % (1 << bits) for n in edge_integers(bits)]
     noise = bits_in_memory | bits_in_memory.dtype.type((0xFF << bits) & 0xFF if bits < 8 else 0)
     np.testing.assert_array_equal(scalars.from_bits(form, noise), values)
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8, 32, 64])
+def test_shifts_are_zero_or_sign_when_everything_is_shifted_out(bits):
+    form, numbers = integer(bits), edge_integers(bits)
+    for amount in (0, 1, bits - 1, bits, bits + 1, (1 << bits) - 1):
+        amount %= 1 << bits
+        values, by = lanes(bits, numbers), lanes(bits, [amount] * len(numbers))
+        signed = [n - (1 << bits) * ((n % (1 << bits)) >> (bits - 1)) for n in (m % (1 << bits) for m in numbers)]
+        assert [int(n) for n in scalars.shift_left(form, values, by)[0]] == [
+            wrapped(n << min(amount, bits), bits) for n in numbers
+        ]
+        assert [int(n) for n in scalars.shift_right_logical(form, values, by)[0]] == [
+            wrapped((n % (1 << bits)) >> amount, bits) for n in numbers
+        ]
+        assert [int(n) for n in scalars.shift_right_arithmetic(form, values, by)[0]] == [
+            wrapped(n >> amount, bits) for n in signed
+        ]
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8, 32, 64])
+def test_counting_bits(bits):
+    form, numbers = integer(bits), edge_integers(bits)
+    digits = [format(n % (1 << bits), f"0{bits}b") for n in numbers]
+    values = lanes(bits, numbers)
+    expected = {
+        scalars.leading_zeros: [len(d) - len(d.lstrip("0")) for d in digits],
+        scalars.trailing_zeros: [len(d) - len(d.rstrip("0")) for d in digits],
+        scalars.population_count: [d.count("1") for d in digits],
+    }
+    for function, counts in expected.items():
+        assert [int(n) for n in function(form, values)[0]] == [wrapped(n, bits) for n in counts]
 
 
 @pytest.mark.parametrize("bits", [4, 8, 32])
@@ -101,6 +142,24 @@ def rounded_to_digits(number: int, digits: int) -> int:
     half = 1 << (spare - 1) if spare else 1
     kept += rest > half or (rest == half and kept & 1)
     return sign * (kept << spare)
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8, 16, 32, 64, 128])
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_to_integer_truncates_and_saturates(bits, is_signed):
+    low = -(1 << (bits - 1)) if is_signed else 0
+    high = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
+    small = [0.0, -0.0, 0.9, -0.9, 1.0, -1.0, 1.5, 127.5, 128.0, -128.0, -129.0, 255.0, 256.0, 1e10, -1e10]
+    values = np.array([[*small, 2.0**31, 2.0**63, -(2.0**63), 2.0**64, 1e300, np.inf, -np.inf]])
+    form = integer(bits)
+    got = [int(n) for n in scalars.to_integer(form, values, is_signed)[0]]
+
+    def clamped(value: float) -> int:
+        whole = high if value == np.inf else low if value == -np.inf else int(value)
+        return wrapped(min(max(whole, low), high), bits)
+
+    assert got == [clamped(value) for value in values[0]]
+    assert int(scalars.to_integer(form, np.array([[np.nan]]), is_signed)[0, 0]) == 0
 
 
 def test_maximum_and_minimum_know_nan_and_signed_zeros():
