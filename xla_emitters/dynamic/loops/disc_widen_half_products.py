@@ -22,6 +22,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.hlo.base import opcode_of
+from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.elementwise import ConvertOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import element_of
@@ -51,7 +52,7 @@ class DiscWidenHalfProductsPass(KernelPass):
 
 
 def _is_half(op: BufferOp) -> bool:
-    if opcode_of(op.HLO) not in ("dot", "dynamic-conv"):
+    if op.HLO is not DotOp and opcode_of(op.HLO) != "dynamic-conv":
         return False
     if isinstance(op.parent_op(), FusionOp) or "algorithm" in op.properties:
         return False
