@@ -120,6 +120,20 @@ def test_what_is_no_scan_of_the_row(text: str) -> None:
     assert found is None or found.columns < 48
 
 
+def test_a_window_with_a_gap_is_no_scan() -> None:
+    text = (
+        BODY.format(op="add", t="f32")
+        + """ENTRY e { x = f32[5,48] parameter(0)
+  z = f32[] constant(0)
+  a = f32[5,20] slice(x), slice={[0:5], [0:20]}
+  p = f32[5,21] pad(a, z), padding=0_0x0_1
+  b = f32[5,27] slice(x), slice={[0:5], [21:48]}
+  c = f32[5,48] concatenate(p, b), dimensions={1}
+  ROOT r = f32[5,48] reduce-window(c, z), window={size=1x48 pad=0_0x47_0}, to_apply=body }"""
+    )
+    assert find_scan(view_of(entry_of(parse_hlo(text, "m"))).instructions) is None
+
+
 def test_the_reference_agrees_that_the_tree_is_a_scan() -> None:
     x = np.random.default_rng(0).integers(-9, 9, (5, 48)).astype(np.float32)
     for way, flip in ((PREFIX, slice(None)), (SUFFIX, slice(None, None, -1))):
