@@ -40,7 +40,7 @@ def measure(file: str, row: str, rounds: int) -> dict[str, float]:
     inputs = random_arrays(program.parameters, 0)
     surroundings: dict[str, Callable[[], object]] = {
         "draw": lambda: random_arrays(program.parameters, 0),
-        "reference": lambda: reference_for(module, inputs),
+        "reference": lambda: reference_for(module, inputs).values,
     }
     work = surroundings.get(row, lambda: run_program(program, inputs, row))
     times: list[tuple[float, float]] = []

@@ -42,7 +42,7 @@ ADDED_DIALECTS: Mapping[str, DialectFactory] = {
     "disc_ral": _factory("disc_ral", "DISC_RAL"),
     "hlo": _factory("hlo.dialect", "HLO"),
     "index": _factory("mlir.index", "INDEX"),
-    "lmhlo": _factory("lmhlo", "LMHLO"),
+    "lmhlo": _factory("lmhlo_dialect", "LMHLO"),
     "nvvm": _factory("mlir.nvvm", "NVVM"),
     "xla": _factory("xla_gpu.xla", "XLA"),
     "xla_gpu": _factory("xla_gpu", "XLA_GPU"),

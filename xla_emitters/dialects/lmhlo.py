@@ -41,7 +41,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     OptPropertyDef,
@@ -69,7 +69,6 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import NONE, string
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS, collectives
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
 from xla_emitters.dialects.op_definition import op_definition
@@ -228,14 +227,20 @@ LEFT_OUT = frozenset(
         *("opt-barrier", "add-dependency", "domain", "after-all", "async-start", "async-update", "async-done"),
         *("copy-start", "copy-done", "infeed", "outfeed", "send", "send-done", "recv", "recv-done"),
         "get-dimension-size",
-        *map(opcode_of, collectives.OPS),
+        *("all-reduce", "all-reduce-start", "all-reduce-done", "all-gather", "all-gather-start", "all-gather-done"),
+        *("reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-broadcast"),
+        *("collective-permute", "collective-permute-start", "collective-permute-done"),
     )
 )
 
-BUFFER_OPS: dict[str, type[BufferOp]] = {
-    opcode: _class_of(hlo) for opcode, hlo in {**HLO_OPS, **PROGRAM_OPS}.items() if opcode not in LEFT_OUT
-}
-"""Opcode -> its class on buffers."""
+_CLASSES = dict[type[HloOp], type[BufferOp]]()
+
+
+def on_buffers(hlo: type[HloOp]) -> type[BufferOp] | None:
+    """The class on buffers for an `hlo` op's class; None for an op that has none."""
+    if hlo not in _CLASSES and opcode_of(hlo) not in LEFT_OUT:
+        _CLASSES.setdefault(hlo, _class_of(hlo))  # threads get one class
+    return _CLASSES.get(hlo)
 
 
 # ---------------------------------------------------------------------------------------------------- regions of buffers
@@ -359,10 +364,3 @@ class WatchOp(QuickOp):
 
     number = prop_def(IntegerAttr[IntegerType])
     values = var_operand_def(MemRefType | IndexType)
-
-
-LMHLO = Dialect(
-    "lmhlo",
-    [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp, WatchOp],
-    [],
-)

@@ -26,6 +26,7 @@ from xla_emitters.pipelines.compiler import parse_module
 from xla_emitters.support.units import bytes_text
 from xla_emitters.text.hlo.attributes import COMMON, attributes_of
 from xla_emitters.text.stablehlo import is_kernel_ir, parse_stablehlo
+from xla_emitters.text.stablehlo.computations import op_names
 from xla_emitters.text.stablehlo.reader import RULES
 from xla_emitters.text.stablehlo.syntax import KEYS
 
@@ -171,4 +172,4 @@ def _of_stablehlo(before: str) -> Iterator[Completion]:
     if op and (keys := KEYS.get(op[1])):
         yield from (Completion(f"{key} = ", "attribute", attribute) for key, attribute in keys.items())
     elif op is None:
-        yield from (Completion(name, "opcode") for name in RULES)
+        yield from (Completion(name, "opcode") for name in op_names(RULES))

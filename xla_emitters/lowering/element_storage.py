@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.attributes import vector_type
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith, complex, vector
+from xla_emitters.dialects.mlir import arith, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
@@ -80,6 +80,8 @@ def from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAValu
     if value.type == wanted:
         return value
     if isa(wanted, ComplexType[AnyFloat]):
+        from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
         real, imaginary = (builder.insert(vector.ExtractOp(value, [k], wanted.element_type)).result for k in range(2))
         return builder.insert(complex.CreateOp(real, imaginary, wanted)).complex
     if wanted == i1:
@@ -102,6 +104,8 @@ def to_memory(builder: Builder, value: SSAValue) -> SSAValue:
     else:
         element, stored = value.type, storage_of(value.type).memory
         if isa(stored, VectorType):
+            from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
             real, imaginary = builder.insert(complex.ReOp(value)), builder.insert(complex.ImOp(value))
             return builder.insert(FromElementsOp([real.result, imaginary.result], stored)).results[0]
         if element == i1:

@@ -63,7 +63,7 @@ from xla_emitters.dialects.attributes import function_type
 from xla_emitters.dialects.float_bits import dense_of, float_attr, is_splat, values_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder, place_of
-from xla_emitters.dialects.mlir import arith, complex, func, gpu, llvm, scf, tensor, vector
+from xla_emitters.dialects.mlir import arith, func, gpu, llvm, scf, tensor, vector
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts
@@ -413,9 +413,11 @@ def _drop_operands(block: Block, positions: Sequence[int]) -> None:
 # --- elements in memory ----------------------------------------------------------------------------------------------------------
 
 
-def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.ConstantOp | complex.ConstantOp:
+def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> Operation:
     """A constant: the only element of `value`, or a vector of it."""
     if isa(wanted, ComplexType[AnyFloat]):
+        from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
         parts = [float_attr(part, wanted.element_type) for part in _parts(value)[:2]]
         return complex.ConstantOp(ArrayAttr(parts), wanted)
     number, kind = values_of(value)[0], cast(Any, value.get_element_type())

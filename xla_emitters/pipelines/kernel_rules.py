@@ -18,7 +18,6 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.emitters.emitter import Emitter, TunableEmitter, Way
-from xla_emitters.emitters.transpose_tiles import PlainTiles
 from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.graph.indexing_analysis import indexing_of_operands
 from xla_emitters.graph.thread_work import SHIFTING, WIDEST_BITS, ThreadWork
@@ -60,7 +59,10 @@ def _taken(way: Way, xlas: Way, why: str) -> Emitter:
 
 def _fills(way: Way, chip: Device) -> bool:
     """Whether a candidate has tiles of a transpose, with `LEAST_WAVES` waves of the blocks for which the chip has room."""
-    tiles = getattr(way.emitter, "tiles", None)
+    if (tiles := getattr(way.emitter, "tiles", None)) is None:
+        return False
+    from xla_emitters.emitters.transpose_tiles import PlainTiles  # imported here: few kernels have tiles
+
     if not isinstance(tiles, PlainTiles):
         return False
     shared = prod(tiles.shared_dims) * tiles.description.bits // 8

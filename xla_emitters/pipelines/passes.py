@@ -126,13 +126,16 @@ def _by_rules(options: CompileOptions, module: ModuleOp) -> bool:
 
 
 def _may_be_for_others(_: CompileOptions, module: ModuleOp) -> bool:
-    """Modules with a fusion that says what compiles it, or with an op that only a library computes."""
+    """Modules with a fusion that says what compiles it, or that has an op that only a library computes."""
     from xla_emitters.dialects.hlo.computation import FusionOp
     from xla_emitters.dialects.hlo.rule_ops import RuleOp
+    from xla_emitters.graph.control_computations import control_computations
 
-    return any(
-        "backend_config" in op.attributes if isinstance(op, FusionOp) else isinstance(op, RuleOp) for op in walk(module)
-    )
+    found = list(walk(module))
+    holders = {op.parent_op() for op in found if isinstance(op, RuleOp)}
+    if any(isinstance(op, FusionOp) and "backend_config" in op.attributes for op in found):
+        return True
+    return bool(holders) and not holders.issubset(control_computations(module))
 
 
 def _converts_narrow_floats(_: CompileOptions, module: ModuleOp) -> bool:

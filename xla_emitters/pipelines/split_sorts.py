@@ -30,12 +30,10 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp, one_or_tuple
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, ReshapeOp, SliceOp
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
-from xla_emitters.dynamic.loops.merge_passes import TILE
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.fusion_parts import Part, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.view import SORTED_RUNS
-from xla_emitters.pipelines.sorted_runs import sort_on_buffers
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -86,12 +84,17 @@ def _why_not(sort: RuleOp) -> str | None:
         return "elements of less than a byte share one with other threads"
     if not has_scalar_code(_comparator(sort)):
         return "it is not of scalars alone"
+    # Imported here, and below: libraries have the comparators of most sorts.
+    from xla_emitters.pipelines.sorted_runs import sort_on_buffers
+
     found = sort_on_buffers(sort, [operand.type for operand in sort.operands], sort.numbers("dimensions")[0])
     return found if isinstance(found, str) else None
 
 
 def _split(names: Names, sort: RuleOp) -> list[int]:
     """Replaces a sort by the fusions of its kernels; returns the lengths of the runs that they sort."""
+    from xla_emitters.dynamic.loops.merge_passes import TILE
+
     (along,) = sort.numbers("dimensions")
     size, values, widths = dims_of(sort.operands[0])[along], list(sort.operands), [TILE]
     while widths[-1] < size:

@@ -39,11 +39,12 @@ from xdsl.traits import HasFolder
 
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith, complex, vector
+from xla_emitters.dialects.mlir import arith, vector
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.dialects.quick_accessors import item
 from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dtypes import WIDE_FLOATS
+from xla_emitters.functions import FUNCTIONS
 from xla_emitters.rewrite.constants import (
     AnyInteger,
     ConstantPool,
@@ -73,8 +74,8 @@ def constant_to_the_right(op: Operation) -> bool:
     return True
 
 
-ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
-"""Ops that round more than once; xDSL's folders for them do not, so they are not used."""
+ROUND_BETWEEN = frozenset(("complex.mul", *(row.complex_op for row in FUNCTIONS)))
+"""Names of ops that round more than once; xDSL's folders for them do not, so they are not used."""
 
 
 @cache
@@ -82,7 +83,9 @@ def has_folder(op_type: type[Operation]) -> bool:
     """Whether `fold_op` may fold ops of `op_type`."""
     if op_type in FOLDERS:
         return True
-    return has_trait_type(op_type, HasFolder) and op_type.dialect_name() != "arith" and op_type not in ROUND_BETWEEN
+    return (
+        has_trait_type(op_type, HasFolder) and op_type.dialect_name() != "arith" and op_type.name not in ROUND_BETWEEN
+    )
 
 
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:

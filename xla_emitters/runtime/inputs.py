@@ -27,8 +27,6 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
 )
-from xla_emitters.dialects.hlo.dynamic_slices import DynamicOp
-from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array
@@ -60,14 +58,13 @@ def allowed_starts(computation: ComputationOp) -> dict[int, Places]:
 
     for op in computation.instructions:
         match op:
-            case ScatterOp() if op.mapped:
-                windows = [op.window_sizes[dim] for dim in op.mapped]
-                note(op.indices, Places(min(op.last_starts), max(windows), op.has_unique_indices))
+            case HloOp(opcode="scatter") if (starts := _starts_of_scatter(op)) is not None:
+                note(*starts)
             case FusionOp():
                 inside = allowed_starts(find_computation(op, op.calls))
                 for operand, places in inside.items():
                     note(op.operands[operand], places)
-            case GatherOp() | DynamicOp():
+            case HloOp(opcode="gather" | "dynamic-slice" | "dynamic-update-slice"):
                 for operand, index_map in enumerate(op.output_to_input()):
                     origins = op.runtime_origins(operand)
                     for (start, _), variable in zip(origins, index_map.runtime_vars, strict=True):
@@ -80,6 +77,17 @@ def allowed_starts(computation: ComputationOp) -> dict[int, Places]:
     for value in _bounds_of_loops(computation):
         note(value, TRIPS)
     return found
+
+
+def _starts_of_scatter(op: HloOp) -> tuple[SSAValue, Places] | None:
+    """The operand with the starts of a scatter's windows, and the allowed ones; None where no dimension has starts."""
+    from xla_emitters.dialects.hlo.gather_scatter import ScatterOp  # imported here: few computations have one
+
+    assert isinstance(op, ScatterOp)
+    if not op.mapped:
+        return None
+    windows = [op.window_sizes[dim] for dim in op.mapped]
+    return op.indices, Places(min(op.last_starts), max(windows), op.has_unique_indices)
 
 
 def exchanged_rows(computation: ComputationOp) -> Iterator[tuple[RuleOp, list[list[int]]]]:

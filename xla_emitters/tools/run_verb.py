@@ -387,9 +387,13 @@ class _Runner:
         return _Ran(results, specs, where, time.perf_counter() - start, row={"devices": len(self.ranks)}, names=names)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
-        from xla_emitters.pipelines.lowerings import lowerings_of
+        if self.given.is_program:
+            from xla_emitters.pipelines.lowerings import lowerings_of  # imported here: modules of HLO have none
 
-        with _loops_located(lowerings_of(self.program).source if self.given.is_program else self.module):
+            module = lowerings_of(self.program).source
+        else:
+            module = self.module
+        with _loops_located(module):
             return self._run(arrays)
 
     def _run(self, arrays: Sequence[Array]) -> _Ran:

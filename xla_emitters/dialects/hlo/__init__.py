@@ -61,7 +61,7 @@ class OpClasses(Mapping[str, type[HloOp]]):
             self._waiting.pop()
 
 
-HLO_OPS: Mapping[str, type[HloOp]] = OpClasses(
+_OF_HLO = (
     ("computation", "OPS"),
     ("constant", "OPS"),
     ("elementwise", "OPS"),
@@ -76,11 +76,17 @@ HLO_OPS: Mapping[str, type[HloOp]] = OpClasses(
     ("collectives", "OPS"),
     ("dynamic_shape_ops", "TEXT_OPS"),
 )
+_OF_PROGRAMS = (("dynamic_shape_ops", "PROGRAM_OPS"), ("dynamic_routines", "OPS"), ("placement", "OPS"))
+
+HLO_OPS: Mapping[str, type[HloOp]] = OpClasses(*_OF_HLO)
 """The op class of each HLO opcode."""
 
-PROGRAM_OPS: Mapping[str, type[HloOp]] = OpClasses(
-    ("dynamic_shape_ops", "PROGRAM_OPS"), ("dynamic_routines", "OPS"), ("placement", "OPS")
-)
+PROGRAM_OPS: Mapping[str, type[HloOp]] = OpClasses(*_OF_PROGRAMS)
 """The op classes without an opcode in HLO text, by the name that they would have."""
 
-__all__ = ["HLO_OPS", "PROGRAM_OPS", "HloOp"]
+ALL_OPS: Mapping[str, type[HloOp]] = OpClasses(
+    *_OF_HLO[:5], _OF_HLO[-1], _OF_PROGRAMS[0], *_OF_HLO[5:-1], *_OF_PROGRAMS[1:]
+)
+"""Both; first the families that most programs of unknown size use."""
+
+__all__ = ["ALL_OPS", "HLO_OPS", "PROGRAM_OPS", "HloOp"]

@@ -38,7 +38,6 @@ from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_conv
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, tensor
-from xla_emitters.dialects.mlir import complex as complex_dialect
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
@@ -224,11 +223,13 @@ def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
     A signalling NaN is emitted as an integer and bitcast: a float attribute, which holds a Python number, would lose its bits.
     """
     if element.kind is Kind.COMPLEX:
+        from xla_emitters.dialects.mlir.complex import ConstantOp  # imported here: few kernels have complex numbers
+
         assert isa(element.ir_type, ComplexType[AnyFloat])
         part = element.ir_type.element_type
         number = complex(value)
         parts = ArrayAttr([float_attr(number.real, part), float_attr(number.imag, part)])
-        return e.insert(complex_dialect.ConstantOp(parts, element.ir_type)).complex
+        return e.insert(ConstantOp(parts, element.ir_type)).complex
     if element.kind is Kind.FLOAT and _loses_bits(value):
         bits = constant(e, _bits(value), IntegerType(element.bits))
         return e.insert(arith.BitcastOp(bits, element.storage_type)).result

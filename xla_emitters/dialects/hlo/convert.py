@@ -36,7 +36,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith, complex
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Array, DType, Kind, dtype_of
 
 # ---------------------------------------------------------------------------------------------------- NumPy
@@ -170,6 +170,8 @@ class Inserter(Protocol):
 def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
     """A constant of a float, complex or signless integer (or index) type; integers wrap to the width."""
     if isa(ir_type, ComplexType[AnyFloat]):
+        from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
         parts = [float_attr(part, ir_type.element_type) for part in (float(value), 0.0)]
         return e.insert(complex.ConstantOp(ArrayAttr(parts), ir_type)).complex
     if isa(ir_type, AnyFloat):
@@ -205,6 +207,8 @@ def emit_convert(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAV
 
 def _convert_complex(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
     """Complex targets: by parts (a real number's imaginary part is 0); real targets: the real part, converted."""
+    from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
     if isa(x.type, ComplexType[AnyFloat]):
         part = dtype_of(x.type.element_type)
         real: SSAValue = e.insert(complex.ReOp(x)).result

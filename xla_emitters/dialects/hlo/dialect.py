@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.hlo import ALL_OPS
 from xla_emitters.dialects.hlo.computation import ComputationOp, ReturnOp
 from xla_emitters.dialects.hlo.types import AliasAttr, BufferType, LayoutAttr, OpaqueType, TokenType
 from xla_emitters.dialects.hlo.windows import WindowAttr
 
 HLO = Dialect(
     "hlo",
-    [ComputationOp, ReturnOp, *HLO_OPS.values(), *PROGRAM_OPS.values()],
+    [ComputationOp, ReturnOp, *ALL_OPS.values()],
     [AliasAttr, LayoutAttr, TokenType, OpaqueType, BufferType, WindowAttr],
 )

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerType, StringAttr, f32, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.algebra.expression import Expr
@@ -35,7 +35,6 @@ from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.build import constant_index
-from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo import elementwise_code as code
 from xla_emitters.dialects.hlo import elementwise_meaning as meaning
@@ -73,7 +72,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith, complex
+from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.math import CountLeadingZerosOp, CtPopOp
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
@@ -146,14 +145,14 @@ def _function(
     means: Meaning | None = None,
     codes: Mapping[Kind, Code] | None = None,
     *,
-    float_code: Callable[[Callable[..., Operation]], Code] = op,
+    float_code: Callable[[str], Code] = op,
     result: Callable[[DType], DType] = same_type,
 ) -> ElementwiseRow:
     """The row of a real function, from the row of `functions.py` with that opcode.
 
     means       by default the function that NumPy has, for every type
     codes       code of kinds other than floats and complex numbers, or of a function without an op
-    float_code  makes the code of a float from the class of the function's op
+    float_code  makes the code of a float from the name of the function's op
     """
     if (row := BY_OPCODE.get(opcode)) is None:
         raise UsageError(
@@ -163,9 +162,9 @@ def _function(
         )
     found = dict(codes or {})
     if row.op:
-        found[FLOAT] = float_code(op_named(row.op))
+        found[FLOAT] = float_code(row.op)
     if row.complex_op:
-        found[COMPLEX] = op(op_named(row.complex_op))
+        found[COMPLEX] = op(row.complex_op)
     if means is None:
         if not row.numpy:
             raise UsageError(
@@ -184,22 +183,22 @@ ROWS: tuple[ElementwiseRow, ...] = (
     # arithmetic
     ElementwiseRow("add", XY, (*NUMBERS, PRED), numpy(np.add),
         {FLOAT: op(arith.AddfOp), **_integer(op(arith.AddiOp)), PRED: op(arith.OrIOp),
-         COMPLEX: op(complex.AddOp)}),
+         COMPLEX: op("complex.add")}),
     ElementwiseRow("subtract", XY, NUMBERS, numpy(np.subtract),
-        {FLOAT: op(arith.SubfOp), **_integer(op(arith.SubiOp)), COMPLEX: op(complex.SubOp)}),
+        {FLOAT: op(arith.SubfOp), **_integer(op(arith.SubiOp)), COMPLEX: op("complex.sub")}),
     ElementwiseRow("multiply", XY, (*NUMBERS, PRED), meaning.multiply,
         {FLOAT: op(arith.MulfOp), **_integer(op(arith.MuliOp)), PRED: op(arith.AndIOp),
-         COMPLEX: op(complex.MulOp)}),
+         COMPLEX: op("complex.mul")}),
     _function("divide", meaning.divide, _integer(code.divide)),
     _function("remainder", meaning.remainder, _integer(code.remainder)),
     _function("power", meaning.power, _integer(code.power)),
     ElementwiseRow("mulhi", XY, INTEGERS, meaning.multiply_high, _integer(code.multiply_high)),
     _function("atan2", meaning.arc_tangent_of_quotient),
     ElementwiseRow("negate", X, NUMBERS, numpy(np.negative),
-        {FLOAT: op(arith.NegfOp), **_integer(code.negate), COMPLEX: op(complex.NegOp)}),
+        {FLOAT: op(arith.NegfOp), **_integer(code.negate), COMPLEX: op("complex.neg")}),
     _function("abs", None, {SIGNED: code.absolute}, result=real_part),
     ElementwiseRow("sign", X, WITH_SIGN, meaning.sign,
-        {FLOAT: code.sign_of_float, SIGNED: code.sign_of_integer, COMPLEX: op(complex.SignOp)}),
+        {FLOAT: code.sign_of_float, SIGNED: code.sign_of_integer, COMPLEX: op("complex.sign")}),
 
     # order
     ElementwiseRow("maximum", XY, (*NUMBERS, PRED), meaning.maximum,
@@ -216,9 +215,9 @@ ROWS: tuple[ElementwiseRow, ...] = (
     ElementwiseRow("is-finite", X, (FLOAT,), numpy(np.isfinite), {FLOAT: code.is_finite}, result=truth),
 
     # parts of complex numbers
-    ElementwiseRow("real", X, REAL, numpy(np.real), {FLOAT: code.operand, COMPLEX: op(complex.ReOp)},
+    ElementwiseRow("real", X, REAL, numpy(np.real), {FLOAT: code.operand, COMPLEX: op("complex.re")},
         result=real_part),
-    ElementwiseRow("imag", X, REAL, numpy(np.imag), {FLOAT: code.zero, COMPLEX: op(complex.ImOp)},
+    ElementwiseRow("imag", X, REAL, numpy(np.imag), {FLOAT: code.zero, COMPLEX: op("complex.im")},
         result=real_part),
 
     # bits and truth values
@@ -728,6 +727,8 @@ class ComplexOp(ElementwiseOp):
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         result_type = element_of(self.result).ir_type
         assert isa(result_type, ComplexType[AnyFloat])
+        from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
         return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), result_type)).complex,)
 
 

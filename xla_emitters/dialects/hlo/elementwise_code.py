@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math as python_math
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import IntegerType, f32, i1, i32
@@ -23,10 +24,11 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.hlo.convert import Inserter, constant, emit_float_cast, float_bits
 from xla_emitters.dialects.hlo.elementwise_meaning import carries_beyond, last_bit_of_even, range_kept
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith, complex, math, scf
+from xla_emitters.dialects.mlir import arith, math, scf
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import DType, Kind
 
@@ -34,21 +36,27 @@ Code: TypeAlias = Callable[..., SSAValue]
 """(inserter, deciding type, operands...) -> result."""
 
 
-def op(make: Callable[..., Operation]) -> Code:
-    """A function that emits one op with one result, built from the operands alone."""
+def op(make: Callable[..., Operation] | str) -> Code:
+    """A function that emits one op with one result, built from the operands alone.
+
+    make  the op's class, or its name: then its dialect is loaded by the first kernel that has the op
+    """
 
     def code(e: Inserter, _: DType, *operands: SSAValue) -> SSAValue:
-        return e.insert(make(*operands)).results[0]
+        return e.insert(_class_named(make)(*operands) if isinstance(make, str) else make(*operands)).results[0]
 
     return code
 
 
-def approximate(make: Callable[..., Operation]) -> Code:
+_class_named: Callable[[str], Callable[..., Operation]] = cache(op_named)
+
+
+def approximate(name: str) -> Code:
     """As `op`, for `exponential` and `log`: with `afn` for 16-bit types, where a faster function still rounds to the same value."""
 
     def code(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
         flags = arith.FastMathFlagsAttr([FastMathFlag.APPROX_FUNC]) if float_bits(x.type) == 16 else None
-        return e.insert(make(x, flags)).results[0]
+        return e.insert(_class_named(name)(x, flags)).results[0]
 
     return code
 
@@ -236,6 +244,8 @@ def zero(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
 
 def logistic_of_complex(e: Inserter, _: DType, z: SSAValue) -> SSAValue:
     """1 / (1 + exp(-z))"""
+    from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
     one = constant(e, 1.0, z.type)
     exponential = e.insert(complex.ExpOp(e.insert(complex.NegOp(z)).result)).result
     return e.insert(complex.DivOp(one, e.insert(complex.AddOp(exponential, one)).result)).result
@@ -243,6 +253,8 @@ def logistic_of_complex(e: Inserter, _: DType, z: SSAValue) -> SSAValue:
 
 def compare_complex(e: Inserter, direction: str, x: SSAValue, y: SSAValue) -> SSAValue:
     """Compares the real parts, then the imaginary parts; a NaN part makes the values unequal, and unordered if it is compared."""
+    from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+
     if direction in ("EQ", "NE"):
         return e.insert((complex.EqualOp if direction == "EQ" else complex.NotEqualOp)(x, y)).result
     real, imaginary = (tuple(e.insert(part(z)).result for z in (x, y)) for part in (complex.ReOp, complex.ImOp))

@@ -53,12 +53,11 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import communication
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, buffer_type, tensor_of
+from xla_emitters.dialects.lmhlo import DONATED, buffer_type, on_buffers, tensor_of
 from xla_emitters.dialects.mlir import arith, func, memref
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dynamic.buffers.buffer_sizes import SIZES, declared_sizes, sizes_attribute
@@ -242,8 +241,11 @@ class _Body:
     def _buffer_op(self, op: HloOp, inputs: Sequence[Leaves]) -> Leaves:
         if isinstance(op, ContractingOp):
             _ = op.held  # refuses types and algorithms here that would be refused when the program runs
-        kin = BUFFER_OPS.get(op.opcode)
+        kin = on_buffers(type(op))
         if kin is None or any(len(leaves) != 1 for leaves in inputs):
+            # Imported here: most programs have no such op.
+            from xla_emitters.dialects.hlo.library_calls import communication
+
             reason = communication(op) or "it has no counterpart on buffers"
             why = f"is not taken: {reason}" if kin is None else "takes a tuple, which is not a buffer"
             raise self._refuse(op, why)
@@ -289,7 +291,9 @@ class _Body:
         operand = Block(arg_types=[held]).args[0]
         copy = CopyOp([operand], held, f"{buffer.name_hint or 'buffer'}.copy")
         copy.location = self.code.location
-        self.code.builder.insert(BUFFER_OPS["copy"].of(copy, [buffer], [made]))
+        kin = on_buffers(CopyOp)
+        assert kin is not None
+        self.code.builder.insert(kin.of(copy, [buffer], [made]))
         return made
 
     # ------------------------------------------------------------------------------------------- loops and branches

@@ -31,6 +31,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, TypeAlias, cast
 
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation, SSAValue, Use
 
 from xla_emitters.algebra.size import Size
@@ -38,7 +39,6 @@ from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.called import MapOp, has_scalar_code, needed_by
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.constant import IotaOp, is_dense, undense
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp, SetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, CopyOp, is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp
@@ -54,7 +54,6 @@ from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, updated_i
 from xla_emitters.dynamic.buffers.tiled_transposes import moves_last, tiled_transpose
 from xla_emitters.functions import BY_OPCODE
 from xla_emitters.functions import Size as CodeSize
-from xla_emitters.graph.scans import PREFIX, commutes, scan_along
 
 MIDDLE = "kMiddleReduction"
 """The kind of a fusion of one transpose and the reductions of rows that read it, for a CPU."""
@@ -167,15 +166,17 @@ def _work_of(opcode: str) -> int:
 
 def computation_of(op: BufferOp) -> ComputationOp:
     """The computation that an op calls for elements."""
-    made = op.as_hlo()
-    assert isinstance(made, MapOp | ReduceWindowOp | DynamicReduceWindowOp)
-    return find_computation(op, made.to_apply)
+    called = op.properties["to_apply"]
+    assert isinstance(called, SymbolRefAttr)
+    return find_computation(op, called)
 
 
 def scan_of_rows(op: BufferOp) -> str | None:
     """PREFIX or SUFFIX for an op that scans rows of known length, whose elements threads can exchange; None for any other."""
     if op.HLO is not ReduceWindowOp or len(op.outputs) != 1 or not tensor_of(op.inputs[0].type).get_shape():
         return None
+    from xla_emitters.graph.scans import PREFIX, commutes, scan_along  # imported here: few programs scan
+
     hero = op.as_hlo()
     assert isinstance(hero, ReduceWindowOp)
     way, body = scan_along(hero, tensor_of(op.inputs[0].type).get_num_dims() - 1), computation_of(op)

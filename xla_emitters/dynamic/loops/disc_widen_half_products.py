@@ -21,12 +21,11 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, f32
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.hlo.contractions import DotOp
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.elementwise import ConvertOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import element_of
-from xla_emitters.dialects.lmhlo import BUFFER_OPS, BufferOp, FusionOp, TerminatorOp, buffer_type, space_of, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, buffer_type, on_buffers, space_of, tensor_of
 from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype
@@ -52,7 +51,9 @@ class DiscWidenHalfProductsPass(KernelPass):
 
 
 def _is_half(op: BufferOp) -> bool:
-    if op.HLO not in (DotOp, DynamicConvOp) or isinstance(op.parent_op(), FusionOp) or "algorithm" in op.properties:
+    if opcode_of(op.HLO) not in ("dot", "dynamic-conv"):
+        return False
+    if isinstance(op.parent_op(), FusionOp) or "algorithm" in op.properties:
         return False
     *factors, result = (element_of(tensor_of(buffer.type)) for buffer in (*op.inputs[:2], *op.outputs))
     return HALF.issuperset(factors) and result in (*HALF, dtype("f32")) and space_of(op.outputs[0].type) == GPU
@@ -91,7 +92,9 @@ def _convert(source: SSAValue, target: SSAValue, builder: Builder, op: BufferOp,
     operand = Block(arg_types=[tensor_of(source.type)]).args[0]
     convert = ConvertOp([operand], tensor_of(target.type), f"{op.instruction_name}.convert")
     convert.location = op.location
-    inner = BUFFER_OPS["convert"].of(convert, [source], [target])
+    kin = on_buffers(ConvertOp)
+    assert kin is not None
+    inner = kin.of(convert, [source], [target])
     made = FusionOp(
         properties={"fusion_name": StringAttr(name), "kind": StringAttr(LOOP)},
         regions=[Region(Block([inner, TerminatorOp(operands=[[]])]))],

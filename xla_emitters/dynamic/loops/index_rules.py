@@ -19,14 +19,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp, emit_scalar
 from xla_emitters.dialects.hlo.convert import emit_convert
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicGatherOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicIotaOp
-from xla_emitters.dialects.hlo.gather_scatter import GatherOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, PadOp, SliceOp, rows
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.mlir import arith
@@ -147,8 +146,9 @@ def _starts(e: BufferElement, first: int, window: Indices) -> Indices:
 
 def _gather(e: BufferElement) -> Indices:
     """One slice per row of indices: the result's batch dimensions select the row, the others the position in the slice."""
-    assert isinstance(e.hlo, GatherOp | DynamicGatherOp)
-    offsets, along = e.lists("offset_dims"), e.hlo.index_vector_dim.value.data
+    held = e.hlo.properties["index_vector_dim"]
+    assert isinstance(held, IntegerAttr)
+    offsets, along = e.lists("offset_dims"), held.value.data
     batching, of_rows = e.lists("operand_batching_dims"), e.lists("start_indices_batching_dims")
     dropped, mapped = {*e.lists("collapsed_slice_dims"), *batching}, e.lists("start_index_map")
     rank = len(e.sizes(1))

@@ -37,6 +37,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -54,11 +55,13 @@ from xla_emitters.dynamic.loops.kernel_code import KernelCode, Producer
 from xla_emitters.dynamic.loops.roots import indices_at
 from xla_emitters.dynamic.loops.row_loop import for_each_row, held_steps, loop_over_held_row, loop_over_row
 from xla_emitters.dynamic.loops.row_rounds import RowPlace, RowThreads, combine_row, private_array, shared_array
-from xla_emitters.dynamic.loops.row_scans import RowScan, scan_held
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.dynamic.loops.stitch_forms import Form, HeldRow, RowForm, forms_alone, forms_of, next_for, rule_of
 from xla_emitters.dynamic.loops.stitch_graph import StitchGraph
 from xla_emitters.rewrite.kernel_pass import refusal
+
+if TYPE_CHECKING:
+    from xla_emitters.dynamic.loops.row_scans import RowScan
 
 NAME = "stitch"
 
@@ -170,6 +173,10 @@ class _Stitch:
 
     @cached_property
     def scans(self) -> list[RowScan]:
+        if not self.graph.scans:
+            return []
+        from xla_emitters.dynamic.loops.row_scans import RowScan  # imported here, and below: few fusions scan
+
         return [RowScan(op, way) for op, way in self.graph.scans.items()]
 
     @cached_property
@@ -310,6 +317,8 @@ class _Stitch:
         array, width = self.arrays[scan.result], self.fusion.vector
         places = [[code.index.value(step * width + at) for at in range(width)] for step in range(self.form.steps)]
         held = [[code.load(array, [at]) for at in own] for own in places]
+        from xla_emitters.dynamic.loops.row_scans import scan_held
+
         found, _ = scan_held(code, scan, self.threads, place, held, code.load(scan.op.inputs[1], ()))
         for own, values in zip(places, found, strict=True):
             for at, value in zip(own, values, strict=True):

@@ -28,7 +28,6 @@ from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, find_computation
 from xla_emitters.dialects.hlo.contractions import ContractingOp, DotOp
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of
@@ -67,7 +66,7 @@ class DiscElementTypeConverterPass(KernelPass):
             match inner:
                 case ReduceOp():
                     self._reduction(inner, names)
-                case ContractingOp() | DynamicConvOp():
+                case HloOp() if isinstance(inner, ContractingOp) or inner.opcode == "dynamic-conv":
                     wanted = self.dot if isinstance(inner, DotOp) else self.convolution
                     if self.to and wanted:
                         self._narrow(inner, names)

@@ -36,7 +36,6 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.dynamic_slices import DynamicOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.placement import TransferOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
@@ -57,10 +56,11 @@ _NEEDS_PROOF = frozenset(("dynamic-broadcast-in-dim", "dynamic-iota", "dynamic-r
 
 
 def _is_movable(op: HloOp) -> bool:
-    places_are_known = (
-        op.moved_operands and not op.number_operands and not isinstance(op, DynamicOp | TransferOp | BitcastOp)
-    )
-    return op.opcode in MOVABLE or bool(places_are_known)
+    if op.opcode in MOVABLE:
+        return True
+    if op.opcode in ("dynamic-slice", "dynamic-update-slice") or isinstance(op, TransferOp | BitcastOp):
+        return False
+    return bool(op.moved_operands) and not op.number_operands
 
 
 @dataclass(frozen=True)

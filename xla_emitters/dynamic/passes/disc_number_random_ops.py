@@ -18,7 +18,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, RANDOM_SEED, numbers_before
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 WITH_STATE = frozenset(("rng", "dynamic-rng", "rng-get-and-update-state"))
@@ -38,6 +37,11 @@ class DiscNumberRandomOpsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         found = [inner for inner in op.walk() if isinstance(inner, HloOp) and inner.opcode in WITH_STATE]
+        if not found:
+            return
+        # Imported here: few programs have such an op.
+        from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, RANDOM_SEED, numbers_before
+
         numbers = {inner: numbers_before(inner) for inner in found}
         for inner, number in numbers.items():
             if self.seed and inner.opcode in ("rng", "dynamic-rng"):

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.hlo import ALL_OPS
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -57,7 +57,7 @@ class ShapeCode:
 
         of_sizes   it computes sizes, not data
         """
-        op_class = {**HLO_OPS, **PROGRAM_OPS}[opcode]
+        op_class = ALL_OPS[opcode]
         made = op_class(operands, ir_type, name or opcode.replace("-", "_"), properties)
         return self.insert(made, of_sizes=of_sizes)
 

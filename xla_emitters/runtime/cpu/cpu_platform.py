@@ -14,10 +14,8 @@ from math import prod
 
 import numpy as np
 
-from xla_emitters.dialects.hlo.base import RuleBroken
+from xla_emitters.dialects.hlo.base import RuleBroken, opcode_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
-from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.sized import with_operands
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.lmhlo import BufferOp
@@ -257,8 +255,12 @@ def _is_of_blas(dot: DotOp) -> bool:
 
 def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
     """A convolution of known sizes by BLAS; None for another op, and without BLAS."""
-    if not isinstance(op, BufferOp) or not issubclass(op.HLO, ConvolutionOp | DynamicConvOp) or library() is None:
+    if not isinstance(op, BufferOp) or opcode_of(op.HLO) not in ("convolution", "dynamic-conv") or library() is None:
         return None
+    # Imported here, and below: most programs have none.
+    from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+    from xla_emitters.dialects.hlo.library_calls import library_call_of
+
     places = (*step.reads[:2], *step.writes)
     shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
     element, made = places[0].dtype, op.as_hlo()
@@ -276,7 +278,7 @@ def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
         made.verify_rule()
         if dims_of(made.result) != shapes[2]:
             return None
-        from xla_emitters.runtime.cpu.convolutions import convolution_of  # imported here: most programs have none
+        from xla_emitters.runtime.cpu.convolutions import convolution_of
 
         convolve = convolution_of(library_call_of(made)[1], element, *shapes)
     except (DataError, RuleBroken):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Block
@@ -22,19 +22,19 @@ from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library, library_evaluator
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, PrintOp, SizeOp
-from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
-from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
-from xla_emitters.dialects.hlo.library_calls import is_evaluated_by_library, library_call_of
 from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
 from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.plain_ops import print_array
+
+# Classes of ops that few programs have are imported where such an op is computed.
+if TYPE_CHECKING:
+    from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -42,17 +42,27 @@ def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
 
     Not the reference's products: they add one after the other, which the error bounds of kernels need but which is far slower.
     """
-    match op:
-        case DotOp() | ConvolutionOp():
-            return evaluated_by_library(op, operands, call)
-        case DynamicConvOp():
-            return evaluated_by_library(op.static(operands), operands[:2], call)
-        case _:
-            return op.evaluate(operands, call)
+    if isinstance(op, DotOp | ConvolutionOp):
+        from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library
+
+        return evaluated_by_library(op, operands, call)
+    if op.opcode == "dynamic-conv":
+        from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library
+        from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+
+        assert isinstance(op, DynamicConvOp)
+        return evaluated_by_library(op.static(operands), operands[:2], call)
+    return op.evaluate(operands, call)
 
 
 def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
     """A function from operands to the value, like `value_of`; work that does not depend on the operands is done once."""
+    if not isinstance(op, DotOp | ConvolutionOp | RuleOp) and op.opcode != "dynamic-conv":
+        return lambda operands: value_of(op, operands, call)
+    from xla_emitters.dialects.hlo.control_meaning import library_evaluator
+    from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+    from xla_emitters.dialects.hlo.library_calls import is_evaluated_by_library
+
     if isinstance(op, DotOp | ConvolutionOp) or is_evaluated_by_library(op):
         return library_evaluator(op, call)
     if not isinstance(op, DynamicConvOp):
@@ -98,9 +108,9 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
         return write
     if isinstance(made, PrintOp):
         return partial(print_array, made.label.data, element_of(made.operands[0]).name)
-    if isinstance(made, DynamicUpdateSliceOp):
-        return _updating(made)
-    if isinstance(made, ScatterOp):
+    if made.opcode == "dynamic-update-slice":
+        return _updating(cast("DynamicUpdateSliceOp", made))
+    if made.opcode == "scatter":
         return _scattering(op, call)
     is_static = not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands)
     if is_elementwise(made) and (not is_static or made.ufunc() is not None):
@@ -114,6 +124,8 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
 
 def multiplying(made: DotOp) -> BufferFunction:
     """A product by `library`, which takes any sizes: NumPy would repeat a factor's batch of one."""
+    from xla_emitters.dialects.hlo.library_calls import library_call_of
+
     (name, config), pairing, element = library_call_of(made), made.pairing, element_of(made.result).name
     paired = list(
         zip((*pairing.lhs_batch, *pairing.lhs_contracting), (*pairing.rhs_batch, *pairing.rhs_contracting), strict=True)
@@ -198,6 +210,8 @@ def _is_same(array: Array, out: Array) -> bool:
 
 def _scattering(op: BufferOp, call: Call) -> BufferFunction:
     """Copies the arrays, unless they are the results' buffers already, and applies the updates."""
+    from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
+
     count, at_sizes = len(op.inputs), _sizes_cache(op, call)
 
     def run(*buffers: Array) -> None:

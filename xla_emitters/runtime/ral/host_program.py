@@ -37,7 +37,8 @@ from xla_emitters.dialects.disc_ral import (
 )
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, BufferOp, space_of, tensor_of
+from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of, tensor_of
+from xla_emitters.dialects.lmhlo_dialect import BUFFER_OPS
 from xla_emitters.dialects.mlir import func, gpu, memref
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.dynamic.host.disc_convert_const_to_ral import constants_of

@@ -25,7 +25,8 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
-from xla_emitters.dialects.lmhlo import BUFFER_OPS, tensor_of
+from xla_emitters.dialects.lmhlo import tensor_of
+from xla_emitters.dialects.lmhlo_dialect import BUFFER_OPS
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import DataError

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from xdsl.ir import Operation
@@ -32,7 +32,9 @@ from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.program import Launch
-from xla_emitters.runtime.simt.copies_in_flight import Flight
+
+if TYPE_CHECKING:
+    from xla_emitters.runtime.simt.copies_in_flight import Flight
 
 WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)

@@ -43,7 +43,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import int_attr, integer, integer_array, symbol, unchecked
 from xla_emitters.dialects.collector import collector_at_rest
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.hlo import ALL_OPS, HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
@@ -79,7 +79,7 @@ def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> Mo
     raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
             The exception is the first error; its `others` are the later ones.
     """
-    parser = _ModuleParser(Source(text, file), {**HLO_OPS, **PROGRAM_OPS} if of_program else HLO_OPS)
+    parser = _ModuleParser(Source(text, file), ALL_OPS if of_program else HLO_OPS)
     try:
         module = parser.module()
     except (ParseError, VerifyError) as error:

@@ -35,7 +35,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import int_attr, string, unchecked
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.hlo import ALL_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp, fresh_name
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -52,7 +52,6 @@ from xla_emitters.text.stablehlo.locations import Location, metadata, name_of
 from xla_emitters.text.stablehlo.tree import Function, Op, Program, Region, Value, called_functions
 from xla_emitters.text.stablehlo.types import stablehlo_type
 
-OPS: Mapping[str, type[HloOp]] = {**HLO_OPS, **PROGRAM_OPS}
 VERIFY = "stablehlo.verify"
 SKIPPED = "hlo.skipped"
 """The attribute of a module with the ops beside its functions that were not read, each with its place."""
@@ -353,12 +352,13 @@ class Body:
 
     def op(self, op: Op) -> None:
         """Converts the op and adds the result."""
-        rule = self.module.rules.get(op.name if "." in op.name else f"func.{op.name}")
+        rule = self.module.rules.get(op.name if "." in op.name else f"func.{op.name}") or _rule_by_name(op.name)
         if rule is None:
             written = op.token.text.strip('"')
             dialect = written.partition(".")[0]
-            known = (name.replace("stablehlo.", f"{dialect}.", 1) for name in self.module.rules)
-            suggestion = nearest(written, known if written != op.name else self.module.rules)
+            names = op_names(self.module.rules)
+            known = (name.replace("stablehlo.", f"{dialect}.", 1) for name in names)
+            suggestion = nearest(written, known if written != op.name else names)
             raise ParseError(
                 f"no op '{written}'{suggestion}", stage="stablehlo.parse", place=self.module.place(op.token)
             )
@@ -383,7 +383,7 @@ class Body:
         if len(results) == 1:
             root = results[0]
         else:
-            op = OPS["tuple"](list(results), tuple_type([value.type for value in results]), self.fresh("tuple"))
+            op = ALL_OPS["tuple"](list(results), tuple_type([value.type for value in results]), self.fresh("tuple"))
             op.location = self.module.location(op.instruction_name.data, at)
             self.block.add_op(op)
             root = op.result
@@ -397,6 +397,24 @@ class Body:
 def is_constant(value: Value) -> bool:
     """Whether a value is a literal."""
     return value.owner is not None and value.owner.name in ("stablehlo.constant", "arith.constant")
+
+
+def plain_ops() -> dict[str, str]:
+    """The ops with the same operands in HLO and no attributes, without a rule of their own: name in StableHLO -> HLO's opcode."""
+    return {opcode.replace("-", "_"): opcode for opcode, op in ALL_OPS.items() if op.IN_STABLEHLO}
+
+
+def op_names(rules: Mapping[str, Rule]) -> list[str]:
+    """The names of all ops that are read, with these rules and without one."""
+    return [*rules, *map("stablehlo.{}".format, plain_ops())]
+
+
+def _rule_by_name(name: str) -> Rule | None:
+    """The rule of one of `plain_ops`; None for another op."""
+    dialect, _, opcode = name.replace("_", "-").partition(".")
+    if dialect != "stablehlo" or (op := ALL_OPS.get(opcode)) is None or not op.IN_STABLEHLO:
+        return None
+    return lambda c: c.add(opcode, c.operands, c.type)
 
 
 class Conversion:
@@ -453,7 +471,7 @@ class Conversion:
         self, opcode: str, operands: Sequence[SSAValue], ir_type: Attribute, **properties: Attribute | None
     ) -> SSAValue:
         """Adds the op with HLO's `opcode`. A trailing `_` of a property name is left out (`type_`)."""
-        op = OPS[opcode].create(
+        op = ALL_OPS[opcode].create(
             operands=list(operands),
             result_types=[ir_type],
             properties={

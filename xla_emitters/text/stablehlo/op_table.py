@@ -21,7 +21,6 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.backend_configs import SHAPES, shape_operands
 from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
@@ -69,8 +68,6 @@ _OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
 # clamp has a row: its bounds may be scalars.
 ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, "clamp")}
 """Elementwise ops that exist in HLO -> HLO's opcode."""
-PLAIN = {name.replace("-", "_"): name for name, op in {**HLO_OPS, **PROGRAM_OPS}.items() if op.IN_STABLEHLO}
-"""Ops with the same operands in HLO and no attributes -> HLO's opcode."""
 
 # -------------------------------------------------------------------------------------------------------- types of results
 
@@ -352,7 +349,7 @@ def _row(name: str, attributes: Callable[[HloOp], Texts] = _none, *regions: str)
 
 
 PRINTED: dict[str, Row] = {
-    **{opcode: _row(name) for name, opcode in (ELEMENTWISE | PLAIN).items()},
+    **{opcode: _row(name) for name, opcode in ELEMENTWISE.items()},
     **{name: (f"chlo.{name}", _none, ()) for name in CHLO_OPCODES},
     **{row.opcode: _row(name, row.text, *(key for key, _ in row.regions)) for name, row in OP_ROWS.items()},
     **{
@@ -376,3 +373,8 @@ PRINTED: dict[str, Row] = {
     ),
 }
 """Opcode -> its StableHLO form."""
+
+
+def row_of(op: HloOp) -> Row | None:
+    """How an op is written in StableHLO; None for one that StableHLO lacks."""
+    return PRINTED.get(op.opcode) or (_row(op.opcode.replace("-", "_")) if op.IN_STABLEHLO else None)

@@ -35,7 +35,7 @@ from xla_emitters.dialects.hlo.types import dims_of, leaf_types, tuple_type
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
 from xla_emitters.text.stablehlo.fields import enum_text, number_of, numbers_text, word_of
-from xla_emitters.text.stablehlo.op_table import LAYOUTS, PRINTED, is_kept_attribute
+from xla_emitters.text.stablehlo.op_table import LAYOUTS, is_kept_attribute, row_of
 from xla_emitters.text.stablehlo.types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"
@@ -173,7 +173,7 @@ class _Function:
 
     def _plain(self, op: HloOp) -> None:
         """Prints an op from the table."""
-        row = PRINTED.get(op.opcode)
+        row = row_of(op)
         if row is None:
             raise op.unsupported("no StableHLO", help="it is written from ops that StableHLO has")
         name, attributes, regions = row

@@ -44,7 +44,6 @@ from xla_emitters.text.stablehlo.literals import Elided, Literal
 from xla_emitters.text.stablehlo.op_table import (
     API_VERSIONS,
     ELEMENTWISE,
-    PLAIN,
     TABLE_RULES,
     TARGET_ROWS,
     all_results,
@@ -465,7 +464,6 @@ _QUANTIZED = refused("quantized types are not supported")
 
 DATA_RULES: dict[str, Rule] = {
     **{name: elementwise(opcode) for name, opcode in ELEMENTWISE.items()},
-    **{name: elementwise(opcode) for name, opcode in PLAIN.items()},
     **TABLE_RULES,
     "constant": _constant,
     "broadcast": _broadcast,

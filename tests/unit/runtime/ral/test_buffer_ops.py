@@ -14,7 +14,8 @@ from xdsl.ir import Block
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.types import as_array, element_of
-from xla_emitters.dialects.lmhlo import BUFFER_OPS, buffer_type
+from xla_emitters.dialects.lmhlo import buffer_type
+from xla_emitters.dialects.lmhlo_dialect import BUFFER_OPS
 from xla_emitters.errors import DataError
 from xla_emitters.runtime.ral.buffer_ops import function_of, multiplying
 from xla_emitters.runtime.reference.reference import call_beside
