@@ -21,7 +21,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.graph.reductions import chains_of_heroes
-from xla_emitters.graph.scan_ranges import find_scan
+from xla_emitters.graph.scan_ranges import scan_of
 from xla_emitters.graph.steps_of_reductions import two_steps_of
 from xla_emitters.graph.view import SCANS, STITCHED, FusionView
 
@@ -63,7 +63,7 @@ def chain_of(columns: int, per_row: int, width: int) -> int:
 
 
 def _chain_of_scan(view: FusionView, way: Attribute | None) -> int:
-    scan = find_scan(view.instructions)
+    scan = scan_of(view)
     if way is None or scan is None:
         return max(chains_of_heroes(view.computation).values(), default=0)  # sums of chunks
     return chain_of_scan(scan.columns, *_threads_and_width(way))

@@ -45,10 +45,11 @@ from xla_emitters.dtypes import Array, DType, Kind
 from xla_emitters.graph.entry import changes_width
 from xla_emitters.graph.reduction_starts import IDENTITY
 from xla_emitters.graph.scans import COMMUTING, PREFIX, SUFFIX
+from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.support.late_dataclass import dataclass
 
-MOST_COLUMNS = 1 << 24
-"""Longest row whose elements are followed one by one."""
+MOST_COLUMNS = 1 << 22
+"""Longest row whose elements are followed one by one, which takes half a second then."""
 NOTHING, ZERO = -1, -2
 """The start of a range without elements: the body's identity, or a zero between the elements of an interleaved array."""
 PIECES = (BitcastOp, BroadcastOp, ConcatenateOp, CopyOp, PadOp, ReduceWindowOp, ReshapeOp, ReverseOp, SliceOp)
@@ -102,6 +103,12 @@ def has_pieces(ops: Iterable[HloOp]) -> bool:
 def starts_tree(op: HloOp) -> bool:
     """Whether an op is one that each tree has: a window, or a padding between the elements of one of two interleaved arrays."""
     return isinstance(op, ReduceWindowOp) or (isinstance(op, PadOp) and any(integers(each)[2] for each in op.edges))
+
+
+@once_per_view
+def scan_of(view: FusionView) -> FoundScan | None:
+    """The scan of a fusion's longest rows."""
+    return find_scan(view.instructions)
 
 
 def find_scan(ops: Sequence[HloOp]) -> FoundScan | None:

@@ -46,8 +46,8 @@ def two_steps_of(second: ReduceOp) -> TwoSteps | None:
     cut = dims_of(first.operands[0])
     is_cut = dims_of(array)[:-1] == rows and len(cut) == len(rows) + 2 and cut[:-2] == rows
     lasts = (integers(first.dimensions), integers(second.dimensions)) == ((len(cut) - 1,), (len(cut) - 2,))
-    bodies = [find_computation(op, op.to_apply) for op in (first, second)]
-    if not is_cut or not lasts or not computes_alike(*bodies, element_of(array)) or not _begin_alike(first, second):
+    one, other = find_computation(first, first.to_apply), find_computation(second, second.to_apply)
+    if not is_cut or not lasts or not computes_alike(one, other, element_of(array)) or not _begin_alike(first, second):
         return None
     return TwoSteps(array, first)
 

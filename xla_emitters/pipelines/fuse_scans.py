@@ -35,7 +35,7 @@ from xla_emitters.graph.entry import computation_of
 from xla_emitters.graph.fusion_parts import Part, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.scan_parts import ScanParts
-from xla_emitters.graph.scan_ranges import FoundScan, find_scan, has_pieces, starts_tree
+from xla_emitters.graph.scan_ranges import FoundScan, has_pieces, scan_of, starts_tree
 from xla_emitters.graph.scans import PREFIX
 from xla_emitters.graph.view import SCANS, STITCHED, is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
@@ -73,7 +73,7 @@ class FuseScansPass(KernelPass):
         """Replaces fusions by one that scans, or by three, if they are a scan."""
         merged = group.merged(names, "scan")
         view = view_of(merged)
-        found = find_scan(view.instructions)
+        found = scan_of(view)
         made: list[FusionOp] | None = None
         if (
             found is not None

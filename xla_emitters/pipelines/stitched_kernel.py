@@ -51,7 +51,7 @@ from xla_emitters.errors import InternalError
 from xla_emitters.graph.buffers import aliases_of
 from xla_emitters.graph.fusion_parts import Part
 from xla_emitters.graph.scan_parts import ScanParts
-from xla_emitters.graph.scan_ranges import find_scan
+from xla_emitters.graph.scan_ranges import scan_of
 from xla_emitters.graph.steps_of_reductions import two_steps_of
 from xla_emitters.graph.view import SCANS, STITCHED, FusionView, once_per_view
 from xla_emitters.pipelines.fusion_kernel import kernel_of_fusion, on_buffers
@@ -171,7 +171,7 @@ def program_of(view: FusionView) -> ModuleOp:
     part = Part(view.computation)
     for parameter in sorted(view.parameters, key=lambda each: each.number.value.data):
         part.take(parameter.result)
-    if SCANS in view.computation.attributes and (found := find_scan(view.instructions)) is not None:
+    if SCANS in view.computation.attributes and (found := scan_of(view)) is not None:
         parts = ScanParts(part, found, module.body.block.add_op)
         scan = parts.window(part.take(found.array))
         part.taken[found.result] = parts.shaped(scan, dims_of(found.result))

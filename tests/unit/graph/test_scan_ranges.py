@@ -120,6 +120,20 @@ def test_what_is_no_scan_of_the_row(text: str) -> None:
     assert found is None or found.columns < 48
 
 
+def test_a_tree_whose_sums_miss_an_element_is_no_scan() -> None:
+    """Not at a place that a tile ends with: the sum reaches from the first to the last element all the same."""
+    gap = """a = f32[5,21] slice(y), slice={[0:5], [0:21]}
+  p = f32[5,22] pad(a, z), padding=0_0x0_1
+  o = f32[5,26] slice(y), slice={[0:5], [22:48]}
+  c = f32[5,48] concatenate(p, o), dimensions={1}
+  g = f32[5,12,4] bitcast(c)
+  h = f32[5,12,4] reduce-window(g, z), window={size=1x1x4 pad=0_0x0_0x3_0}, to_apply=body
+  l = f32[5,12,1] slice(h)"""
+    text = tree().replace("l = f32[5,12,1] slice(t)", gap)
+    found = find_scan(view_of(entry_of(parse_hlo(text, "m"))).instructions)
+    assert found is None or found.columns < 48
+
+
 def test_the_reference_agrees_that_the_tree_is_a_scan() -> None:
     x = np.random.default_rng(0).integers(-9, 9, (5, 48)).astype(np.float32)
     for way, flip in ((PREFIX, slice(None)), (SUFFIX, slice(None, None, -1))):

@@ -170,6 +170,9 @@ def test_what_llvm_made_is_executed(stage: str, capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out
     assert f"ran on the CPU at stage {stage} with b = 2, s = 3" in said
     assert "7 of 7 elements" in said
+
+
+def test_what_llvm_made_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", OUTER, LITERALS, "--sizes", "b=2,s=3", "--stages", "llvm,ptx"]) == 0
     assert "llvm, ptx: 7 of 7 elements" in capsys.readouterr().out
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.check.any_ptx import Cluster, GivenKernel
 from xla_emitters.text.llvm_ir import raise_kernel, read_llvm_ir
 from xla_emitters.text.llvm_ir.module import Function, LlvmModule
-from xla_emitters.text.llvm_ir.types import bits_of
 from xla_emitters.text.ptx import entry_named
 
 

@@ -128,42 +128,38 @@ class Gemm:
         return [(a, b, number * self.m * self.n) for number, (a, b, _) in enumerate(found)]
 
     def _call(self, element: str, size: int, at: Sequence[int], m: int, n: int) -> Call:
-        integer = ctypes.c_int
         pointers = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        one, zero = _scalar(element, 1), _scalar(element, 0)
-        forms = [integer(TRANSPOSED if each.is_transposed else PLAIN) for each in (self.left, self.right)]
-        left, right, result = zip(pointers, map(integer, (self.left.leading, self.right.leading, self.n)), strict=True)
-        sizes = integer(m), integer(n), integer(self.k)
-        arguments = (integer(ROW_MAJOR), *forms, *sizes, one, *left, *right, zero, *result)
+        leading = self.left.leading, self.right.leading, self.n
+        arguments = _arguments(
+            element, (self.left.is_transposed, self.right.is_transposed), (m, n, self.k), pointers, leading
+        )
         return Call(_gemm(element), arguments, pointers, (at[0] * size, at[1] * size, at[2] * size))
 
 
-@cache
-def gemm_function(element: str) -> Callable[..., None]:
-    """(whether left is transposed, right; m, n, k; address and leading size of left, right and result): one product."""
-    function = _gemm(element)
+def _arguments(
+    element: str,
+    are_transposed: Sequence[bool],
+    sizes: Sequence[int],
+    pointers: Sequence[ctypes.c_void_p],
+    leading: Sequence[int],
+) -> tuple[Any, ...]:
+    """Of one call of BLAS: sizes m, n, k; the others are of left, right and, but for the first, result."""
+    integer = ctypes.c_int
+    forms = [integer(TRANSPOSED if each else PLAIN) for each in are_transposed]
+    left, right, result = zip(pointers, map(integer, leading), strict=True)
     one, zero = _scalar(element, 1), _scalar(element, 0)
-    integer, held = ctypes.c_int, ctypes.c_void_p
+    return (integer(ROW_MAJOR), *forms, *map(integer, sizes), one, *left, *right, zero, *result)
 
-    def multiply(
-        is_left: bool,
-        is_right: bool,
-        m: int,
-        n: int,
-        k: int,
-        a: int,
-        lda: int,
-        b: int,
-        ldb: int,
-        c: int,
-        ldc: int,
-    ) -> None:
-        forms = [integer(TRANSPOSED if each else PLAIN) for each in (is_left, is_right)]
-        sizes = integer(m), integer(n), integer(k)
-        ends = held(a), integer(lda), held(b), integer(ldb), zero, held(c), integer(ldc)
-        function(integer(ROW_MAJOR), *forms, *sizes, one, *ends)
 
-    return multiply
+def multiply(
+    element: str,
+    are_transposed: Sequence[bool],
+    sizes: Sequence[int],
+    addresses: Sequence[int],
+    leading: Sequence[int],
+) -> None:
+    """One product: as `_arguments`, at addresses."""
+    _gemm(element)(*_arguments(element, are_transposed, sizes, list(map(ctypes.c_void_p, addresses)), leading))
 
 
 def pointer(array: object) -> int:

@@ -25,7 +25,7 @@ from numpy.lib.stride_tricks import as_strided
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.library.convolution import Window, dims_in_order
 from xla_emitters.runtime.block_threads import share, thread_count
-from xla_emitters.runtime.cpu.blas import PIECES, SHARED_WORK, gemm_function, pointer
+from xla_emitters.runtime.cpu.blas import PIECES, SHARED_WORK, multiply, pointer
 
 PATCHES = 1 << 19
 """Most elements of a chunk's patches, unless one row of places has more."""
@@ -198,14 +198,16 @@ class _Convolution:
             np.copyto(scratch.patches[: part.size].reshape(part.shape), part)
             left = scratch.address
         kernel = pointer(weights) + feature * size
-        gemm, address = gemm_function(self._element), pointer(out)
+        address = pointer(out)
         if self._is_channels_first:
             places = prod(self.places)
             address += ((first * self.outputs + feature) * places + before) * size
-            gemm(True, True, each, count, terms, kernel, self.outputs, left, terms, address, places)
+            addresses, leading = (kernel, left, address), (self.outputs, terms, places)
+            multiply(self._element, (True, True), (each, count, terms), addresses, leading)
         else:
             address += ((first * prod(self.places) + before) * self.outputs + feature) * size
-            gemm(False, False, count, each, terms, left, terms, kernel, self.outputs, address, self.outputs)
+            addresses, leading = (left, kernel, address), (terms, self.outputs, self.outputs)
+            multiply(self._element, (False, False), (count, each, terms), addresses, leading)
 
     # ------------------------------------------------------------------------------------------------ one feature each
 

@@ -5,10 +5,9 @@
     llvm.call @__nv_tanhf(%x)                                                       as `math.tanh`
     llvm.cond_br %c, ^bb1, ^bb2                                                     lanes may take different branches: `code.Graph`
 
-A pointer is a number (see `memory`), whatever its address space: casts between spaces change nothing. Types have LLVM's layout for
-a GPU: a type is aligned to its size (a vector's is rounded up to a power of two), elements of fewer than 8 bits share bytes in
-vectors, the first one in the lowest bits.
-Source: LLVM language reference; LLVM's data layout for nvptx64.
+A pointer is a number (see `memory`), whatever its address space: casts between spaces change nothing. Types lie in memory as
+`dialects/mlir/data_layout` says; of elements that share bytes in vectors the first one is in the lowest bits.
+Source: LLVM language reference.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import field_offsets, size_and_alignment, stride_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.functions import BY_LIBDEVICE
@@ -277,42 +277,7 @@ def insertvalue(op: llvm.InsertValueOp) -> Kernel:
     return run
 
 
-# ---------------------------------------------------------------------------------------------- types in memory
-
-
-def size_and_alignment(ir_type: Attribute) -> tuple[int, int]:
-    """Bytes of a value in memory without padding after it, and the alignment in bytes that an access assumes."""
-    match ir_type:
-        case VectorType():
-            size = -(-count_of(ir_type) * form_of(ir_type).bits // 8)
-            return size, 1 << (size - 1).bit_length()
-        case llvm.LLVMArrayType():
-            stride, alignment = stride_of(ir_type.type), size_and_alignment(ir_type.type)[1]
-            return stride * ir_type.size.data, alignment
-        case llvm.LLVMStructType():
-            fields = [size_and_alignment(field) for field in ir_type.types]
-            alignment = max((alignment for _, alignment in fields), default=1)
-            end = field_offsets(ir_type)[-1] + fields[-1][0] if fields else 0
-            return -(-end // alignment) * alignment, alignment
-        case _:
-            size = form_of(ir_type).size
-            return size, size
-
-
-def stride_of(ir_type: Attribute) -> int:
-    """Bytes from one element to the next in an array."""
-    size, alignment = size_and_alignment(ir_type)
-    return -(-size // alignment) * alignment
-
-
-def field_offsets(struct: llvm.LLVMStructType) -> list[int]:
-    """Byte offset of each field."""
-    offsets, end = list[int](), 0
-    for field in struct.types:
-        size, alignment = size_and_alignment(field)
-        offsets.append(-(-end // alignment) * alignment)
-        end = offsets[-1] + size
-    return offsets
+# ---------------------------------------------------------------------------------------------- addresses
 
 
 @RULES.elementwise(llvm.GEPOp)

@@ -20,13 +20,14 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import arith, llvm
+from xla_emitters.dialects.mlir.data_layout import size_and_alignment
 from xla_emitters.dialects.mlir.ptx_atomics import addition_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
 from xla_emitters.runtime.simt.atomics import accumulated, take_turns
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
-from xla_emitters.runtime.simt.llvm import check_alignment, load_value, size_and_alignment, store_value
+from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import Buffer
 from xla_emitters.runtime.simt.scalars import Form, form_of, to_bits, unsigned, wrap

@@ -17,10 +17,11 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import stride_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
-from xla_emitters.runtime.simt.llvm import load_value, store_value, stride_of
+from xla_emitters.runtime.simt.llvm import load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import bounds
 from xla_emitters.runtime.simt.scalars import form_of, unsigned

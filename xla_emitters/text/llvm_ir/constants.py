@@ -32,9 +32,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
-from xla_emitters.text.llvm_ir.types import TypeReader, layout
+from xla_emitters.text.llvm_ir.types import TypeReader
 from xla_emitters.text.ptx.emitter import float_of
 
 T = TypeVar("T")
@@ -265,8 +266,7 @@ class ConstantReader(TypeReader):
     def data(self, ir_type: Attribute) -> bytes:
         """The bytes of an initial value. raises Unsupported for addresses"""
         cursor = self.cursor
-        size, _ = layout(ir_type)
-        token = cursor.token
+        size, token = stride_of(ir_type), cursor.token
         if size > _MOST_DATA:
             raise self.unsupported(f"an initial value of {size} bytes", token)
         if cursor.accept_any("zeroinitializer", "undef", "poison", "null"):
@@ -281,13 +281,13 @@ class ConstantReader(TypeReader):
             cursor.advance()
             if isa(ir_type, VectorType):
                 types = [ir_type.element_type] * ir_type.element_count()
-                if layout(ir_type.element_type)[0] * len(types) != size:
+                if stride_of(ir_type.element_type) * len(types) != size:
                     raise self.unsupported(f"an initial value of {ir_type}", token)
             else:
                 types = self._fields(ir_type, token)
             whole = b""
             for piece, of in zip(self._elements(types, _CLOSING[token.text], self.data), types, strict=True):
-                whole += bytes(-len(whole) % layout(of)[1]) + piece
+                whole += bytes(-len(whole) % size_and_alignment(of)[1]) + piece
             return whole + bytes(size - len(whole))
         if isinstance(ir_type, llvm.LLVMPointerType) or (
             token.kind is TokenKind.WORD and token.text not in ("true", "false")

@@ -15,12 +15,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import size_and_alignment
 from xla_emitters.dialects.mlir.llvm.atomics import ATOMIC_OPERATIONS
 from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
 from xla_emitters.text.llvm_ir.constants import BINARY, CASTS
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.lexer import TokenKind
-from xla_emitters.text.llvm_ir.types import VOID, layout
+from xla_emitters.text.llvm_ir.types import VOID
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 
@@ -151,7 +152,7 @@ def alloca(r: FunctionReader) -> SSAValue:
     promises = r.tail()
     space = promises.get("addrspace", 0)
     pointer = llvm.LLVMPointerType(IntAttr(space)) if space else llvm.LLVMPointerType()
-    alignment = promises.get("align", layout(of)[1])
+    alignment = promises.get("align", size_and_alignment(of)[1])
     return r.add(llvm.AllocaOp(count or r.number(i32, 1), of, alignment, pointer))
 
 
@@ -177,7 +178,7 @@ def _access(r: FunctionReader, of: Attribute, pointer: SSAValue) -> tuple[int, i
         raise r.error(f"accesses {pointer.type}, which is no pointer")
     scope, orderings = _order(r)
     ordering = _NUMBER_OF[orderings[0]] if orderings else 0
-    return r.tail().get("align", layout(of)[1]), ordering, scope if ordering else None
+    return r.tail().get("align", size_and_alignment(of)[1]), ordering, scope if ordering else None
 
 
 def _with_scope(op: Operation, scope: str | None) -> Operation:

@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block
 
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.cursor import nearest
@@ -39,7 +40,7 @@ from xla_emitters.text.llvm_ir import calls, instructions
 from xla_emitters.text.llvm_ir.constants import ConstantReader
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.lexer import STAGE, Token, TokenKind, name_of, unescaped
-from xla_emitters.text.llvm_ir.types import MOST_BYTES, VOID, layout
+from xla_emitters.text.llvm_ir.types import MOST_BYTES, VOID
 from xla_emitters.text.ptx.raising import bytes_attribute
 
 TABLES = (calls, instructions)
@@ -195,7 +196,7 @@ class _ModuleReader(ConstantReader):
                 cursor.skip_group()
         is_constant = cursor.advance().text == "constant"
         ir_type = self.value_type()
-        size, alignment = layout(ir_type)
+        size, alignment = stride_of(ir_type), size_and_alignment(ir_type)[1]
         value: Attribute | None = None if space == 3 else llvm.ZeroAttr()
         array: Attribute = llvm.LLVMArrayType(size, i8)
         if not words & {"external", "extern_weak"}:

@@ -19,10 +19,11 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.lexer import Token
-from xla_emitters.text.llvm_ir.types import VOID, bits_of
+from xla_emitters.text.llvm_ir.types import VOID
 from xla_emitters.text.ptx import read_ptx
 from xla_emitters.text.ptx.emitter import Emitter, is_float
 from xla_emitters.text.ptx.flow import ENDS
@@ -136,6 +137,8 @@ def _word(ir_type: Attribute) -> str:
     """PTX's type of a register that holds such a value; "" if none does."""
     if ir_type in (f32, f64):
         return str(ir_type)
+    if isinstance(ir_type, llvm.LLVMArrayType | llvm.LLVMStructType):
+        return ""
     bits = bits_of(ir_type)
     return "pred" if ir_type == i1 else f"b{bits}" if bits in (8, 16, 32, 64) else ""
 
@@ -223,6 +226,7 @@ def ptx_of_intrinsic(
     r: FunctionReader, token: Token, name: str, given: Sequence[SSAValue], result: Attribute
 ) -> SSAValue | None:
     """The value of a call of `llvm.nvvm.<name>`."""
-    width = bits_of(result)
-    text = text_of(name, width, len(outputs_of(result)), len(given))
+    outputs = outputs_of(result)
+    width = bits_of(result) if outputs == (result,) else 0
+    text = text_of(name, width, len(outputs), len(given))
     return ptx(r, token, text, given, result, range(len(given)) if name.startswith("barrier") else ())

@@ -1,9 +1,9 @@
-"""Types of LLVM IR, their layout in memory, and what stands around them: attributes, which are skipped.
+"""Types of LLVM IR, and what is around them: attributes, which are skipped.
 
     <4 x bfloat>   [32 x float]   { i32, i1 }   ptr addrspace(3)
     noundef range(i32 0, 128) align 16 "nvvm.grid_constant"
 
-Source: LLVM language reference, "Type System", "Parameter Attributes"; the data layout of nvptx64.
+Source: LLVM language reference, "Type System", "Parameter Attributes".
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import re
 from xdsl.dialects.builtin import AnyFloat, IntAttr, IntegerType, VectorType, bf16, f16, f32, f64
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import stride_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir.lexer import STAGE, LlvmCursor, Token, TokenKind
@@ -116,7 +116,7 @@ class TypeReader:
         return found
 
     def _check_size(self, ir_type: Attribute, token: Token) -> None:
-        if layout(ir_type)[0] > MOST_BYTES:
+        if stride_of(ir_type) > MOST_BYTES:
             raise self.unsupported(f"a type of more than {MOST_BYTES} bytes", token)
 
     def address_space(self) -> int:
@@ -172,32 +172,3 @@ VALUES = frozenset(
     "getelementptr addrspacecast ptrtoint ptrtoaddr inttoptr bitcast trunc add sub xor".split()
 )
 """Words that begin a constant."""
-
-
-def layout(ir_type: Attribute) -> tuple[int, int]:
-    """Bytes of a value in memory, and its alignment."""
-    match ir_type:
-        case VectorType():
-            size = 1 << (-(-bits_of(ir_type) // 8) - 1).bit_length()
-            return size, size
-        case llvm.LLVMArrayType():
-            size, alignment = layout(ir_type.type)
-            return size * ir_type.size.data, alignment
-        case llvm.LLVMStructType():
-            end, alignment = 0, 1
-            for field in ir_type.types:
-                size, wanted = layout(field)
-                end, alignment = -(-end // wanted) * wanted + size, max(alignment, wanted)
-            return -(-end // alignment) * alignment, alignment
-        case _:
-            size = 1 << (-(-bits_of(ir_type) // 8) - 1).bit_length()
-            return size, size
-
-
-def bits_of(ir_type: Attribute) -> int:
-    """The width of a number, a pointer, or a vector; 0 for others."""
-    if isa(ir_type, VectorType):
-        return bits_of(ir_type.element_type) * ir_type.element_count()
-    if isinstance(ir_type, llvm.LLVMPointerType):
-        return 64
-    return ir_type.bitwidth if isinstance(ir_type, IntegerType | AnyFloat) else 0

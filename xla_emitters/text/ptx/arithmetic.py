@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import IntegerAttr, f32, i1, i32
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.text.ptx.emitter import Emitter, bits_of, is_float, word_of
+from xla_emitters.dialects.mlir.data_layout import bits_of
+from xla_emitters.text.ptx.emitter import Emitter, is_float, word_of
 from xla_emitters.text.ptx.forms import check_operand
 from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row, types_of
 from xla_emitters.text.ptx.syntax import Instruction, Number, Operand, Pair, Register

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i8, i16, i32, i6
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dialects.mlir.nvvm_async import (
     CpAsyncCommitGroupOp,
     CpAsyncOp,
@@ -18,7 +19,7 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     LoadCacheModifierAttr,
 )
 from xla_emitters.dialects.mlir.tensor_maps import offset_of
-from xla_emitters.text.ptx.emitter import TYPES, Emitter, bits_of, space_of
+from xla_emitters.text.ptx.emitter import TYPES, Emitter, space_of
 from xla_emitters.text.ptx.forms import check_operand, check_operands, one_type
 from xla_emitters.text.ptx.memory import HINTS, SPACES_OF_NAMES, nothing, registers_of, store, update
 from xla_emitters.text.ptx.rows import row

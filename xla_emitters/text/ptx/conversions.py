@@ -12,8 +12,9 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.arithmetic import LOGIC, rounding
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, WINDOWED, Emitter, bits_of, is_float, pointer_type, space_of
+from xla_emitters.text.ptx.emitter import POINTER, TYPES, WINDOWED, Emitter, is_float, pointer_type, space_of
 from xla_emitters.text.ptx.forms import check_operand, check_operands, flushed, one_type
 from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row, types_of
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol

@@ -45,6 +45,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.ptx.rows import STAGE, registers_in, row_of, types_of
 from xla_emitters.text.ptx.syntax import (
@@ -87,16 +88,6 @@ _OF_CLUSTERS = {
 }
 """Family -> how it follows from another one and the blocks of a cluster."""
 POINTER = llvm.LLVMPointerType()
-
-
-def bits_of(ir_type: Attribute) -> int:
-    """The width of a scalar or a vector."""
-    if isa(ir_type, VectorType):
-        return bits_of(ir_type.element_type) * ir_type.element_count()
-    if isinstance(ir_type, llvm.LLVMPointerType):
-        return 64
-    assert isinstance(ir_type, IntegerType | AnyFloat)
-    return ir_type.bitwidth
 
 
 def is_float(ir_type: Attribute) -> bool:

@@ -13,7 +13,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter, bits_of, space_of
+from xla_emitters.dialects.mlir.data_layout import bits_of
+from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter, space_of
 from xla_emitters.text.ptx.forms import check_operand, check_operands, one_type
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
 from xla_emitters.text.ptx.syntax import Address, Group, Instruction, Number, Operand, Register, Symbol

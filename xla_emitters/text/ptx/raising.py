@@ -31,10 +31,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of, narrowed, natural_types
+from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, narrowed, natural_types
 from xla_emitters.text.ptx.flow import Flow, Node
 from xla_emitters.text.ptx.forms import emit
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers

@@ -13,8 +13,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter, bits_of
+from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
 from xla_emitters.text.ptx.forms import check_operand
 from xla_emitters.text.ptx.memory import nothing
 from xla_emitters.text.ptx.rows import row

@@ -6,9 +6,9 @@ import pytest
 from unit.runtime.simt.kernels import launch, per_thread
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir.data_layout import field_offsets, size_and_alignment, stride_of
 from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.runtime.simt import execute
-from xla_emitters.runtime.simt.llvm import field_offsets, size_and_alignment, stride_of
 
 
 def run(

@@ -280,3 +280,54 @@ ENTRY e { x = f32[8,16] parameter(0)
             assert (bounds.low[:, column : column + 1] <= carried).all()
             assert (carried <= bounds.high[:, column : column + 1]).all()
     assert bounds.low[0, 15] < bounds.high[0, 15]
+
+
+TREE = """HloModule m
+body {{ p = {t}[] parameter(0)
+  q = {t}[] parameter(1)
+  ROOT r = {t}[] {op}(p, q) }}
+f {{ x = {t}[4,256] parameter(0)
+  z = {t}[] constant({z})
+  b = {t}[4,16,16] bitcast(x)
+  w = {t}[4,16,16] reduce-window(b, z), window={{size=1x1x16 pad=0_0x0_0x15_0}}, to_apply=body
+  l = {t}[4,16,1] slice(w), slice={{[0:4], [0:16], [15:16]}}
+  m = {t}[4,16] bitcast(l)
+  u = {t}[4,17] reduce-window(m, z), window={{size=1x16 pad=0_0x16_0}}, to_apply=body
+  e = {t}[4,16] slice(u), slice={{[0:4], [0:16]}}
+  c = {t}[4,16,16] broadcast(e), dimensions={{0,1}}
+  s = {t}[4,16,16] {op}(w, c)
+  ROOT r = {t}[4,256] bitcast(s) }}
+ENTRY g {{ x = {t}[4,256] parameter(0)
+  ROOT r = {t}[4,256] fusion(x), kind=kLoop, calls=f }}"""
+
+
+def doubling(array: Array, combine: np.ufunc) -> Array:
+    """A scan in log2(n) steps, each rounded: D. Hillis, G. Steele, "Data parallel algorithms"."""
+    found, apart = array.copy(), 1
+    while apart < array.shape[1]:
+        found[:, apart:] = combine(found[:, :-apart], found[:, apart:]).astype(array.dtype)
+        apart *= 2
+    return found
+
+
+@pytest.mark.parametrize(
+    ("element", "op", "combine", "z"),
+    [("f32", "add", np.add, "0"), ("bf16", "add", np.add, "0"), ("f32", "multiply", np.multiply, "1")],
+)
+def test_a_tree_that_a_kernel_scans_admits_its_order_and_no_missing_element(
+    element: str, op: str, combine: np.ufunc, z: str
+) -> None:
+    x = rows(element, length=256)
+    x = (1 + x / 64).astype(x.dtype) if op == "multiply" else x
+    x[0, 100] = 64.0  # more than sixteen roundings of bf16 are of the row's sum
+    entry = entry_of(parse_hlo(TREE.format(t=element, op=op, z=z), "m"))
+    scanned = doubling(x, combine)
+    (found,) = evaluate_bounds(entry, [x], row_chains={"f": 10})
+    assert found.admits(scanned).all()
+    (in_order,) = evaluate_bounds(entry, [x])
+    assert not in_order.admits(scanned).all()
+    less = x.copy()
+    less[0, 100] = float(z)
+    assert not found.admits(doubling(less, combine))[0, 100:].any()
+    late = np.concatenate([scanned[:, :1], scanned[:, :-1]], 1)
+    assert not found.admits(late).all()
