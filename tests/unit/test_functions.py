@@ -82,7 +82,7 @@ NAMED_ELSEWHERE = {
     "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
     # The names of ops of StableHLO, CHLO, MHLO and MLIR's dialects, and formulas in HLO's ops of functions that HLO has not.
     "rewrite/effects.py": {"llvm.intr.fabs"},  # an op of MLIR, by its name
-    "text/stablehlo/rules.py": set(BY_OPCODE),
+    "text/stablehlo/op_table.py": set(BY_OPCODE),
     "text/stablehlo/chlo.py": {*BY_OPCODE, "atan"},
     "text/stablehlo/formulas.py": {*BY_OPCODE, "erfc"},
     "text/stablehlo/mlir_rules.py": {*BY_OPCODE, "arith.divf"},
