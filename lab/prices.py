@@ -3,6 +3,7 @@
     make lab NAME=prices                          the table, and docs/pictures/prices.svg
     make lab NAME="prices --fit"                  how good the constants would be if half of the rows had chosen them
     make lab NAME="prices --ways xla,auto"        what each --tune expects, beside XLA's measured times; "price" takes ten minutes
+    make lab NAME="prices --programs"             what the kernels of a program of unknown sizes expect, beside XLA's measured times
     make lab NAME="prices --rules"                what --tune auto expects beside --tune xla, over the fusions of `benchmarks/`
 
 The functions are optimized by the real XLA without a GPU, with its Triton fusions off as on the machine with the GPU, and compiled by the
@@ -215,6 +216,34 @@ def ways(names: Sequence[str], measured: Mapping[str, Mapping[str, Any]], chosen
     print_table(("function", "limit", "XLA", *titles), rows)
 
 
+def programs(names: Sequence[str], measured: Mapping[str, Mapping[str, Any]]) -> None:
+    """What the kernels of the functions compiled for any size are expected to take, beside XLA's times for the one size."""
+    from xla_emitters import from_jax  # late: JAX takes a second
+
+    jax: Any = import_module("jax")
+    print(
+        header("Expected by the cost model for programs of unknown sizes, and XLA as measured on an h200, microseconds")
+    )
+    rows: list[tuple[str, ...]] = []
+    shares: list[float] = []
+    for name in names:
+        function, specs, shapes = _cases()[0][name]
+        if shapes is None:
+            continue
+        arguments = [jax.ShapeDtypeStruct(shape, kind) for shape, kind, _ in specs]
+        program = from_jax(function, *arguments, dynamic=True, shapes=shapes, target=DEVICE, record="none")
+        sizes: dict[str, int] = {}
+        for text, (shape, _, _) in zip(shapes, specs, strict=True):
+            symbols = zip(text.split(", "), shape, strict=True)
+            sizes |= {symbol: size for symbol, size in symbols if not symbol.isdigit()}
+        time, xla = cost(program, sizes=sizes, targets=(DEVICE,)).costs[0].time, measured[name]["xla_us"]
+        shares.append(time / xla)
+        rows.append((name, f"{measured[name]['limit_us']:.1f}", f"{xla:.1f}", f"{time:.1f}", f"{time / xla:.2f}"))
+    mean = math.exp(sum(map(math.log, shares)) / len(shares))
+    rows.append(("geometric mean", "", "", "", f"{mean:.3f}"))
+    print_table(("function", "limit", "XLA", "program", "of XLA"), rows)
+
+
 def rules() -> None:
     """What the rules of `--tune auto` are expected to gain and lose over the fusions of `benchmarks/`."""
     print(
@@ -283,11 +312,15 @@ def main() -> int:
     parser.add_argument(
         "--rules", action="store_true", help="what --tune auto expects, over the fusions of benchmarks/"
     )
+    parser.add_argument("--programs", action="store_true", help="price the functions as programs of unknown sizes")
     parser.add_argument("names", nargs="*", help="only these functions")
     options = parser.parse_args()
     measured = {row["name"]: row for row in measured_rows()}
     if options.rules:
         rules()
+        return 0
+    if options.programs:
+        programs(options.names or list(measured), measured)
         return 0
     if options.ways:
         ways(options.names or list(measured), measured, options.ways.split(","))
