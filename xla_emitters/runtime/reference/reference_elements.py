@@ -45,6 +45,8 @@ def evaluate_elements(computation: ComputationOp, inputs: Sequence[Any], wanted:
         needed.setdefault(value, {})[key] = at
         return key
 
+    if len(computation.roots) != len(wanted):
+        return None  # several arrays are the results of one op
     # A number has one place, whether it is wanted or not.
     places = [np.nonzero(mask) if mask.ndim else () for mask in wanted]
     roots = [need(*pair) for pair in zip(computation.roots, places, strict=True)]

@@ -186,7 +186,7 @@ def test_the_number_of_a_pass_on_hlo_that_fails(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(FuseEntryPass, "apply", fails)
     culprit = found(EVERY_PASS_ON_HLO)
-    assert (culprit.kind, culprit.stage, culprit.name, culprit.number) == ("crash", "graph", FuseEntryPass.name, 9)
+    assert (culprit.kind, culprit.stage, culprit.name, culprit.number) == ("crash", "graph", FuseEntryPass.name, 10)
 
 
 def test_the_kernel_of_an_emission_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

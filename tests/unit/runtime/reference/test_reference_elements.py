@@ -93,6 +93,21 @@ ENTRY e { x = f32[4,8] parameter(0)
     assert evaluate_elements(entry_of(read_module(text)), [np.ones((4, 8), np.float32)], [np.ones(4, np.bool_)]) is None
 
 
+def test_results_of_one_op_need_the_others() -> None:
+    text = """
+order { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  ROOT c = pred[] compare(a, b), direction=LT }
+ENTRY e { x = f32[8] parameter(0)
+  i = s32[8] iota(), iota_dimension=0
+  ROOT s = (f32[8], s32[8]) sort(x, i), dimensions={0}, to_apply=order }
+"""
+    wanted = [np.ones(8, np.bool_)] * 2
+    assert evaluate_elements(entry_of(read_module(text)), [np.ones(8, np.float32)], wanted) is None
+
+
 def test_a_value_at_many_places_is_no_longer_cheap() -> None:
     """x + reverse(x), ten times: x is read at two places of each, which double."""
     lines = [f"r{i} = f32[8] reverse(x{i}), dimensions={{0}}\n x{i + 1} = f32[8] add(x{i}, r{i})" for i in range(12)]
