@@ -22,7 +22,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp, one_or_tuple
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, minor_to_major
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dynamic.buffers.fusion_rules import SINGLE
-from xla_emitters.dynamic.loops.merge_passes import TILE
+from xla_emitters.dynamic.loops.merge_passes import first_run
 from xla_emitters.dynamic.loops.sort_schedule import RUNS
 from xla_emitters.errors import InternalError
 from xla_emitters.graph.view import SORTED_RUNS, FusionView, view_of
@@ -76,7 +76,8 @@ def runs_text(view: FusionView) -> str:
     width, along = _runs_of(view)
     comparator = _sort_in(view).symbols("to_apply")[0].root_reference.data
     size, half = dims_of(view.parameter_types[0])[along], width // 2
-    what = f"sorts runs of {width}" if width == TILE else f"merges pairs of runs of {half}"
+    is_first = width == first_run(dims_of(view.parameter_types[0]), along)
+    what = f"sorts runs of {width}" if is_first else f"merges pairs of runs of {half}"
     return f"{view.name}: {what} of the {size} elements along dimension {along}, by {comparator}"
 
 

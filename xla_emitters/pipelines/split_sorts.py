@@ -1,16 +1,16 @@
 """Turns sorts by comparators that no library has into kernels: one that sorts short runs, and one for each doubling of them. On HLO.
 
-    s = f32[100,3] sort(x), dimensions={0},         s.64 = f32[100,3] fusion(x), calls=s.runs.64        {xla.sorted_runs = [64, 0]}
-        to_apply=by_magnitude                ->     s = f32[100,3] fusion(s.64), calls=s.runs.128       {xla.sorted_runs = [128, 0]}
+    s = f32[600,3] sort(x), dimensions={0},         s.64 = f32[600,3] fusion(x), calls=s.runs.64        {xla.sorted_runs = [64, 0]}
+        to_apply=by_magnitude                ->     s.128 = ...;  s = fusion(s.512), calls=s.runs       {xla.sorted_runs = [1024, 0]}
 
-    s.runs.64 { x = f32[100,3] parameter(0)         each run of 64 elements sorted, and the rest
-                a = slice(x), 0:64;  b = slice(x), 64:100
+    s.runs.64 { x = f32[600,3] parameter(0)         each run of 64 elements sorted, and the rest
+                a = slice(x), 0:576;  b = slice(x), 576:600
                 ROOT r = concatenate(sort(a), sort(b)), dimensions={0} }
 
-Each computation has its kernel's value; a kernel of runs longer than 64 relies on the one before it, which sorted both halves of each run.
-The kernels are those of programs (`sorted_runs`, `dynamic/loops/merge_passes`), and always stable. Sorts by keys
-(`dialects/hlo/comparators`), and of at most one element, are left to a library. So is what the kernels cannot sort, with a remark:
-comparators that are not of scalars alone, elements of less than a byte, arrays of different layouts.
+A short sort is one kernel (`merge_passes.first_run`). Each computation has its kernel's value; a kernel of longer runs relies on the one
+before it, which sorted both halves of each run. The kernels are those of programs (`sorted_runs`, `dynamic/loops/merge_passes`), and always
+stable. Sorts by keys (`dialects/hlo/comparators`), and of at most one element, are left to a library. So is what the kernels cannot sort,
+with a remark: comparators that are not of scalars alone, elements of less than a byte, arrays of different layouts.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ class SplitSortsPass(KernelPass):
                     self.skip(sort, f"no kernel calls its comparator: {why}")
                     continue
                 widths = _split(names, sort)
-                self.remark(
-                    sort, f"no library has its comparator: {len(widths)} kernels sort runs of {_listed(widths)}"
-                )
+                self.remark(sort, f"no library has its comparator: kernels for runs of {_listed(widths)}")
 
 
 def _listed(widths: Sequence[int]) -> str:
@@ -93,10 +91,11 @@ def _why_not(sort: RuleOp) -> str | None:
 
 def _split(names: Names, sort: RuleOp) -> list[int]:
     """Replaces a sort by the fusions of its kernels; returns the lengths of the runs that they sort."""
-    from xla_emitters.dynamic.loops.merge_passes import TILE
+    from xla_emitters.dynamic.loops.merge_passes import first_run
 
     (along,) = sort.numbers("dimensions")
-    size, values, widths = dims_of(sort.operands[0])[along], list(sort.operands), [TILE]
+    dims, values = dims_of(sort.operands[0]), list(sort.operands)
+    size, widths = dims[along], [first_run(dims, along)]
     while widths[-1] < size:
         widths.append(2 * widths[-1])
     for width in widths:

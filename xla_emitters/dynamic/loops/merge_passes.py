@@ -6,10 +6,11 @@
         rank = how many of the other run of its pair come before it, by bisection
         to[start of the pair + place in its run + rank] = the element
 
-Of a pair of elements the right one comes first where the comparator says that it is before the left one, and both threads ask the
-same question; so ranks are places of a permutation for each comparator that is an order, and for constant ones. Passes come in twos,
-`runs` to `copies` and back: the second one of two copies where nothing is left to merge. Of an unknown size, passes that are not needed
-have no blocks, and all are one kernel, since the width is an argument.
+A small sort of known size is one tile, and so one launch (`first_run`). Of a pair of elements the right one comes first where the
+comparator says that it is before the left one, and both threads ask the same question; so ranks are places of a permutation for each
+comparator that is an order, and for constant ones. Passes come in twos, `runs` to `copies` and back: the second one of two copies where
+nothing is left to merge. Of an unknown size, passes that are not needed have no blocks, and all are one kernel, since the width is an
+argument.
 Source: N. Satish, M. Harris, M. Garland, "Designing efficient sorting algorithms for manycore GPUs" (IPDPS 2009), section 5 (ranks by
 bisection).
 """
@@ -17,6 +18,7 @@ bisection).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
@@ -31,11 +33,28 @@ from xla_emitters.dynamic.loops.schedule import FusionLoops
 
 NAME = "loop"
 TILE = 64
+WHOLE, MOST_COMPARISONS = 512, 1 << 23
+"""A sort of up to WHOLE elements along its dimension is one tile, if all its threads together make no more comparisons: each doubling of a
+tile is a launch. By `cost` f32[512] takes an h200 13 us as one tile and 16 by tiles of 64, f32[256,512] 39 and 17."""
 S64 = dtype("s64")
 MOST_ELEMENTS = 1 << 31
 """Along the sorted dimension."""
 Before: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]
 """(code, of each array the element in question and the other one) -> i1: whether the first is before."""
+
+
+def first_run(sizes: Sequence[Number], along: int) -> int:
+    """How many elements along the sorted dimension the first launch sorts.
+
+    >>> first_run([4, 100], 1), first_run([4, 5000], 1), first_run([1 << 20, 100], 1)
+    (128, 64, 64)
+    """
+    known = [size for size in sizes if isinstance(size, int)]
+    size = sizes[along]
+    if len(known) < len(sizes) or not isinstance(size, int) or not TILE < size <= WHOLE:
+        return TILE
+    run = 1 << (size - 1).bit_length()
+    return run if prod(known) * run <= MOST_COMPARISONS else TILE
 
 
 class MergePasses:
@@ -49,13 +68,14 @@ class MergePasses:
     def __init__(self, fusion: FusionLoops, sizes: Sequence[Number], along: int, before: Before) -> None:
         self._fusion, self._sizes, self._along, self._before = fusion, sizes, along, before
         self._size, self._count = sizes[along], fusion.numbers.code.product(sizes)
+        self._tile = first_run(sizes, along)
 
     def sort(self, arrays: Sequence[SSAValue], runs: Sequence[SSAValue], copies: Sequence[SSAValue]) -> None:
         """Writes the sorted elements of the arrays to `runs`."""
         host = self._fusion.numbers.code
-        self.sort_runs(TILE, arrays, runs)
+        self.sort_runs(self._tile, arrays, runs)
         limit = self._size if isinstance(self._size, int) else MOST_ELEMENTS
-        width = TILE
+        width = self._tile
         while width < limit:
             count: Number = self._count
             if not isinstance(self._size, int):
@@ -66,8 +86,8 @@ class MergePasses:
             width *= 4
 
     def sort_runs(self, width: int, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
-        """Writes the elements to `targets` with each run of `width` sorted. Runs longer than TILE have two halves that are sorted."""
-        if width == TILE:
+        """Writes the elements to `targets` with each run of `width` sorted. Runs longer than `first_run` have sorted halves."""
+        if width == self._tile:
             self._fusion.parallel(
                 NAME, [self._count], [1], lambda code, ids: self._rank_in_tile(code, ids, sources, targets)
             )
@@ -106,8 +126,8 @@ class MergePasses:
     ) -> None:
         indices, index = self._place(code, ids), code.index
         place = indices[self._along]
-        first = index.subtract(place, index.remainder(place, TILE))
-        last = index.minimum(index.add(first, TILE), self._size)
+        first = index.subtract(place, index.remainder(place, self._tile))
+        last = index.minimum(index.add(first, self._tile), self._size)
         mine = [code.load(array, indices) for array in arrays]
 
         def step(inner: KernelCode, other: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -121,7 +141,7 @@ class MergePasses:
             return (inner.insert(arith.SelectOp(counts, more, rank)).result,)
 
         (found,) = code.loop(first, last, 1, [constant(code, 0, i64)], step)
-        rank = index.clamp(found, S64, TILE - 1)
+        rank = index.clamp(found, S64, self._tile - 1)
         self._write(code, mine, runs, self._at(indices, index.add(first, rank), code))
 
     def _rank_in_pair(
