@@ -109,7 +109,7 @@ def test_every_stage(name: str, shape: tuple[int, int], kernels: int) -> None:
 @pytest.mark.parametrize("size", [2, 64, 65, 129, 512, 513, 2500])
 @pytest.mark.parametrize("name", ORDERS)
 def test_sizes_on_a_gpu(name: str, size: int) -> None:
-    """Equal elements stay in their order, also where the sort may exchange them: one kernel, or one a doubling, and no call of a library."""
+    """Equal elements stay in their order, also where the sort may exchange them: one kernel, or one a doubling, no call of a library."""
     order, shape = ORDERS[name], (size, 2) if size % 2 else (2, size)
     along = shape.index(size)
     inputs = without_nan(order, drawn(shape, order.element))
