@@ -235,6 +235,7 @@ class Node:
     shared   slots of its results that other blocks use
     wait     the op that may wait for other threads; all others of the block are pure
     polls    whether that op may also say that it waited in vain
+    ends     whether lanes that come here have nothing left to do: the others need not wait for them
     """
 
     body: Body
@@ -242,6 +243,7 @@ class Node:
     shared: tuple[int, ...]
     wait: Operation | None = None
     polls: bool = False
+    ends: bool = False
 
 
 @dataclass
@@ -296,11 +298,11 @@ class Graph:
                     target, operands = node.branch.ways[way]
                     values = [frame[slot] for slot in operands]
                     going = lanes if part is None else part
+                    if machine.calls == 1 and (target is None or self.nodes[target].ends):
+                        memory.exited = going if memory.exited is None else memory.exited | going
+                        memory.changes += 1
                     if target is None:
                         returned = merged(going, values, returned)
-                        if machine.calls == 1:
-                            memory.exited = going if memory.exited is None else memory.exited | going
-                            memory.changes += 1
                         continue
                     slots = self.nodes[target].body.arguments
                     if going is not all_lanes:
@@ -551,7 +553,7 @@ class Scope:
             results = tuple(value for value in shared if value not in block.args)
             branch = self._branch(block, numbers)
             polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "mbarrier" in wait.intrin.data
-            nodes.append(Node(body, branch, self.slots(results), wait, polls))
+            nodes.append(Node(body, branch, self.slots(results), wait, polls, _only_returns(block)))
         return Graph(nodes)
 
     def _branch(self, block: Block, numbers: dict[Block, int]) -> Branch:
@@ -572,6 +574,19 @@ class Scope:
 
 
 _WAITS = ("llvm.nvvm.mbarrier.test_wait", "llvm.nvvm.mbarrier.try_wait", "llvm.nvvm.barrier.cluster.wait")
+
+
+def _only_returns(block: Block) -> bool:
+    """Whether nothing is left to do from here on but to return, without a value."""
+    seen = set[Block]()
+    while block not in seen and block.last_op is not None and block.last_op is block.first_op:
+        seen.add(block)
+        if block.last_op.operands or len(block.last_op.successors) > 1:
+            return False
+        if not block.last_op.successors:
+            return True
+        block = block.last_op.successors[0]
+    return False
 
 
 def _wait_of(block: Block) -> Operation | None:

@@ -128,10 +128,11 @@ def shuffle(op: ShuffleOp) -> Kernel:
     return run
 
 
-def check_warps(machine: Machine, op: Operation, members: Array) -> None:
-    """raises ExecutionError when a thread outside `members` reaches an exchange of its warp, or a thread of `members` does not.
+def check_warps(machine: Machine, op: Operation, members: Array, awaited: Array | None = None) -> None:
+    """raises ExecutionError when a thread outside `members` reaches an exchange of its warp, or an awaited thread does not.
 
     members   bool lanes: the threads that the op names
+    awaited   those that the other threads of their warp wait for; None: `members`
     """
     if machine.active is None:
         machine.refuse(op, ~members, "is run by a lane that the op does not name")
@@ -140,7 +141,11 @@ def check_warps(machine: Machine, op: Operation, members: Array) -> None:
     starts = np.arange(0, machine.launch.threads, WARP_SIZE)
     here = np.logical_or.reduceat(active, starts, axis=1).repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
     machine.memory.refuse(op, active & ~members, None, "is run by a lane that the op does not name")
-    machine.memory.refuse(op, here & members & ~active, None, "is not reached with the other threads of the warp")
+    awaited = members if awaited is None else awaited
+    absent = here & awaited & ~active
+    if machine.memory.exited is not None:
+        absent &= ~machine.memory.exited
+    machine.memory.refuse(op, absent, None, "is not reached with the other threads of the warp")
 
 
 def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) -> None:

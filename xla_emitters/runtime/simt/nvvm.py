@@ -114,7 +114,7 @@ def nothing(op: Operation) -> Kernel:
 @RULES.op(nvvm.SyncWarpOp)
 def sync_warp(op: Operation) -> Callable[[Machine, Array], None]:
     def run(machine: Machine, members: Array) -> None:
-        check_warps(machine, op, _is_member(machine, members))
+        _check_members(machine, op, members)
         machine.memory.changes += 1
         for watcher in machine.memory.watchers:
             watcher.warp_barrier(machine.memory, machine.active)
@@ -130,11 +130,25 @@ def _is_member(machine: Machine, members: Array) -> Array:
     return (members.view(np.uint32) >> lane_numbers(machine).astype(np.uint32)) & 1 != 0
 
 
+def _check_members(machine: Machine, op: Operation, members: Array) -> None:
+    """As `check_warps`: each thread has a mask of its own, and waits for the threads that it names and that have not ended."""
+    awaited = None
+    if machine.active is not None:
+        named = np.broadcast_to(np.where(machine.active, members.view(np.uint32), np.uint32(0)), machine.shape)
+        starts = np.arange(0, machine.launch.threads, WARP_SIZE)
+        of_warp = np.bitwise_or.reduceat(named, starts, axis=1).repeat(WARP_SIZE, axis=1)
+        awaited = _is_member(machine, of_warp[:, : machine.launch.threads].view(np.int32))
+    check_warps(machine, op, _is_member(machine, members), awaited)
+
+
 def _each_member(machine: Machine, form: Form, value: Value, members: Array) -> Iterator[tuple[int, Array, Array]]:
-    """For each lane of a warp: its number, the threads whose mask names it and whose warp has it, and its value."""
-    starts = thread_numbers(machine) - lane_numbers(machine)
+    """For each lane of a warp: its number, the threads whose mask names it and whose warp has it (if it has not ended), and its value."""
+    starts, exited = thread_numbers(machine) - lane_numbers(machine), machine.memory.exited
     for lane in range(WARP_SIZE):
         is_there = (members.view(np.uint32) >> np.uint32(lane) & 1 != 0) & (starts + lane < machine.launch.threads)
+        if exited is not None:
+            column = np.minimum(starts + lane, machine.launch.threads - 1)
+            is_there = is_there & ~np.take_along_axis(np.broadcast_to(exited, machine.shape), column, axis=1)
         if is_there.any():
             source = np.full_like(starts, lane)
             found = exchanged(machine, form, value, source, np.ones_like(source, np.bool_))
@@ -165,7 +179,7 @@ def redux(op: Any) -> Kernel:
     takes_magnitudes = bool(op.abs.value.data)
 
     def run(machine: Machine, value: Array, members: Array) -> Array:
-        check_warps(machine, op, _is_member(machine, members))
+        _check_members(machine, op, members)
         value = np.abs(value) if takes_magnitudes else value
         total, has_one = value, np.zeros((1, 1), np.bool_)
         for _, is_there, found in _each_member(machine, form, value, members):
@@ -191,7 +205,7 @@ def vote(op: Any) -> Kernel:
     kind = op.kind.data
 
     def run(machine: Machine, members: Array, predicate: Array) -> Array:
-        check_warps(machine, op, _is_member(machine, members))
+        _check_members(machine, op, members)
         yes, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
         for lane, is_there, found in _each_member(machine, BOOL, predicate, members):
             yes = yes | (is_there & found).astype(np.uint32) << np.uint32(lane)
@@ -214,7 +228,7 @@ def match_lanes(op: Any) -> Kernel:
     form, kind = form_of(op.val.type), op.kind.data
 
     def run(machine: Machine, members: Array, value: Array) -> Value:
-        check_warps(machine, op, _is_member(machine, members))
+        _check_members(machine, op, members)
         same, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
         for lane, is_there, found in _each_member(machine, form, value, members):
             same = same | (is_there & (found == value)).astype(np.uint32) << np.uint32(lane)
@@ -234,7 +248,7 @@ def elect(op: Operation) -> Kernel:
     def run(machine: Machine, members: Array | None = None) -> Array:
         if members is None:
             members = np.full((1, 1), -1, np.int32)
-        check_warps(machine, op, _is_member(machine, members))
+        _check_members(machine, op, members)
         mask = members.view(np.uint32)
         lowest = mask & (~mask + np.uint32(1))
         return lowest == np.uint32(1) << lane_numbers(machine).astype(np.uint32)
@@ -272,7 +286,7 @@ def shuffle(op: nvvm.ShflOp) -> Kernel:
             case _:
                 source = first | (offset & ~segment)
         valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
-        check_warps(machine, op, _is_member(machine, members))
+        _check_members(machine, op, members)
         check_sources(machine, op, source, valid)
         found = exchanged(machine, form, value, source, valid)
         return (found, valid) if op.return_value_and_is_valid else found

@@ -91,6 +91,18 @@ def saturate(rest: Sequence[str]) -> Unary:
     return lambda x: np.where(x > zero, np.minimum(x, one), zero)
 
 
+@row("satfinite")
+def satfinite(rest: Sequence[str]) -> Unary:
+    """Infinities become the largest numbers of their sign; NaN stays."""
+    is_tf32 = rest[0] == "tf32"
+    of = form("f32" if is_tf32 else rest[0])
+    most = of.lanes.type(_LARGEST_TF32 if is_tf32 else dtype(rest[0]).float_format.max)
+    return lambda x: np.where(x > most, most, np.where(x < -most, -most, x))
+
+
+_LARGEST_TF32 = np.array(0x7F7FE000, np.uint32).view(F32)
+
+
 @row("relu")
 def relu(rest: Sequence[str]) -> Unary:
     """Not below 0; NaN stays."""
@@ -100,14 +112,14 @@ def relu(rest: Sequence[str]) -> Unary:
 
 
 def _extremum(is_max: bool, rest: Sequence[str]) -> Kernel:
-    """-0 is less than +0; a NaN loses, but with `NaN` it wins; `xorsign abs`: of magnitudes, with the product's sign."""
+    """-0 is less than +0; a NaN loses, but with `NaN` it wins; `abs`: of magnitudes, `xorsign`: with the product's sign."""
     pick = scalars.maximum if is_max else scalars.minimum
 
     def run(one: Array, other: Array) -> Array:
         if "abs" in rest:
             sign = np.signbit(one) ^ np.signbit(other)
-            one, other = np.abs(one), np.abs(other)
-            return np.copysign(chosen(one, other), np.where(sign, -1, 1).astype(one.dtype))
+            found = chosen(np.abs(one), np.abs(other))
+            return np.copysign(found, np.where(sign, -1, 1).astype(one.dtype)) if "xorsign" in rest else found
         return chosen(one, other)
 
     def chosen(one: Array, other: Array) -> Array:
@@ -351,10 +363,7 @@ def _saturated(to: str, of: str) -> Kernel:
 
     def run(values: Array) -> Array:
         given = read(source, values)
-        if source.bits == 64:
-            given = given.astype(object)
-        else:
-            given = given.astype(np.int64)
+        given = given.astype(object if 64 in (source.bits, target.bits) else np.int64)
         return wrap(target, np.minimum(np.maximum(given, low), high))
 
     return run
@@ -421,7 +430,7 @@ def mul_hi(rest: Sequence[str]) -> Binary:
 
 @row("mul24", "mad24")
 def mul24(rest: Sequence[str]) -> Kernel:
-    """Products of 24 bits: `lo` is bits 0 to 31, `hi` bits 16 to 47."""
+    """Products of 24 bits: `lo` is bits 0 to 31, `hi` bits 16 to 47; `sat` bounds the sum."""
     part, word = rest[0], rest[-1]
 
     def run(a: Array, b: Array, *c: Array) -> Array:
@@ -430,7 +439,8 @@ def mul24(rest: Sequence[str]) -> Kernel:
             return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
 
         product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
-        return wrap(WORD, product + (c[0] if c else 0))
+        total = product + (c[0] if c else 0)
+        return wrap(WORD, np.clip(total, -(1 << 31), (1 << 31) - 1) if "sat" in rest else total)
 
     return run
 

@@ -310,7 +310,7 @@ class Sanitizer(Watcher):
                 found = lanes.find(shadow.stamps[earlier])
                 if (apart := (lanes.in_flight if earlier in FLYING else lanes.apart)(found)) is not None:
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
-        if buffer.space is Space.SHARED and touch not in (Touch.WRITE, Touch.COPY) and not _only_sets_bits(access.op):
+        if buffer.space is Space.SHARED and touch not in (Touch.WRITE, Touch.COPY) and not _only_writes(access.op):
             self._check_written(memory, access, shadow, lanes)
         if touch in (Touch.WRITE, Touch.COPY):
             stamps = shadow.of(touch)
@@ -553,8 +553,10 @@ def _flight_of(op: Operation) -> Flight:
     return Flight.PRODUCT if op.intrin.data.startswith(f"llvm.nvvm.{_WGMMA}") else Flight.STORE
 
 
-def _only_sets_bits(op: Operation) -> bool:
-    """Whether the op is an atomic and, or, xor with unused result: it writes an element that shares its byte with others."""
+def _only_writes(op: Operation) -> bool:
+    """Whether the op is an atomic store, or an atomic and, or, xor with unused result, which writes an element that shares its byte."""
+    if isinstance(op, llvm.StoreOp):
+        return True
     return isinstance(op, llvm.AtomicRMWOp) and op.operation in ("_and", "_or", "_xor") and not op.res.uses.get_length()
 
 

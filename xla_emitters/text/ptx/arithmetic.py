@@ -74,17 +74,22 @@ def add_carry(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _sum(e: Emitter, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
-    """A sum or difference of integers; with the carry flag where the mnemonic says so, in which `.cc` leaves the new one."""
-    total, others, flags = a, [b], list[SSAValue]()
+    """A sum or difference of integers; with the carry flag where the mnemonic says so, in which `.cc` leaves the new one.
+
+    a - b is a + ~b + 1, as ptxas has it: a difference that needs no borrow leaves a carry, which `addc` adds.
+    """
+    total, others, flags, is_sum = a, [b], list[SSAValue](), name == "add"
     if i.parts[0] in ("addc", "subc", "madc"):
-        others.append(e.extend(e.read(CARRY, i1), bits_of(a.type)))
+        carry = e.read(CARRY, i1)
+        others.append(e.extend(carry if is_sum else e.inverted(carry), bits_of(a.type)))
     for other in others:
         before, total = total, e.add(_SUMS[name][0](total, other))
         if "cc" in i.parts:
             # A sum that wraps is less than a summand; a difference wraps where more is taken away than is there.
-            flags.append(e.compare("ult", *((total, before) if name == "add" else (before, other))))
+            flags.append(e.compare("ult", total, before) if is_sum else e.compare("uge", before, other))
     if flags:
-        e.write(CARRY, flags[0] if len(flags) == 1 else e.add(llvm.OrOp(flags[0], flags[1])))
+        both = llvm.OrOp if is_sum else llvm.AndOp
+        e.write(CARRY, flags[0] if len(flags) == 1 else e.add(both(flags[0], flags[1])))
     return total
 
 

@@ -82,7 +82,9 @@ def selp(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, chooser: SSAValue
 
 @row("slct", "t=tts", ANY, "ftz")
 def slct(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
-    """`a` where `c` is at least 0."""
+    """`a` where `c` is at least 0; `.ftz` is of `c` alone."""
+    if "ftz" in i.parts:
+        c = e.intrinsic("ftz.f32", [c], c.type)
     zero = e.constant(c.type, 0)
     test = e.add(llvm.FCmpOp(c, zero, "oge")) if is_float(c.type) else e.compare("sge", c, zero)
     return e.add(llvm.SelectOp(test, a, b))

@@ -55,7 +55,7 @@ class Declarations:
         self.found = PtxModule(source)
         self.scopes: list[Scope] = []
         self.function: Function | None = None
-        self.locals = 0
+        self.taken = set[str]()
         self.loc: tuple[int, int, int] | None = None
         self.used: int | None = None
 

@@ -141,7 +141,7 @@ def one_type(e: Emitter, i: Instruction) -> str:
 
 def flushed(e: Emitter, i: Instruction, value: SSAValue) -> SSAValue:
     """A float with `.ftz`: zero of its sign instead of a denormal number."""
-    if "ftz" not in i.parts or word_of(value.type) not in ("f32", "f16"):
+    if "ftz" not in i.parts or i.parts[0] == "slct" or word_of(value.type) not in ("f32", "f16"):
         return value
     return e.intrinsic(f"ftz.{word_of(value.type)}", [value], value.type)
 
@@ -156,9 +156,10 @@ def result(e: Emitter, i: Instruction, found: SSAValue | Number | tuple[SSAValue
         return
     if not isinstance(found, Number) and is_float(found.type):
         found = flushed(e, i, found)
-        for part, name in (("sat", "saturate"), ("relu", "relu")):
+        for part, name in (("sat", "saturate"), ("relu", "relu"), ("satfinite", "satfinite")):
             if part in i.parts:
-                found = e.intrinsic(f"{name}.{word_of(found.type)}", [found], found.type)
+                word = "tf32" if part == "satfinite" and "tf32" in i.parts else word_of(found.type)
+                found = e.intrinsic(f"{name}.{word}", [found], found.type)
     e.write(target, found)
 
 

@@ -192,7 +192,7 @@ class Parser(Declarations):
         if not cursor.at("{"):
             raise cursor.unexpected("'{' before the function's body")
         self.found.functions[name.text] = function
-        self.function, self.locals, self.loc, function.body = function, 0, None, []
+        self.function, self.taken, self.loc, function.body = function, set(), None, []
         self.scopes = [Scope()]
         for parameter in (*parameters, *results):
             if parameter.space == "reg":
@@ -257,10 +257,10 @@ class Parser(Declarations):
                 self.file()
             case _ if word.text[1:] in _SPACES:
                 for variable in self.variables():
-                    unique = variable.name
-                    if any(variable.name in scope.variables for scope in self.scopes):
-                        self.locals += 1
-                        unique = f"{variable.name}.{self.locals}"
+                    # Blocks one after the other have variables of one name too, such as the parameters of calls.
+                    is_taken = variable.name in self.taken
+                    unique = f"{variable.name}.{len(self.taken)}" if is_taken else variable.name
+                    self.taken.add(unique)
                     self.scopes[-1].variables[variable.name] = unique
                     function.variables.append(_renamed(variable, unique))
                 cursor.expect(";", "after the variable")
@@ -268,16 +268,19 @@ class Parser(Declarations):
                 raise cursor.error(f"'{word.text}' is no directive of a function's body", word)
 
     def location(self) -> None:
-        """`.loc 1 13 20`, with `, function_name $L, inlined_at ...` after it."""
+        """`.loc 1 13 20`, with `, function_name $L+8, inlined_at 1 13 20` after it."""
         self.cursor.advance()
-        file, line, column = (self.integer(what) for what in ("the file's number", "the line", "the column"))
-        self.loc = file, line, column
+        self.loc = self.line_of_file()
         while self.cursor.accept(","):
-            while self.cursor.token.kind in (TokenKind.NAME, TokenKind.NUMBER) or self.cursor.at("+"):
-                if self.cursor.token.text in ("function_name", "inlined_at") or self.cursor.previous.text != ",":
-                    self.cursor.advance()
-                    continue
-                break
+            if self.cursor.accept("function_name"):
+                self.cursor.expect_kind(TokenKind.NAME, "the label of the function's name")
+                self.offset()
+            else:
+                self.cursor.expect("inlined_at", "or 'function_name' after the comma")
+                self.line_of_file()
+
+    def line_of_file(self) -> tuple[int, int, int]:
+        return (self.integer("the file's number"), self.integer("the line"), self.integer("the column"))
 
     # ------------------------------------------------------------------------------------------ instructions
 

@@ -147,6 +147,33 @@ def test_a_carry_goes_through_the_middle_word() -> None:
     np.testing.assert_array_equal(executed(text.replace("add", "sub"), *given, result=U64), np.array(differences, U64))
 
 
+def test_a_difference_leaves_the_carry_of_an_adder() -> None:
+    """As ptxas 12.9 folds these, and as nvcc's division of 128 bits needs it: no borrow is a carry, which `addc` adds."""
+    a, b = np.array([7, 5, 5, 0], U32), np.array([5, 7, 5, 1], U32)
+    same(executed("sub.cc.u32 %t1, %a0, %a1; addc.u32 %d, 0, 0;", a, b, result=U32), a >= b)
+    same(executed("add.cc.u32 %t1, %a0, %a1; subc.u32 %d, 0, 0;", a, b, result=I32), np.full(4, -1))
+    same(executed("sub.cc.u32 %t1, %a0, %a1; subc.u32 %d, 0, 0;", a, b, result=I32), -(a < b).astype(I32))
+
+
+I32_MAX = (1 << 31) - 1
+
+
+def test_modifiers_that_bound_or_flush_a_part() -> None:
+    """`.sat` of a product of 24 bits is of the sum; `.ftz` of slct is of the chooser; `.abs` of three operands leaves no sign."""
+    a, b, c = (
+        np.array(each, I32) for each in ([0x7FFFFF, -0x800000, 3], [0x7FFFFF, 0x7FFFFF, 4], [I32_MAX, -I32_MAX, 5])
+    )
+    wanted = np.clip((a.astype(I64) * b >> 16) + c, -(1 << 31), (1 << 31) - 1)
+    assert wanted.tolist() == [I32_MAX, -I32_MAX - 1, 5]
+    same(executed("mad24.hi.sat.s32 %d, %a0, %a1, %a2;", a, b, c, result=I32), wanted)
+    small = np.array([1e-40, -1e-40, -1e-40], F32)
+    chooser = np.array([-1, -1e-40, 1], F32)
+    same(executed("slct.ftz.f32.f32 %d, %a0, 0f40000000, %a1;", small, chooser, result=F32), np.array([2, *small[1:]]))
+    x, y, z = (np.array(each, F32) for each in ([-5, 2, -1], [3, -7, -2], [-4, 1, -3]))
+    same(executed("min.abs.f32 %d, %a0, %a1, %a2;", x, y, z, result=F32), np.array([3, 1, 1]))
+    same(executed("max.abs.f32 %d, %a0, %a1, %a2;", x, y, z, result=F32), np.array([5, 7, 3]))
+
+
 @pytest.mark.parametrize("bits", [16, 32, 64])
 def test_shifts_beyond_the_width_shift_everything_out(bits: int) -> None:
     a = integers(np.dtype(f"u{bits // 8}").type)

@@ -282,3 +282,40 @@ def test_an_array_of_an_odd_size_is_accessed_by_words() -> None:
     np.testing.assert_array_equal(executed(body.replace("{more}", ""))[:7], np.arange(7) + 5)
     with pytest.raises(ExecutionError, match="writes index"):
         executed(body.replace("{more}", "+4"))
+
+
+def test_groups_of_a_warp_exchange_in_loops_of_their_own_length() -> None:
+    """Groups of 1, 5 and 26 lanes, each with its mask: lanes of a group whose loop has ended are not waited for."""
+    body = """
+      shr.u32 %r5, %r1, 1; mov.u32 %r6, 1; setp.ge.u32 %p1, %r1, 1; @%p1 mov.u32 %r6, 0x3e; setp.ge.u32 %p1, %r1, 6;
+      @%p1 mov.u32 %r6, 0xffffffc0; popc.b32 %r7, %r6; mov.u32 %r8, 0; mov.u32 %r9, 0;
+      setp.eq.u32 %p3, 0, 0; L: vote.sync.ballot.b32 %r10, %p3, %r6; redux.sync.add.s32 %r11, %r1, %r6;
+      popc.b32 %r10, %r10; add.u32 %r8, %r8, %r10;
+      add.u32 %r8, %r8, %r11; add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, %r7; @%p2 bra L; st.global.u32 [%rd4], %r8;
+    """
+    wanted = [len(group) * (len(group) + sum(group)) for group in ([0], range(1, 6), range(6, 32)) for _ in group]
+    np.testing.assert_array_equal(executed(body, threads=32), wanted)
+
+
+def test_a_warp_does_not_wait_for_lanes_that_have_ended() -> None:
+    """PTX ISA, "vote.sync": all threads of the mask that have not exited; 8 of 40 threads of the second warp are left."""
+    body = """
+      setp.ge.u32 %p1, %r1, 40; @%p1 bra END; setp.eq.u32 %p3, 0, 0;
+      vote.sync.ballot.b32 %r5, %p3, -1; bar.warp.sync -1; redux.sync.max.u32 %r6, %r1, -1; vote.sync.all.pred %p4, %p3, -1;
+      match.any.sync.b32 %r7, %r1, -1; popc.b32 %r7, %r7; popc.b32 %r5, %r5; mad.lo.u32 %r8, %r5, 1000, %r6; add.u32 %r8, %r8, %r7;
+      @!%p4 mov.u32 %r8, 0; st.global.u32 [%rd4], %r8; END: ret;
+    """
+    np.testing.assert_array_equal(executed(body, threads=64), [32 * 1000 + 32] * 32 + [8 * 1000 + 40] * 8 + [0] * 24)
+    with pytest.raises(ExecutionError, match="is not reached with the other threads of the warp"):
+        executed(body.replace("END: ret;", "END: st.global.u32 [%rd3], %r1;"), threads=64)
+
+
+@pytest.mark.parametrize("kind", ["volatile", "relaxed.cta", "release.cta"])
+def test_an_atomic_store_does_not_read(kind: str) -> None:
+    """The memory that it fills may be unwritten before."""
+    body = f"st.{kind}.shared.u32 [%r4], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd4], %r5;"
+    np.testing.assert_array_equal(executed(body), np.arange(128))
+    with pytest.raises(ExecutionError, match="which no thread wrote"):
+        executed(
+            f"st.{kind}.shared.u32 [%r4], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4+512]; st.global.u32 [%rd4], %r5;"
+        )

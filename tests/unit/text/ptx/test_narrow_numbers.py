@@ -61,6 +61,33 @@ def test_to_narrow_floats_and_back(word: str, relu: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "result", "largest"),
+    [("f16", np.uint16, 0x7BFF), ("bf16", np.uint16, 0x7F7F), ("tf32", np.uint32, 0x7F7FE000)],
+)
+def test_satfinite_ends_at_the_largest_number(word: str, result: type, largest: int) -> None:
+    """PTX ISA, "cvt": beyond MAX_NORM of the type the result is that, with the operand's sign; NaN stays."""
+    sign = 1 << 8 * np.dtype(result).itemsize - 1
+    given = np.array([np.inf, -np.inf, 3.4028235e38, -3.4028235e38, 0.0, -0.0], np.float32)
+    for mode in ("rna",) if word == "tf32" else ("rn", "rz"):
+        got = executed(f"cvt.{mode}.satfinite.{word}.f32 %d, %a0;", given, result=result)
+        np.testing.assert_array_equal(got, np.array([largest, sign | largest] * 2 + [0, sign], result))
+        nan = executed(f"cvt.{mode}.satfinite.{word}.f32 %d, %a0;", np.array([np.nan], np.float32), result=result)
+        assert (nan & (sign - 1) > largest).all()
+    if word != "tf32":
+        got = executed(
+            f"cvt.rn.relu.satfinite.{word}x2.f32 %d, %a0, %a1;", given[:2], given[1::-1].copy(), result=np.uint32
+        )
+        np.testing.assert_array_equal(got, [largest << 16, largest])
+
+
+def test_integers_saturate_to_64_bits() -> None:
+    given = np.array([-(1 << 31), -1, 0, 7, (1 << 31) - 1], np.int32)
+    np.testing.assert_array_equal(
+        executed("cvt.sat.u64.s32 %d, %a0;", given, result=np.uint64), [0, 0, 0, 7, (1 << 31) - 1]
+    )
+
+
 def test_packed_conversions_saturate() -> None:
     dice = np.random.default_rng(0)
     a, b, c = (dice.integers(-300, 300, 64).astype(np.int32) for _ in range(3))

@@ -269,3 +269,42 @@ def test_initial_values_that_are_written_as_decimals() -> None:
     assert found.view(np.uint64)[2] == 0x3F800000
     with pytest.raises(ParseError, match=r"'x' of \.f32 is initialised with an integer"):
         run(INITIAL.format("1"), "1x1", np.zeros(3))
+
+
+def test_blocks_may_declare_one_name_each_in_its_own_way() -> None:
+    """As nvcc and LLVM declare the parameters of each call."""
+    text = """
+    .func (.param .b32 out) twice(.param .b32 a, .param .b32 b) {
+      .reg .b32 %r<4>; ld.param.b32 %r1, [a]; ld.param.b32 %r2, [b]; mad.lo.s32 %r3, %r1, 2, %r2; st.param.b32 [out], %r3; ret;
+    }
+    .func (.param .b32 out) summed(.param .b32 a, .param .align 8 .b8 b[16]) {
+      .reg .b32 %r<5>; ld.param.b32 %r1, [a]; ld.param.b32 %r2, [b]; ld.param.b32 %r3, [b+8];
+      add.s32 %r4, %r1, %r2; add.s32 %r4, %r4, %r3; st.param.b32 [out], %r4; ret;
+    }
+    .visible .entry k(.param .u64 p) {
+      .reg .b32 %r<9>; .reg .b64 %rd<9>;
+      ld.param.u64 %rd1, [p]; mov.b32 %r1, 7; mov.b64 %rd2, 40;
+      { .param .b32 param0; st.param.b32 [param0], %r1; .param .b32 param1; st.param.b32 [param1], 5;
+        .param .b32 retval0; call (retval0), twice, (param0, param1); ld.param.b32 %r2, [retval0]; }
+      { .param .b32 param0; st.param.b32 [param0], %r2;
+        .param .align 8 .b8 param1[16]; st.param.b32 [param1], 100; st.param.b64 [param1+8], %rd2;
+        .param .b32 retval0; call (retval0), summed, (param0, param1); ld.param.b32 %r3, [retval0]; }
+      st.global.b32 [%rd1], %r3; ret;
+    }"""
+    np.testing.assert_array_equal(run(text, "1x1", np.zeros(1, U32))[0], [19 + 100 + 40])
+
+
+def test_a_location_of_inlined_code_ends_at_its_line() -> None:
+    """As `nvcc -lineinfo` writes them; the next instruction is not a part of it."""
+    body = """
+    .loc 1 5 3
+    mov.u32 %t1, 2;
+    .loc 1 7 13, function_name $L__info_string0, inlined_at 1 5 3
+    mov.u32 %t2, 3;
+    .loc 1 7 13, function_name $L__info_string0+8, inlined_at 1 5 3
+    .loc 1 8 1
+    mad.lo.u32 %d, %a0, %t1, %t2;
+    """
+    np.testing.assert_array_equal(lanes(body), 2 * LANES + 3)
+    with pytest.raises(ParseError, match=r"expected 'inlined_at' or 'function_name'"):
+        lanes(".loc 1 5 3, mov.u32 %t1, 2;")
