@@ -163,6 +163,8 @@ def _update(op: llvm.AtomicRMWOp | llvm.InlineAsmOp, ir_type: Attribute, operati
 def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
     ir_type = op.val.type
     alignment = op.alignment.value.data if op.alignment else size_and_alignment(ir_type)[0]
+    if isinstance(ir_type, VectorType):
+        return _cmpxchg_of_vectors(op, ir_type, alignment)
 
     def run(machine: Machine, address: Array, expected: Array, value: Array) -> Value:
         swapped = np.zeros(machine.shape, np.bool_)
@@ -191,6 +193,28 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
                         store_value(op, ir_type, alignment, machine, value, address)
                 numbers, group = numbers[~is_done], group[~is_done]
         return found, swapped
+
+    return run
+
+
+def _cmpxchg_of_vectors(op: llvm.AtomicCmpXchgOp, ir_type: Attribute, alignment: int) -> Kernel:
+    """Of several words at once, such as the 128 bits of PTX: lane by lane at each address."""
+
+    def run(machine: Machine, address: Array, expected: tuple[Array, ...], value: tuple[Array, ...]) -> Value:
+        old, swapped = expected, np.zeros(machine.shape, np.bool_)
+
+        def turn() -> None:
+            nonlocal old, swapped
+            found: Any = load_value(op, ir_type, alignment, machine, address)
+            is_same = np.logical_and.reduce([a == b for a, b in zip(found, expected, strict=True)])
+            active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+            old, swapped = merge(active, found, old), np.where(active, is_same, swapped)
+            if (storing := active & is_same).any():
+                with machine.only(storing):
+                    store_value(op, ir_type, alignment, machine, value, address)
+
+        _at_each_address(machine, op, address, turn)
+        return old, swapped
 
     return run
 

@@ -91,6 +91,7 @@ def _is_in(space: Space, machine: Machine, address: Array) -> Array:
 
 OF_MACHINE: dict[str, Kernel] = {
     "llvm.nvvm.activemask": active_lanes,
+    "llvm.nvvm.read.ptx.sreg.dynamic_smem_size": lambda machine: np.int32([[machine.memory.launch_shared_bytes]]),
     **{
         f"llvm.nvvm.isspacep.{name}": partial(_is_in, space)
         for name, space in (("shared", Space.SHARED), ("local", Space.PRIVATE), ("global", Space.GLOBAL))

@@ -37,13 +37,14 @@ Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistenc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import gcd
 from typing import NoReturn
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.locations import place_of
@@ -529,7 +530,7 @@ def _is_atomic(op: Operation) -> bool:
 
 
 def _touch(op: Operation, is_store: bool) -> Touch | None:
-    """Kind of an access; None for the load before a compare-and-swap at its address, which checks the loaded value."""
+    """Kind of an access; None for the load before a compare-and-swap, which checks the loaded value."""
     name = op.intrin.data.removeprefix("llvm.nvvm.") if isinstance(op, llvm.CallIntrinsicOp) else ""
     if is_store and (name.startswith("cp.async.bulk") or isinstance(op, CpAsyncOp)):
         return Touch.COPY
@@ -539,9 +540,38 @@ def _touch(op: Operation, is_store: bool) -> Touch | None:
         return Touch.UPDATE if is_store else Touch.READ
     if _is_atomic(op):
         return Touch.UPDATE
-    if isinstance(op, llvm.LoadOp) and any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
+    if isinstance(op, llvm.LoadOp) and _is_guess(op):
         return None
     return Touch.WRITE if is_store else Touch.READ
+
+
+def _is_guess(op: llvm.LoadOp) -> bool:
+    """Whether a compare-and-swap is at the load's address, or compares with what was loaded, perhaps in the first round of a loop."""
+    if any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
+        return True
+    found: list[SSAValue] = [op.results[0]]
+    for value in found:
+        for use in value.uses:
+            user, more = use.operation, list[SSAValue]()
+            match user:
+                case llvm.AtomicCmpXchgOp() if user.cmp is value:
+                    return True
+                case llvm.BitcastOp():
+                    more += user.results
+                case llvm.BrOp():
+                    more += _passed(value, user.arguments, user.successor)
+                case llvm.CondBrOp():
+                    more += _passed(value, user.then_arguments, user.then_block)
+                    more += _passed(value, user.else_arguments, user.else_block)
+                case _:
+                    pass
+            found += [each for each in more if each not in found]
+    return False
+
+
+def _passed(value: SSAValue, operands: Sequence[SSAValue], to: Block) -> list[SSAValue]:
+    """The arguments of a block that get a value."""
+    return [argument for operand, argument in zip(operands, to.args, strict=True) if operand is value]
 
 
 _WGMMA, _STORES = "wgmma.mma_async", ("cp.async.bulk.store", "cp.async.bulk.tensor.store")

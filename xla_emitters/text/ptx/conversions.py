@@ -16,6 +16,7 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.arithmetic import LOGIC, rounding
 from xla_emitters.text.ptx.emitter import POINTER, TYPES, WINDOWED, Emitter, is_float, pointer_type, space_of
 from xla_emitters.text.ptx.forms import check_operand, check_operands, flushed, one_type
+from xla_emitters.text.ptx.memory import registers_of, width_of
 from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row, types_of
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol
 
@@ -93,9 +94,17 @@ def slct(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> S
 # ---------------------------------------------------------------------------------------------- moves
 
 
-@row("mov", ".=.", ANY | {"pred", "b128"})
+@row("mov", ".=.", ANY | {"pred", "b128"}, "v2 v4")
 def mov(e: Emitter, i: Instruction, source: Operand | None) -> Any:
     target, word = i.operands[0], one_type(e, i)
+    if width_of(i) > 1:
+        sources, targets = registers_of(e, i, source), registers_of(e, i, target)
+        check_operands(e, i, sources, word)
+        check_operands(e, i, targets, word, is_result=True)
+        values = [e.read(part, TYPES[word]) for part in sources]
+        for part, value in zip(targets, values, strict=True):
+            e.write(part, value)
+        return None
     for operand, is_result in ((target, True), (source, False)):
         if isinstance(operand, Group):
             part = _part_of(e, i, word, operand)

@@ -14,6 +14,7 @@ from xla_emitters.text.ptx.lexer import PtxCursor, Token, TokenKind
 from xla_emitters.text.ptx.syntax import (
     SIZES,
     Function,
+    Group,
     Number,
     PtxModule,
     Register,
@@ -31,11 +32,16 @@ _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
 
 
 class Scope:
-    """The names of a `{ }` block. ranges: prefix -> (type, count) of `.reg .b32 %r<10>`; registers of one are made when they are used."""
+    """The names of a `{ }` block.
+
+    ranges   prefix -> (type, count) of `.reg .b32 %r<10>`; registers of one are made when they are used
+    vectors  name -> its parts `V.x`, `V.y` ..., which are registers
+    """
 
     def __init__(self) -> None:
         self.registers: dict[str, Register] = {}
         self.ranges: dict[str, tuple[str, int]] = {}
+        self.vectors: dict[str, Group] = {}
         self.variables: dict[str, str] = {}
 
     def register(self, name: str) -> Register | None:
@@ -79,11 +85,16 @@ class Declarations:
                 kind = word
             else:
                 raise cursor.error(f"'.{word}' is no type of a register", cursor.previous)
-        if not kind or width > 1:
-            raise cursor.error("a register has one type, such as .b32, and is no vector", cursor.previous)
+        if not kind:
+            raise cursor.error("a register has a type, such as .b32", cursor.previous)
         while True:
             name = cursor.expect_kind(TokenKind.NAME, "the register's name").text
-            if cursor.accept("<"):
+            if width > 1:
+                parts = tuple(Register(f"{name}.{part}", kind) for part in "xyzw"[:width])
+                self.scopes[-1].vectors[name] = Group(parts)
+                names = (f"{name}.{letter}" for letters in ("xyzw", "rgba") for letter in letters[:width])
+                self.scopes[-1].registers |= zip(names, parts * 2, strict=True)
+            elif cursor.accept("<"):
                 if name in self.scopes[-1].ranges:
                     raise cursor.error(f"registers '{name}' are declared twice", cursor.previous)
                 self.scopes[-1].ranges[name] = kind, self.integer("the number of registers")
@@ -160,7 +171,7 @@ class Declarations:
                     is_pointer,
                     pointee_align,
                 )
-            if space == "param" or not cursor.accept(","):
+            if space in ("param", "reg") or not cursor.accept(","):
                 return
 
     def initial_values(self, name: Token, count: int) -> tuple[Number | Symbol, ...]:

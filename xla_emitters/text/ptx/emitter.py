@@ -11,6 +11,7 @@ Source: PTX ISA 8.8, 5.1 "State spaces", 6.4 "Operands", 9.4 "Generic addressing
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from math import isnan, prod
@@ -81,7 +82,9 @@ _CLOCKS = {
     **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
     **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
 }
-_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1}
+_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1, "gridid": 0}
+_ENVIRONMENT = re.compile(r"envreg\d+|pm\d+(_64)?")
+"""Registers that a driver or a profiler sets, read as 0."""
 _OF_CLUSTERS = {
     **{"cluster_ctaid": (llvm.URemOp, "ctaid"), "clusterid": (llvm.UDivOp, "ctaid")},
     "nclusterid": (llvm.UDivOp, "nctaid"),
@@ -328,8 +331,10 @@ class Emitter:
             return self.intrinsic(f"read.{word}", [], ir_type)
         if name == "is_explicit_cluster":
             return self.constant(i1, int(prod(self.cluster) > 1))
-        if name in _FIXED:
-            return self.constant(i32, _FIXED[name])
+        if name in _FIXED or _ENVIRONMENT.fullmatch(name):
+            return self.constant(i32, _FIXED.get(name, 0))
+        if name == "dynamic_smem_size":
+            return self.intrinsic("read.ptx.sreg.dynamic_smem_size", [], i32)
         if family == "cluster_nctaid" and dimension in "xyz":
             return self.constant(i32, self.cluster["xyz".index(dimension)])
         if family in _OF_CLUSTERS and dimension in "xyz":
@@ -425,6 +430,9 @@ class Emitter:
             parameter, value = self.parameters[name]
             if parameter.count is None:
                 raise self.unsupported(f"the address of the parameter '{name}'")
+            if not self.function.is_entry:
+                value = self.at_entry(llvm.AddrSpaceCastOp(value, pointer_type("local")))
+            self._addresses[name] = value
             return value
         variable = self.variable(name)
         if variable.space in ("local", "param") and variable.name in {v.name for v in self.function.variables}:
@@ -440,8 +448,9 @@ class Emitter:
         return made
 
     def space_of(self, name: str) -> str:
+        """Where a variable is. The address of a function's parameter is in its stack frame, so in .local."""
         if name in self.parameters:
-            return "generic"
+            return "generic" if self.function.is_entry else "local"
         space = self.variable(name).space
         return "local" if space == "param" else space
 

@@ -111,7 +111,9 @@ class Flow:
             if stem in ("ret", "exit"):
                 if item.operands:
                     raise self._error(f"'{item.name}' has no operands", item.start, item.end)
-                if stem == "exit" and not self.function.is_entry:
+                # After `trap`, which LLVM writes before it, it is not reached.
+                is_reached = not (current.instructions and current.instructions[-1].parts == ("trap",))
+                if stem == "exit" and not self.function.is_entry and is_reached:
                     place = self.source.place(item.start, item.end)
                     raise Unsupported("'exit' in a function that is called", stage=STAGE, place=place)
                 target.kind, target.end = "return", item

@@ -146,7 +146,7 @@ _UPDATES = {
     **{"min.f": "fmin", "max.f": "fmax", "min.b": "fmin", "max.b": "fmax"},
 }
 _OF_FLOATS = {"add": "fadd", "min": "fmin", "max": "fmax"}
-_UPDATE_TYPES = ANY - {"s16", "u16"} | {"f16", "bf16", "f16x2", "bf16x2"}
+_UPDATE_TYPES = ANY - {"s16", "u16"} | {"f16", "bf16", "f16x2", "bf16x2", "b128"}
 _REDUCTIONS = "add inc dec min max and or xor"
 _UPDATE_HINTS = f"noftz acq_rel {_ACCESS}"
 
@@ -177,7 +177,7 @@ def update(e: Emitter, i: Instruction, target: Operand | None, address: Operand 
     if kind == "cas":
         e.write(target, e.field(e.add(llvm.AtomicCmpXchgOp(pointer, values[0], values[1])), 0))
         return
-    if word in ("f16", "bf16") and kind != "add":
+    if (word in ("f16", "bf16") and kind != "add") or (word == "b128" and kind != "exch"):
         raise e.unsupported(f"'{i.name}'")
     family = f"{kind}.{'f' if word in SCALAR_FLOATS else word[0]}"
     if (operation := _UPDATES.get(family) or _UPDATES.get(kind)) is None:
@@ -217,11 +217,14 @@ row("prefetch prefetchu applypriority discard", "=*", (), f"L1 L2 tensormap {HIN
 )
 
 
-@row("createpolicy", ".=*", {"b64"}, f"fractional range {HINTS} {SPACES_OF_NAMES}")
+@row("createpolicy", ".=*", {"b64"}, f"fractional range cvt L2 {HINTS} {SPACES_OF_NAMES}")
 def createpolicy(e: Emitter, i: Instruction, *_: Operand | None) -> Number:
     return Number(0)
 
 
 @row("isspacep", "p=b", (), SPACES_OF_NAMES)
 def isspacep(e: Emitter, i: Instruction, address: SSAValue) -> SSAValue:
-    return e.intrinsic(f"isspacep.{space_of(i)}", [e.cast(address, POINTER)], i1)
+    if (space := space_of(i)) in ("const", "param"):
+        # Those of kernels are given as global memory.
+        return e.constant(i1, 0)
+    return e.intrinsic(f"isspacep.{space}", [e.cast(address, POINTER)], i1)

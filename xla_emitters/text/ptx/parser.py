@@ -196,7 +196,8 @@ class Parser(Declarations):
         self.scopes = [Scope()]
         for parameter in (*parameters, *results):
             if parameter.space == "reg":
-                self.scopes[0].registers[parameter.name] = Register(parameter.name, parameter.type)
+                function.registers[parameter.name] = Register(parameter.name, parameter.type)
+        self.scopes[0].registers |= function.registers
         self.block(function.body)
         self.function = None
 
@@ -379,6 +380,11 @@ class Parser(Declarations):
             return Pair(self.register(token), None if second.text == "_" else self.register(second))
         if register is not None:
             return register
+        vector = next(
+            (scope.vectors[token.text] for scope in reversed(self.scopes) if token.text in scope.vectors), None
+        )
+        if vector is not None:
+            return vector
         if _SPECIAL.match(token.text):
             return Special(token.text[1:])
         if token.text == "WARP_SZ":

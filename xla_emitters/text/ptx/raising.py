@@ -176,10 +176,12 @@ class Raised:
         for variable, value in zip(named, entry.args[: len(named)], strict=True):
             value.name_hint = "".join(char for char in variable.name if char.isalnum() or char == "_")
             e.parameters[variable.name] = variable, value
+            if (register := function.registers.get(variable.name)) is not None:
+                e.current[register] = value
         for variable in function.variables:
             if variable.space == "param" and variable.count is None:
                 e.slots[variable.name] = Register(variable.name, variable.type)
-        self.result = Register(scalars[0].name, scalars[0].type) if scalars else None
+        self.result = self._result(scalars[0]) if scalars else None
         if self.result is not None:
             e.slots[self.result.name] = self.result
         e.natural = natural_types(module, function)
@@ -191,6 +193,10 @@ class Raised:
         region = Region([self.blocks[node] for node in flow.nodes])
         self.op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(entry.arg_types, output), body=region)
         e.instruction = None
+
+    def _result(self, variable: Variable) -> Register:
+        """The register of a scalar result; a variable in `.param` is one in all but name."""
+        return self.function.registers.get(variable.name) or Register(variable.name, variable.type)
 
     def unsupported(self, message: str, start: int) -> Unsupported:
         return Unsupported(message, stage=STAGE, place=self.module.source.place(start, start + 1))

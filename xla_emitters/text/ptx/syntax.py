@@ -148,6 +148,7 @@ class Function:
     """`.entry` or `.func`.
 
     body     None for a declaration
+    registers  parameters and results that are registers: `.func (.reg .b32 out) f(.reg .b32 a)`
     tables   name of a `.branchtargets` list -> labels
     bounds   `.reqntid`, `.maxntid` ... -> numbers
     """
@@ -160,6 +161,7 @@ class Function:
     end: int
     body: list[Instruction | Label] | None = None
     variables: list[Variable] = field(default_factory=list[Variable])
+    registers: dict[str, Register] = field(default_factory=dict[str, Register])
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     bounds: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 

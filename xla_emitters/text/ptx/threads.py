@@ -84,7 +84,10 @@ def sync_warp(e: Emitter, i: Instruction, members: SSAValue) -> None:
 _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async global shared::cta tensormap::generic mbarrier_init"
 
 
-@row("membar fence", "=?..", (), f"{_SCOPES} async::generic sync_restrict::shared::cta", pure=False)
+_OF_ASYNC = "shared::cluster async::generic sync_restrict::shared::cta sync_restrict::shared::cluster"
+
+
+@row("membar fence", "=?..", (), f"{_SCOPES} {_OF_ASYNC}", pure=False)
 def fence(e: Emitter, i: Instruction, *given: Operand | None) -> None:
     if len(given) != (wanted := 2 if "tensormap::generic" in i.parts and "acquire" in i.parts else 0):
         raise e.error(f"'{i.name}' takes {wanted} operands, not {len(given)}")

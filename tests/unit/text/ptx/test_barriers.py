@@ -319,3 +319,17 @@ def test_an_atomic_store_does_not_read(kind: str) -> None:
         executed(
             f"st.{kind}.shared.u32 [%r4], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4+512]; st.global.u32 [%rd4], %r5;"
         )
+
+
+@pytest.mark.parametrize("address", ["[%rd9]", "[%rd2+4]"])
+def test_what_a_compare_and_swap_checks_is_read_without_a_race(address: str) -> None:
+    """The first guess of a loop that adds up, as LLVM and nvcc write it: by the same register, and by another one."""
+    body = f"""
+      add.s64 %rd9, %rd2, 4; ld.global.u32 %r5, {address};
+      L: add.u32 %r6, %r5, 3; atom.global.cas.b32 %r7, [%rd9], %r5, %r6; setp.ne.b32 %p1, %r7, %r5; mov.b32 %r5, %r7; @%p1 bra L;
+    """
+    assert executed(body)[1] == 3 * 128
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(
+            body.replace("%r5, %r6; setp", "%r1, %r6; setp").replace("@%p1 bra L;", "").replace("[%rd9];", "[%rd2+4];")
+        )

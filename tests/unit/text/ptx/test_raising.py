@@ -308,3 +308,73 @@ def test_a_location_of_inlined_code_ends_at_its_line() -> None:
     np.testing.assert_array_equal(lanes(body), 2 * LANES + 3)
     with pytest.raises(ParseError, match=r"expected 'inlined_at' or 'function_name'"):
         lanes(".loc 1 5 3, mov.u32 %t1, 2;")
+
+
+def test_registers_that_are_vectors() -> None:
+    """PTX ISA, 6.4.2: parts are named `.x .y .z .w` or `.r .g .b .a`, and a vector is an operand of `mov`, loads and stores."""
+    body = """
+    .reg .v4 .b32 V; .reg .v2 .b32 W; .shared .align 16 .b32 s[256];
+    mov.v4.u32 V, {%a0, 1, 20, 300}; mov.u32 %t1, s; mad.lo.u32 %t1, %a0, 16, %t1; st.shared.v4.b32 [%t1], V;
+    mov.v2.b32 W, {V.g, V.x}; ld.shared.v4.b32 V, [%t1];
+    add.u32 V.w, V.w, V.b; add.u32 V.w, V.w, W.x; add.u32 V.w, V.w, W.y; mov.b32 %d, V.a;
+    """
+    np.testing.assert_array_equal(lanes(body), LANES + 321)
+
+
+def test_functions_whose_parameters_are_registers() -> None:
+    text = """
+    .func (.reg .u32 out) f(.reg .u32 a, .reg .u32 b);
+    .func (.reg .u32 out) f(.reg .u32 a, .reg .u32 b) {
+      .reg .pred %p; setp.gt.u32 %p, a, 9; mov.u32 out, b; @%p bra L; add.u32 out, out, a; L: ret; }
+    .visible .entry k(.param .u64 p) {
+      .reg .b64 %rd<3>; .reg .b32 %r<3>; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1;
+      call (%r2), f, (%r1, 5); call.uni (%r2), f, (%r2, %r1); st.global.u32 [%rd2], %r2; ret; }"""
+    first = np.where(LANES > 9, 5, LANES + 5)
+    np.testing.assert_array_equal(run(text, "1x64", np.zeros(64, U32))[0], np.where(first > 9, LANES, first + LANES))
+
+
+def test_the_address_of_a_function_s_parameter_is_local() -> None:
+    """As LLVM reads a struct by value at a number that is computed: PTX ISA, 7.1. `exit` behind `trap` is not reached."""
+    text = """
+    .func (.param .b32 out) part(.param .align 4 .b8 s[16], .param .b32 n) {
+      .reg .b64 %rd<6>; .reg .b32 %r<5>; .reg .pred %p;
+      mov.b64 %rd1, s; cvta.local.u64 %rd2, %rd1; ld.param.b32 %r1, [n]; mul.wide.u32 %rd3, %r1, 4;
+      setp.gt.u32 %p, %r1, 3; @%p bra BAD;
+      add.s64 %rd4, %rd2, %rd3; ld.b32 %r2, [%rd4]; add.s64 %rd5, %rd1, %rd3; ld.local.b32 %r3, [%rd5];
+      st.b32 [%rd4], 0; ld.param.b32 %r4, [s+4]; add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4; st.param.b32 [out], %r2; ret;
+      BAD: trap; exit; }
+    .visible .entry k(.param .u64 p) {
+      .reg .b64 %rd<3>; .reg .b32 %r<5>; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1;
+      and.b32 %r2, %r1, 3;
+      { .param .align 4 .b8 s[16]; st.param.v4.b32 [s], {10, 200, 3000, %r1}; .param .b32 n; st.param.b32 [n], %r2;
+        .param .b32 out; call (out), part, (s, n); ld.param.b32 %r3, [out]; }
+      st.global.u32 [%rd2], %r3; ret; }"""
+    number = LANES & 3
+    wanted = 2 * np.choose(number, [10, 200, 3000, LANES]) + np.where(number == 1, 0, 200)
+    np.testing.assert_array_equal(run(text, "1x64", np.zeros(64, U32))[0], wanted)
+
+
+def test_registers_that_the_driver_sets() -> None:
+    body = "mov.u64 %w1, %gridid; cvt.u32.u64 %d, %w1; mov.u32 %t1, %envreg2; add.u32 %d, %d, %t1; mov.u32 %t1, %pm0; add.u32 %d, %d, %t1;"
+    np.testing.assert_array_equal(lanes(body), LANES * 0)
+    text = """.visible .entry k(.param .u64 p) { .reg .b64 %rd1; .reg .b32 %r<3>; .reg .pred %p<3>; ld.param.u64 %rd1, [p];
+      mov.u32 %r1, %dynamic_smem_size; isspacep.const %p1, %rd1; isspacep.global %p2, %rd1; @%p1 mov.u32 %r1, 0; @!%p2 mov.u32 %r1, 0;
+      st.global.u32 [%rd1], %r1; ret; }"""
+    assert run(text, "1x1+384", np.zeros(1, U32))[0] == [384]
+
+
+def test_atomic_updates_of_128_bits() -> None:
+    """Each of 32 threads expects what the one before it leaves; half of them would be right in one word alone."""
+    text = """
+    .visible .entry k(.param .u64 p, .param .u64 q) {
+      .reg .b64 %rd<12>; .reg .b32 %r<3>; .reg .b128 %q<6>; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x;
+      cvt.u64.u32 %rd3, %r1; add.u64 %rd4, %rd3, 1; mov.b64 %rd5, -1; mov.b128 %q1, {%rd5, %rd3}; mov.b128 %q2, {%rd5, %rd4};
+      atom.global.cas.b128 %q3, [%rd1], %q1, %q2; atom.global.exch.b128 %q4, [%rd1+16], %q2;
+      mov.b128 {%rd6, %rd7}, %q3; mov.b128 {%rd8, %rd9}, %q4; mad.wide.u32 %rd10, %r1, 16, %rd2;
+      st.global.v2.u64 [%rd10], {%rd7, %rd9}; ret; }"""
+    start = np.array([2**64 - 1, 0, 5, 6], np.uint64)
+    after = run(text, "1x32", start, np.zeros(64, np.uint64))
+    assert after[0].tolist() == [2**64 - 1, 32, 2**64 - 1, 32]
+    assert after[1].reshape(32, 2).tolist() == [[n, n or 6] for n in range(32)]
+    unlike = run(text, "1x32", np.array([7, 0, 5, 6], np.uint64), np.zeros(64, np.uint64))
+    assert unlike[0].tolist() == [7, 0, 2**64 - 1, 32]
