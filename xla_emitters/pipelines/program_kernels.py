@@ -41,10 +41,9 @@ from xla_emitters.rewrite.index_bounds import IndexBounds
 from xla_emitters.rewrite.kernel_entry import shared_bytes
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.numpy_platform import NumpyPlatform
+from xla_emitters.runtime.numpy_platform import Kernels, NumpyPlatform
 from xla_emitters.runtime.ral.constants import constants_in
 from xla_emitters.runtime.ral.host_program import HostProgram
-from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
 

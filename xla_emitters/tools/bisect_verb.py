@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 from xla_emitters.tools.given import INPUTS, Given, read_given, refuse_sizes_with_inputs, sizes_given, told_if_drawn
 from xla_emitters.tools.input_output import arrays_source, counted, refuse_second_reader
 from xla_emitters.tools.options import (

@@ -19,8 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
-from xla_emitters.support.iteration_limit import limited_iterations
-from xla_emitters.support.memory_limit import limited_memory
+from xla_emitters.support.limits import limited_iterations, limited_memory
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.file_rows import FileRow, rows_of
 from xla_emitters.tools.findings import Finding, add_findings_format, at_instruction, findings_of, print_findings

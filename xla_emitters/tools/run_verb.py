@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from xla_emitters.errors import EndlessLoop, NumbersDiffer, ToolError, Unsupported, UsageError, file_errors
-from xla_emitters.support.iteration_limit import limited_iterations
-from xla_emitters.support.memory_limit import limited_memory
+from xla_emitters.support.limits import limited_iterations, limited_memory
 from xla_emitters.tools.given import (
     Given,
     inputs_of,

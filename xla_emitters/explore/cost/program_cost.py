@@ -37,7 +37,7 @@ from xla_emitters.pricing.traffic import Traffic, count_traffic
 from xla_emitters.program import Extents, Launch, Program
 from xla_emitters.program.steps import Call
 from xla_emitters.program.steps import Launch as Launched
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 from xla_emitters.runtime.walk import Frame, Run

@@ -44,7 +44,7 @@ from xla_emitters.runtime.cuda.cupy_platform import bytes_of, find_cupy, to_devi
 from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.walk import Frame, Run
-from xla_emitters.support.iteration_limit import MOST_ITERATIONS, limited_iterations
+from xla_emitters.support.limits import MOST_ITERATIONS, limited_iterations
 
 FORMAT = 6
 EXIT_CODES = {"ok": 0, "not run": 4, "differs": 3, "refused": 4}

@@ -34,7 +34,7 @@ from xla_emitters.runtime.cuda.cupy_arrays import assign, is_numpy, refuse_packe
 from xla_emitters.runtime.cuda.cupy_platform import stored_shape
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.walk import ARGUMENT_ALIGNMENT, Frame, HostMemory, Run
-from xla_emitters.support.memory_limit import allowed_memory
+from xla_emitters.support.limits import allowed_memory
 
 COPIES = frozenset(("copy", "d2h", "h2d"))
 CONSTANT = "constant"

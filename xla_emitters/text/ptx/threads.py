@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import BoolAttr, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm, nvvm
-from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.data_layout import bits_of
+from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
 from xla_emitters.text.ptx.forms import check_operand
