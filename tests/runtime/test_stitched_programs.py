@@ -24,7 +24,7 @@ from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.access_counts import AccessCounter
-from xla_emitters.runtime.simt.loops import Loops
+from xla_emitters.runtime.simt.fusion_loops import Loops
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 from xla_emitters.text.stablehlo import parse_stablehlo

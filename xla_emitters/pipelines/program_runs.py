@@ -16,7 +16,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import Kernels, NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.ral.constants import constants_in
+from xla_emitters.runtime.ral.constants_file import constants_in
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.ral.host_program import HostProgram

@@ -14,8 +14,8 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.callees import Kernel, LibraryCall
+from xla_emitters.program.step_values import Arrays, ArraySpec
 from xla_emitters.program.steps import Launch, Move, Step, moved_memory, peak_of_temporaries
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Trace

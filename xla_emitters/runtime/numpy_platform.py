@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, WATCH, CallableOp
 from xla_emitters.errors import InternalError
-from xla_emitters.program.arrays import Extents
 from xla_emitters.program.bind import STAGE
+from xla_emitters.program.step_values import Extents
 from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.ral.buffer_ops import function_of
@@ -76,6 +76,6 @@ class NumpyPlatform(NumpyCalls):
 
 def _loops_of(op: FusionOp) -> Callable[..., None]:
     # Imported here: a program whose kernels are machine code does not load the executor.
-    from xla_emitters.runtime.simt.loops import compile_loops
+    from xla_emitters.runtime.simt.fusion_loops import compile_loops
 
     return compile_loops(op)

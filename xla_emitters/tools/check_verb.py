@@ -31,7 +31,8 @@ from xla_emitters.tools.input_output import (
     print_warnings,
     refuse_second_reader,
 )
-from xla_emitters.tools.options import (
+from xla_emitters.tools.ptx_files import check_ptx
+from xla_emitters.tools.verb_options import (
     add_arrays,
     add_compilation,
     add_engine,
@@ -45,7 +46,6 @@ from xla_emitters.tools.options import (
     compile_options,
     is_ptx,
 )
-from xla_emitters.tools.ptx_files import check_ptx
 
 if TYPE_CHECKING:
     from xla_emitters.explore.check.verdict import Verdict

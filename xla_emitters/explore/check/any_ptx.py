@@ -36,7 +36,7 @@ from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.support.limits import iteration_limit
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
-from xla_emitters.text.ptx.emitter import TYPES
+from xla_emitters.text.ptx.op_builder import TYPES
 from xla_emitters.text.ptx.syntax import Function, PtxModule
 
 STAGE = "ptx"

@@ -27,7 +27,7 @@ from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.lowering.toolchain.machine_code import EntryResources
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pricing.calls import CallCost, price_call
+from xla_emitters.pricing.call_prices import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of

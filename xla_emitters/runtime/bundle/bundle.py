@@ -48,7 +48,7 @@ FILES = (
     "errors.py",
     "support/late_dataclass.py",
     "support/limits.py",
-    "program/arrays.py",
+    "program/step_values.py",
     "program/as_json.py",
     "program/bind.py",
     "program/callees.py",
@@ -70,7 +70,7 @@ FILES = (
     "runtime/plain_ops.py",
     "runtime/repetition.py",
     "runtime/walk.py",
-    "runtime/ral/constants.py",
+    "runtime/ral/constants_file.py",
     *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
 )
 """The files of `xla_emitters` that a bundle holds: with NumPy and ml_dtypes, all that its script imports."""

@@ -49,13 +49,13 @@ from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.runtime.loaded import garbage
 from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.constants_file import Constants
 from xla_emitters.runtime.ral.ral_calls import function_of_call
 from xla_emitters.runtime.simt import func as calls_of_functions
 from xla_emitters.runtime.simt import memref as static_memrefs
 from xla_emitters.runtime.simt.code import Compiler, Function, Kernel, Rules, Scope, Step, symbols_of
 from xla_emitters.runtime.simt.execute import RULES
-from xla_emitters.runtime.simt.loops import bind, compile_loops
+from xla_emitters.runtime.simt.fusion_loops import bind, compile_loops
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Buffer, Memory, row_major_strides
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
