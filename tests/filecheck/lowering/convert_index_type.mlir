@@ -129,3 +129,24 @@ func.func @border(%x: index, %t: tensor<64xf32>, %c: i1) -> (f32, f32) {
 // CHECK-NEXT:      %[[T:.*]] = arith.addi %[[I]], %[[P]] : i64
 // CHECK-NEXT:      arith.index_cast %[[T]] : i64 to index
 // CHECK-NOT:     arith.index_cast
+
+// -----
+
+// A constant that several ops read is converted once; a value that is an integer already is not converted again.
+module attributes {dlti.dl_spec = #dlti.dl_spec<#dlti.dl_entry<index, 32 : i32>>} {
+  func.func @chain(%x: index) -> i32 {
+    %c3 = arith.constant 3 : index
+    %0 = arith.muli %x, %c3 : index
+    %1 = arith.addi %0, %c3 : index
+    %2 = arith.remui %1, %c3 : index
+    %3 = arith.index_castui %2 : index to i32
+    func.return %3 : i32
+  }
+}
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT:    %[[C:.*]] = arith.constant 3 : i32
+// CHECK-NEXT:    %[[X:.*]] = arith.index_cast %{{.*}} : index to i32
+// CHECK-NEXT:    %[[P:.*]] = arith.muli %[[X]], %[[C]] : i32
+// CHECK-NEXT:    %[[S:.*]] = arith.addi %[[P]], %[[C]] : i32
+// CHECK-NEXT:    %[[R:.*]] = arith.remui %[[S]], %[[C]] : i32
+// CHECK-NEXT:    return %[[R]] : i32
