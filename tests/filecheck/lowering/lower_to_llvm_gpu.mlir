@@ -261,3 +261,27 @@ func.func @kernel() attributes {xla.entry} { func.return }
 // CHECK:       llvm.func internal @helper
 // CHECK:       llvm.func linkonce_odr @said
 // CHECK:       llvm.func @kernel() attributes {nvvm.kernel}
+
+// -----
+
+// Flags of integers and weights of branches reach LLVM.
+func.func @flags(%a: i32, %b: i32, %v: vector<4xi1>, %x: vector<4xi32>, %c: i1) -> i32 {
+  %0 = arith.shrui %a, %b exact : i32
+  %1 = arith.divsi %0, %b exact : i32
+  %2 = arith.trunci %1 overflow<nsw> : i32 to i8
+  %3 = arith.extui %2 : i8 to i32
+  %4 = arith.select %v, %x, %x : vector<4xi1>, vector<4xi32>
+  %5 = arith.addi %4, %4 : vector<4xi32>
+  cf.cond_br %c weights([1, 2000]), ^bb1, ^bb2
+^bb1:
+  cf.br ^bb2
+^bb2:
+  return %3 : i32
+}
+// CHECK-LABEL: llvm.func @flags
+// CHECK-NEXT:    llvm.lshr exact
+// CHECK-NEXT:    llvm.sdiv exact
+// CHECK-NEXT:    llvm.trunc %{{.*}} overflow<nsw> : i32 to i8
+// CHECK-NEXT:    llvm.zext
+// CHECK-NEXT:    llvm.select %{{.*}} : vector<4xi1>, vector<4xi32>
+// CHECK:         llvm.cond_br %{{.*}} weights([1, 2000]),

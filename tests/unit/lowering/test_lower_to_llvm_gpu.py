@@ -186,6 +186,10 @@ def test_control_flow_computes() -> None:
             "func.func @f(%x: f8E5M2) { %0 = arith.addf %x, %x : f8E5M2\n func.return }",
             "arith.addf computes with floats of eight bits or fewer",
         ),
+        (
+            "func.func @f(%x: f32) { %0 = arith.truncf %x upward : f32 to bf16\n func.return }",
+            "arith.truncf that does not round to nearest even",
+        ),
         ("func.func @f(%x: tensor<4xf32>) { func.return }", "no LLVM type for tensor<4xf32>"),
         ("func.func @f(%x: ui8) { func.return }", "no LLVM type for ui8"),
         ("func.func @f(%x: vector<2x4xf32>) { func.return }", "no LLVM type for vector<2x4xf32>"),
