@@ -18,7 +18,7 @@ from xla_emitters.emitters.reduction_plans import (
     reduction_works,
     split_grid,
 )
-from xla_emitters.graph.reductions import ABSENT, FusionReductions, Reduction
+from xla_emitters.graph.reduction_kinds import ABSENT, FusionReductions, Reduction
 
 
 def plan(is_row: bool, dims: tuple[int, int, int], bits: int = 32, output_bits: int = 0, gpu: str = "h200"):

@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from xla_emitters.text.ptx.emitter import TYPES, Emitter, is_float, space_of, word_of
+from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder, is_float, space_of, word_of
 from xla_emitters.text.ptx.rows import PtxRow, row_of, types_of
 from xla_emitters.text.ptx.syntax import (
     SIZES,
@@ -74,7 +74,7 @@ def _words_of(parts: tuple[str, ...], form: str) -> Mapping[str, str] | str:
     return words if "w" not in form or words["w"] else "has no result of twice the width"
 
 
-def emit(e: Emitter, i: Instruction) -> None:
+def emit(e: OpBuilder, i: Instruction) -> None:
     """Adds the ops of an instruction. raises ParseError for operands other than those of its row's form"""
     row = row_of(e.module.source, i)
     if i.guard is not None and row.is_pure:
@@ -90,7 +90,7 @@ def emit(e: Emitter, i: Instruction) -> None:
         e.guard = None
 
 
-def _emit(e: Emitter, i: Instruction, row: PtxRow) -> None:
+def _emit(e: OpBuilder, i: Instruction, row: PtxRow) -> None:
     written, needed, more, takes_more = _parts_of(row.form)
     least, given = len(written) + len(needed), len(i.operands)
     if given < least or (given > least + len(more) and not takes_more):
@@ -114,7 +114,7 @@ def _emit(e: Emitter, i: Instruction, row: PtxRow) -> None:
         result(e, i, found)
 
 
-def _read(e: Emitter, i: Instruction, letter: str, operand: Operand | None, words: Mapping[str, str]) -> Any:
+def _read(e: OpBuilder, i: Instruction, letter: str, operand: Operand | None, words: Mapping[str, str]) -> Any:
     """An operand as the letter of the form says: a value, the number of a literal, or the operand itself."""
     match letter:
         case ".":
@@ -132,21 +132,21 @@ def _read(e: Emitter, i: Instruction, letter: str, operand: Operand | None, word
             return flushed(e, i, e.read(operand, e.type_for(target, TYPES[word]) if letter == "v" else TYPES[word]))
 
 
-def one_type(e: Emitter, i: Instruction) -> str:
+def one_type(e: OpBuilder, i: Instruction) -> str:
     """The type of an instruction that has one. raises ParseError"""
     if len(types := types_of(i)) != 1:
         raise e.error(f"'{i.name}' needs one type")
     return types[0]
 
 
-def flushed(e: Emitter, i: Instruction, value: SSAValue) -> SSAValue:
+def flushed(e: OpBuilder, i: Instruction, value: SSAValue) -> SSAValue:
     """A float with `.ftz`: zero of its sign instead of a denormal number."""
     if "ftz" not in i.parts or word_of(value.type) not in ("f32", "f16"):
         return value
     return e.intrinsic(f"ftz.{word_of(value.type)}", [value], value.type)
 
 
-def result(e: Emitter, i: Instruction, found: SSAValue | Number | tuple[SSAValue, ...]) -> None:
+def result(e: OpBuilder, i: Instruction, found: SSAValue | Number | tuple[SSAValue, ...]) -> None:
     """Writes the result, flushed and bounded as the mnemonic says; or the results of a pair, of which the last ones may not be wanted."""
     target = i.operands[0]
     if isinstance(found, tuple):
@@ -162,14 +162,14 @@ def result(e: Emitter, i: Instruction, found: SSAValue | Number | tuple[SSAValue
     e.write(target, found)
 
 
-def check_operands(e: Emitter, i: Instruction, operands: Sequence[Operand | None], word: str, **how: bool) -> None:
+def check_operands(e: OpBuilder, i: Instruction, operands: Sequence[Operand | None], word: str, **how: bool) -> None:
     """As `check_operand`, for each of several."""
     for operand in operands:
         check_operand(e, i, operand, word, **how)
 
 
 def check_operand(
-    e: Emitter,
+    e: OpBuilder,
     i: Instruction,
     operand: Operand | None,
     word: str,

@@ -10,9 +10,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import SHAPES, SPARSE, Mma, Wgmma, Wmma
-from xla_emitters.text.ptx.emitter import Emitter
 from xla_emitters.text.ptx.forms import check_operand, check_operands
-from xla_emitters.text.ptx.memory import nothing
+from xla_emitters.text.ptx.memory_rows import nothing
+from xla_emitters.text.ptx.op_builder import OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Register
 
@@ -25,7 +25,7 @@ _SHAPES = " ".join(
 _TYPES = {"f64": f64, "f32": f32}
 
 
-def _parts_of(e: Emitter, i: Instruction, operand: Operand | None, count: int) -> tuple[Operand | None, ...]:
+def _parts_of(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> tuple[Operand | None, ...]:
     """The registers of one operand: `{%r1, %r2}`. raises ParseError for another number of them"""
     parts = operand.elements if isinstance(operand, Group) else (operand,)
     if len(parts) != count:
@@ -33,7 +33,7 @@ def _parts_of(e: Emitter, i: Instruction, operand: Operand | None, count: int) -
     return parts
 
 
-def _write(e: Emitter, i: Instruction, count: int, word: str, name: str, given: list[SSAValue]) -> None:
+def _write(e: OpBuilder, i: Instruction, count: int, word: str, name: str, given: list[SSAValue]) -> None:
     """Writes the results of an intrinsic to the registers of the first operand."""
     ir_type: Attribute = _TYPES.get(word, i32)
     parts = _parts_of(e, i, i.operands[0], count)
@@ -46,7 +46,7 @@ def _write(e: Emitter, i: Instruction, count: int, word: str, name: str, given: 
         e.write(part, e.field(whole, number))
 
 
-def _words(e: Emitter, i: Instruction, operand: Operand | None, count: int, word: str) -> list[SSAValue]:
+def _words(e: OpBuilder, i: Instruction, operand: Operand | None, count: int, word: str) -> list[SSAValue]:
     """The registers of one operand as operands of an intrinsic."""
     parts = _parts_of(e, i, operand, count)
     check_operands(e, i, parts, word)
@@ -66,7 +66,7 @@ def _word_of(element: str) -> str:
     pure=False,
 )
 def mma(
-    e: Emitter, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *sparsity: Operand | None
+    e: OpBuilder, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *sparsity: Operand | None
 ) -> None:
     if (found := Mma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
@@ -79,7 +79,7 @@ def mma(
     _write(e, i, counts[2], to, i.name, given)
 
 
-def _metadata(e: Emitter, i: Instruction, metadata: Operand | None, selector: Operand | None) -> list[SSAValue]:
+def _metadata(e: OpBuilder, i: Instruction, metadata: Operand | None, selector: Operand | None) -> list[SSAValue]:
     if not isinstance(metadata, Register) or not isinstance(selector, Number):
         raise e.error(f"'{i.name}' has a register of metadata, and the number of the threads whose metadata count")
     return [*_words(e, i, metadata, 1, "b32"), e.read(selector, i32)]
@@ -89,7 +89,7 @@ _WMMA = "m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 row col s32 satfinite globa
 _WMMA_TYPES = {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8"}
 
 
-def _wmma_of(e: Emitter, i: Instruction) -> tuple[str, Wmma]:
+def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
     """The name without state space, and what it says."""
     name = ".".join(part for part in i.parts if part not in ("global", "shared", "shared::cta", "rn"))
     if (found := Wmma.of(name)) is None:
@@ -98,7 +98,7 @@ def _wmma_of(e: Emitter, i: Instruction) -> tuple[str, Wmma]:
 
 
 @row("wmma.mma.sync.aligned", ".=...", _WMMA_TYPES, _WMMA, pure=False)
-def wmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
+def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     name, found = _wmma_of(e, i)
     given, to = list[SSAValue](), found.fragments[3]
     for operand, fragment in zip(operands, found.fragments, strict=False):
@@ -107,21 +107,21 @@ def wmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
 
 
 @row("wmma.load", ".=a?u", _WMMA_TYPES, f"a b c sync aligned {_WMMA}", pure=False)
-def wmma_load(e: Emitter, i: Instruction, *place: SSAValue) -> None:
+def wmma_load(e: OpBuilder, i: Instruction, *place: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
     _write(e, i, fragment.registers, _word_of(fragment.element), name, _with_stride(e, found, place))
 
 
 @row("wmma.store.d.sync.aligned", "=a.?u", _WMMA_TYPES, _WMMA, pure=False)
-def wmma_store(e: Emitter, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
+def wmma_store(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
     values = _words(e, i, source, fragment.registers, _word_of(fragment.element))
     e.tell(name, *_with_stride(e, found, (address, *stride)), *values)
 
 
-def _with_stride(e: Emitter, found: Wmma, place: tuple[SSAValue, ...]) -> list[SSAValue]:
+def _with_stride(e: OpBuilder, found: Wmma, place: tuple[SSAValue, ...]) -> list[SSAValue]:
     """Address and stride, which is a row's length where it is left out."""
     (fragment,) = found.fragments
     own = e.constant(i32, fragment.columns if found.is_row else fragment.rows)
@@ -140,7 +140,7 @@ _ONES = (Number(1), Number(-1), Number(0))
     pure=False,
     updates=True,
 )
-def wgmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
+def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     """The intrinsic has all numbers that an instruction may end with: whether D counts, signs, whether a matrix lies along its rows."""
     if (found := Wgmma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
@@ -172,7 +172,7 @@ row("wgmma.fence.sync.aligned", "=", pure=False)(nothing)  # registers are read 
 
 @row("wgmma.commit_group.sync.aligned", "=", pure=False)
 @row("wgmma.wait_group.sync.aligned", "=n", pure=False)
-def wgmma_order(e: Emitter, i: Instruction, *most: int) -> None:
+def wgmma_order(e: OpBuilder, i: Instruction, *most: int) -> None:
     """A product is there when it is issued; its matrices in shared memory are in use until it is waited for."""
     e.tell(i.name, *(e.constant(i32, number) for number in most))
 
@@ -187,13 +187,13 @@ def _ldmatrix_of(i: Instruction) -> tuple[int, str]:
 
 
 @row("ldmatrix.sync.aligned", ".=a", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
-def ldmatrix(e: Emitter, i: Instruction, address: SSAValue) -> None:
+def ldmatrix(e: OpBuilder, i: Instruction, address: SSAValue) -> None:
     count, name = _ldmatrix_of(i)
     _write(e, i, count, "b32", name, [address])
 
 
 @row("stmatrix.sync.aligned", "=a.", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
-def stmatrix(e: Emitter, i: Instruction, address: SSAValue, source: Operand | None) -> None:
+def stmatrix(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None) -> None:
     count, name = _ldmatrix_of(i)
     e.tell(name, address, *_words(e, i, source, count, "b32"))
 

@@ -34,10 +34,10 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, narrowed, natural_types
+from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory_rows, threads
 from xla_emitters.text.ptx.flow import Flow, Node
 from xla_emitters.text.ptx.forms import emit
+from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, narrowed, natural_types
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, STAGE, registers_in, row_of
 from xla_emitters.text.ptx.syntax import (
@@ -51,7 +51,7 @@ from xla_emitters.text.ptx.syntax import (
     Variable,
 )
 
-TABLES = (arithmetic, asynchronous, conversions, matrices, memory, threads)
+TABLES = (arithmetic, asynchronous, conversions, matrices, memory_rows, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
@@ -170,7 +170,7 @@ class Raised:
             for number, variable in enumerate(function.parameters)
         ]
         entry = Block(arg_types=[*pointers, *types, *[POINTER] * more_pointers])
-        self.emitter = e = Emitter(module, function, entry, cluster)
+        self.emitter = e = OpBuilder(module, function, entry, cluster)
         by_array = [variable for variable in function.results if variable.count is not None]
         named = (*by_array, *function.parameters)
         for variable, value in zip(named, entry.args[: len(named)], strict=True):

@@ -35,8 +35,8 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
-from xla_emitters.text.llvm_ir.types import TypeReader
-from xla_emitters.text.ptx.emitter import float_of
+from xla_emitters.text.llvm_ir.llvm_types import TypeReader
+from xla_emitters.text.ptx.op_builder import float_of
 
 T = TypeVar("T")
 BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {

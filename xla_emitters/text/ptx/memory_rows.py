@@ -14,8 +14,8 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter, space_of
 from xla_emitters.text.ptx.forms import check_operand, check_operands, one_type
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder, space_of
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
 from xla_emitters.text.ptx.syntax import Address, Group, Instruction, Number, Operand, Register, Symbol
 
@@ -42,7 +42,7 @@ def width_of(i: Instruction) -> int:
     return next((int(part[1:]) for part in i.parts if part in ("v2", "v4", "v8")), 1)
 
 
-def registers_of(e: Emitter, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
+def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
     """The registers of an access. raises ParseError unless they are as many as the mnemonic says, and of one width"""
     registers = operand.elements if isinstance(operand, Group) else (operand,)
     if len(registers) != width_of(i):
@@ -52,14 +52,14 @@ def registers_of(e: Emitter, i: Instruction, operand: Operand | None) -> Sequenc
     return registers
 
 
-def _slot_of(e: Emitter, address: Operand | None) -> Register | None:
+def _slot_of(e: OpBuilder, address: Operand | None) -> Register | None:
     """The register for a scalar `.param` variable, if `[operand]` is one."""
     symbol = address.base if isinstance(address, Address) else None
     return e.slots.get(symbol.name) if isinstance(symbol, Symbol) else None
 
 
 @row("ld ldu", ".=.*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
-def ld(e: Emitter, i: Instruction, address: Operand | None, *_: Operand | None) -> None:
+def ld(e: OpBuilder, i: Instruction, address: Operand | None, *_: Operand | None) -> None:
     word, width, space, targets = one_type(e, i), width_of(i), space_of(i), registers_of(e, i, i.operands[0])
     if "nc" in i.parts and space != "global":
         raise e.error("'.nc' is of .global")
@@ -94,7 +94,7 @@ def ld(e: Emitter, i: Instruction, address: Operand | None, *_: Operand | None) 
             e.write(target, part, is_signed)
 
 
-def _bytes_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> SSAValue:
+def _bytes_of(e: OpBuilder, value: SSAValue, ir_type: Attribute, offset: int) -> SSAValue:
     """Some bytes of a scalar parameter."""
     if not 0 <= 8 * offset <= bits_of(value.type) - bits_of(ir_type):
         raise e.error("reads beyond the parameter")
@@ -105,7 +105,7 @@ def _bytes_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> S
 
 
 @row("st", "=..*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
-def st(e: Emitter, i: Instruction, address: Operand | None, source: Operand | None, *_: Operand | None) -> None:
+def st(e: OpBuilder, i: Instruction, address: Operand | None, source: Operand | None, *_: Operand | None) -> None:
     word, width, sources = one_type(e, i), width_of(i), registers_of(e, i, source)
     check_operands(e, i, sources, word, may_be_wider=True)
     if "nc" in i.parts:
@@ -124,13 +124,13 @@ def st(e: Emitter, i: Instruction, address: Operand | None, source: Operand | No
     store(e, i, value, e.pointer(address, space_of(i)))
 
 
-def store(e: Emitter, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
+def store(e: OpBuilder, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
     """A store as the mnemonic says, aligned to its size."""
     size, volatile = bits_of(value.type) // 8, "volatile" in i.parts
     e.do(llvm.StoreOp(value, pointer, size, ordering=ordering_of(i, _RELEASE), volatile=volatile))
 
 
-def _type_held(e: Emitter, operand: Operand | None, ir_type: Attribute) -> Attribute:
+def _type_held(e: OpBuilder, operand: Operand | None, ir_type: Attribute) -> Attribute:
     """The type of the value that a register holds now, if it has the width of `ir_type`."""
     held = e.held(operand) if isinstance(operand, Register) else None
     if held is None or isinstance(held, Number) or bits_of(held.type) != bits_of(ir_type):
@@ -152,16 +152,18 @@ _UPDATE_HINTS = f"noftz acq_rel {_ACCESS}"
 
 
 @row("red", "=.*", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
-def red(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def red(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     update(e, i, None, *given)
 
 
 @row("atom", ".=.*", _UPDATE_TYPES, f"{_REDUCTIONS} exch cas {_UPDATE_HINTS}", pure=False)
-def atom(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def atom(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     update(e, i, i.operands[0], *given)
 
 
-def update(e: Emitter, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None) -> None:
+def update(
+    e: OpBuilder, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None
+) -> None:
     """An atomic update of what is at an address by the operands after it; `target` gets what was there."""
     word, kind = one_type(e, i), next((part for part in i.parts if part in (*_REDUCTIONS.split(), "exch", "cas")), "")
     if not kind or len(given) < (count := 2 if kind == "cas" else 1):
@@ -186,7 +188,7 @@ def update(e: Emitter, i: Instruction, target: Operand | None, address: Operand 
 
 
 def _update_neighbours(
-    e: Emitter, i: Instruction, word: str, kind: str, pointer: SSAValue, target: Operand | None, given: Operand | None
+    e: OpBuilder, i: Instruction, word: str, kind: str, pointer: SSAValue, target: Operand | None, given: Operand | None
 ) -> None:
     """Updates of neighbouring floats, each atomic by itself: `v4.f32`, `f16x2`, `v2.bf16x2`."""
     element = TYPES[word.removesuffix("x2")]
@@ -208,7 +210,7 @@ def _update_neighbours(
 # ---------------------------------------------------------------------------------------------- hints
 
 
-def nothing(e: Emitter, i: Instruction, *_: Operand | None) -> None:
+def nothing(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
     """Has no meaning for the numbers."""
 
 
@@ -218,10 +220,10 @@ row("prefetch prefetchu applypriority discard", "=*", (), f"L1 L2 tensormap {HIN
 
 
 @row("createpolicy", ".=*", {"b64"}, f"fractional range {HINTS} {SPACES_OF_NAMES}")
-def createpolicy(e: Emitter, i: Instruction, *_: Operand | None) -> Number:
+def createpolicy(e: OpBuilder, i: Instruction, *_: Operand | None) -> Number:
     return Number(0)
 
 
 @row("isspacep", "p=b", (), SPACES_OF_NAMES)
-def isspacep(e: Emitter, i: Instruction, address: SSAValue) -> SSAValue:
+def isspacep(e: OpBuilder, i: Instruction, address: SSAValue) -> SSAValue:
     return e.intrinsic(f"isspacep.{space_of(i)}", [e.cast(address, POINTER)], i1)
