@@ -148,17 +148,11 @@ class Declarations:
                 raise cursor.error(f"'{name.text}' without a number of elements must be .extern", name)
             values = self.initial_values(name, count) if cursor.accept("=") else None
             for each in names:
+                is_scalar = space in ("param", "reg") and not is_array
                 yield Variable(
-                    each,
-                    space,
-                    element,
-                    count if is_array else None,
-                    align,
-                    name.start,
-                    values,
-                    is_extern,
-                    is_pointer,
-                    pointee_align,
+                    *(each, space, element, count if is_array else None, align, name.start),
+                    *(values, is_extern, is_pointer, pointee_align),
+                    Register(each, element, space == "param") if is_scalar else None,
                 )
             if space == "param" or not cursor.accept(","):
                 return

@@ -17,29 +17,8 @@ from math import isnan, prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    BoolAttr,
-    DenseArrayBase,
-    FileLineColLoc,
-    FloatAttr,
-    IntAttr,
-    IntegerAttr,
-    IntegerType,
-    LocationAttr,
-    StringAttr,
-    UnknownLoc,
-    VectorType,
-    bf16,
-    f16,
-    f32,
-    f64,
-    i1,
-    i8,
-    i16,
-    i32,
-    i64,
-)
+from xdsl.dialects import builtin
+from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
@@ -108,7 +87,7 @@ def space_of(i: Instruction) -> str:
 
 def pointer_type(space: str) -> llvm.LLVMPointerType:
     """`!llvm.ptr<3>` for shared memory ...; `!llvm.ptr` for global and generic addresses."""
-    return llvm.LLVMPointerType(IntAttr(SPACES[space])) if space in WINDOWED else POINTER
+    return llvm.LLVMPointerType(builtin.IntAttr(SPACES[space])) if space in WINDOWED else POINTER
 
 
 class Emitter:
@@ -118,7 +97,7 @@ class Emitter:
     block      where ops are inserted
     current    the value of each register here
     undo       what the current node and those that dominate it have set: (dictionary, key, value before)
-    slots      scalar `.param` variables of the body, which are registers in all but name
+    parameters  name -> the address of an array
     variables  name -> the variable, of the function and the module
     natural    the type in which a register is mostly computed and read; by default its bits
     """
@@ -131,13 +110,12 @@ class Emitter:
         self.current: dict[Register, SSAValue | Number] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
         self.variables = {**module.variables, **{each.name: each for each in function.variables}}
-        self.slots: dict[str, Register] = {}
-        self.parameters: dict[str, tuple[Variable, SSAValue]] = {}
+        self.parameters: dict[str, SSAValue] = {}
         self.natural: dict[Register, Attribute] = {}
         self.globals: dict[str, None] = {}
         self.callees: dict[str, None] = {}
         self.guard: SSAValue | None = None
-        self.location: LocationAttr = UnknownLoc()
+        self.location: builtin.LocationAttr = builtin.UnknownLoc()
         self.instruction: Instruction | None = None
         self._last_of_entry: Operation | None = None
         self._constants: dict[tuple[Attribute, int], SSAValue] = {}
@@ -163,12 +141,14 @@ class Emitter:
         self.instruction = instruction
         source = self.module.source
         line, column = source.line_and_column(instruction.start)
-        here = FileLineColLoc(StringAttr(source.file), IntAttr(line), IntAttr(column))
+        here = builtin.FileLineColLoc(builtin.StringAttr(source.file), builtin.IntAttr(line), builtin.IntAttr(column))
         self.location = here
         if instruction.loc is not None:
             number, line, column = instruction.loc
-            name = StringAttr(self.module.files.get(number, f"file {number}"))
-            self.location = fuse_locations(here, FileLineColLoc(name, IntAttr(line), IntAttr(column)))
+            name = builtin.StringAttr(self.module.files.get(number, f"file {number}"))
+            self.location = fuse_locations(
+                here, builtin.FileLineColLoc(name, builtin.IntAttr(line), builtin.IntAttr(column))
+            )
 
     # ------------------------------------------------------------------------------------------ building
 
@@ -193,7 +173,7 @@ class Emitter:
 
     def intr(self, name: str, *values: SSAValue, **flags: bool) -> SSAValue:
         """`llvm.intr.<name>` of values of one type."""
-        properties: dict[str, Attribute] = {word: BoolAttr.from_bool(flag) for word, flag in flags.items()}
+        properties: dict[str, Attribute] = {word: builtin.BoolAttr.from_bool(flag) for word, flag in flags.items()}
         if is_float(values[0].type):
             properties["fastmathFlags"] = llvm.FastMathAttr(None)
         op = llvm.INTRINSICS[name].create(operands=values, result_types=[values[0].type], properties=properties)
@@ -221,7 +201,7 @@ class Emitter:
         """A field of a struct."""
         assert isinstance(struct.type, llvm.LLVMStructType)
         field_type = struct.type.types.data[number]
-        return self.add(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), struct, field_type))
+        return self.add(llvm.ExtractValueOp(builtin.DenseArrayBase.from_list(i64, [number]), struct, field_type))
 
     def at_entry(self, op: Operation) -> SSAValue:
         """Inserts the op at the start of the function, after those inserted so before."""
@@ -243,9 +223,9 @@ class Emitter:
             return found
         if isinstance(ir_type, IntegerType):
             number = value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
-            made = self.at_entry(llvm.ConstantOp(IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
+            made = self.at_entry(llvm.ConstantOp(builtin.IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
         elif isinstance(ir_type, AnyFloat) and not isnan(number := float_of(ir_type, value)):
-            made = self.at_entry(llvm.ConstantOp(FloatAttr(number, ir_type), ir_type))
+            made = self.at_entry(llvm.ConstantOp(builtin.FloatAttr(number, ir_type), ir_type))
         else:
             made = self.at_entry(llvm.BitcastOp(self.constant(IntegerType(bits), value), ir_type))
         self._constants[ir_type, value] = made
@@ -419,13 +399,8 @@ class Emitter:
 
     def base(self, name: str) -> SSAValue:
         """The pointer to a variable: of its space's window."""
-        if (found := self._addresses.get(name)) is not None:
+        if (found := self._addresses.get(name) or self.parameters.get(name)) is not None:
             return found
-        if name in self.parameters:
-            parameter, value = self.parameters[name]
-            if parameter.count is None:
-                raise self.unsupported(f"the address of the parameter '{name}'")
-            return value
         variable = self.variable(name)
         if variable.space in ("local", "param") and variable.name in {v.name for v in self.function.variables}:
             array = llvm.LLVMArrayType(max(1, variable.size), i8)
@@ -474,6 +449,8 @@ class Emitter:
                 raise self.error(f"'{operand.base.name}' is in .{own}, not in .{space}")
         elif operand.base is None:
             pointer = self.cast(self.constant(i64, 0), POINTER)
+        elif operand.base.is_param:
+            raise self.unsupported(f"the address of the parameter '{operand.base.name}'")
         elif space in WINDOWED:
             wide = TYPES[operand.base.type]
             pointer = self.to_window(self.read(operand.base, wide), space)

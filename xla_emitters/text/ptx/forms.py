@@ -180,7 +180,9 @@ def check_operand(
     """raises ParseError for an operand that cannot be read, or written, as the type `word`"""
     what = "writes" if is_result else "reads"
     match operand:
-        case Register():
+        case Register(is_param=True) if not is_result:
+            raise e.unsupported(f"the address of the parameter '{operand.name}'")
+        case Register() if not operand.is_param:
             have, want = SIZES[operand.type], SIZES[word]
             is_wide = have >= want if may_be_wider else have == want
             if not (is_wide or word == "pred") or not agree(operand.type, word):

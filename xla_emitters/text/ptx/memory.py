@@ -17,7 +17,7 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter, space_of
 from xla_emitters.text.ptx.forms import check_operand, check_operands, one_type
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
-from xla_emitters.text.ptx.syntax import Address, Group, Instruction, Number, Operand, Register, Symbol
+from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Number, Operand, Register
 
 HINTS = (
     "ca cg cs lu cv wb wt nc weak volatile relaxed acquire release mmio cta cluster gpu sys L1::evict_normal L1::evict_unchanged "
@@ -52,10 +52,10 @@ def registers_of(e: Emitter, i: Instruction, operand: Operand | None) -> Sequenc
     return registers
 
 
-def _slot_of(e: Emitter, address: Operand | None) -> Register | None:
-    """The register for a scalar `.param` variable, if `[operand]` is one."""
-    symbol = address.base if isinstance(address, Address) else None
-    return e.slots.get(symbol.name) if isinstance(symbol, Symbol) else None
+def scalar_at(address: Operand | None) -> Register | None:
+    """The scalar in `.param` whose address an operand is."""
+    base = address.base if isinstance(address, Address) else None
+    return base if isinstance(base, Register) and base.is_param else None
 
 
 @row("ld ldu", ".=.*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
@@ -66,13 +66,9 @@ def ld(e: Emitter, i: Instruction, address: Operand | None, *_: Operand | None) 
     wanted = [target for target in targets if target is not None or width == 1]
     check_operands(e, i, wanted, word, is_result=True, may_be_wider=True)
     ir_type, is_signed = TYPES[word], word[0] == "s"
-    if (slot := _slot_of(e, address)) is not None:
-        e.write(targets[0], e.read(slot, ir_type), is_signed)
+    if isinstance(address, Address) and (scalar := scalar_at(address)) is not None and width == 1:
+        e.write(targets[0], _bytes_of(e, scalar, ir_type, address.offset), is_signed)
         return
-    if isinstance(address, Address) and isinstance(address.base, Symbol) and width == 1:
-        if (found := e.parameters.get(address.base.name)) is not None and found[0].count is None:
-            e.write(targets[0], _bytes_of(e, found[1], ir_type, address.offset), is_signed)
-            return
     if len(naturals := {e.type_for(target, ir_type) for target in targets}) == 1:
         (ir_type,) = naturals
     # LLVM widens a load where alignment allows it; bytes that are not used may be beyond the array.
@@ -94,14 +90,15 @@ def ld(e: Emitter, i: Instruction, address: Operand | None, *_: Operand | None) 
             e.write(target, part, is_signed)
 
 
-def _bytes_of(e: Emitter, value: SSAValue, ir_type: Attribute, offset: int) -> SSAValue:
-    """Some bytes of a scalar parameter."""
-    if not 0 <= 8 * offset <= bits_of(value.type) - bits_of(ir_type):
+def _bytes_of(e: Emitter, scalar: Register, ir_type: Attribute, offset: int) -> SSAValue:
+    """Some bytes of a scalar in `.param`."""
+    bits = SIZES[scalar.type] * 8
+    if not 0 <= 8 * offset <= bits - bits_of(ir_type):
         raise e.error("reads beyond the parameter")
-    if offset:
-        whole = e.cast(value, IntegerType(bits_of(value.type)))
-        value = e.add(llvm.LShrOp(whole, e.constant(whole.type, 8 * offset)))
-    return e.cast(value, ir_type)
+    if not offset:
+        return e.read(scalar, ir_type)
+    whole = e.read(scalar, IntegerType(bits))
+    return e.cast(e.add(llvm.LShrOp(whole, e.constant(whole.type, 8 * offset))), ir_type)
 
 
 @row("st", "=..*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
@@ -111,10 +108,10 @@ def st(e: Emitter, i: Instruction, address: Operand | None, source: Operand | No
     if "nc" in i.parts:
         raise e.error("a store has no '.nc'")
     ir_type = TYPES[word]
-    if (slot := _slot_of(e, address)) is not None:
-        if (have := bits_of(TYPES[slot.type])) != (given := bits_of(ir_type)):
-            raise e.unsupported(f"a store of {given} bits to the {have} of '{slot.name}'")
-        e.write(slot, e.read(sources[0], ir_type))
+    if (scalar := scalar_at(address)) is not None:
+        if (have := bits_of(TYPES[scalar.type])) != (given := bits_of(ir_type)):
+            raise e.unsupported(f"a store of {given} bits to the {have} of '{scalar.name}'")
+        e.write(scalar, e.read(sources[0], ir_type))
         return
     held = {_type_held(e, source, ir_type) for source in sources}
     if len(held) == 1 and (width == 1 or not any(isa(each, VectorType) for each in held)):

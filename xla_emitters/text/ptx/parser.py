@@ -195,8 +195,8 @@ class Parser(Declarations):
         self.function, self.locals, self.loc, function.body = function, 0, None, []
         self.scopes = [Scope()]
         for parameter in (*parameters, *results):
-            if parameter.space == "reg":
-                self.scopes[0].registers[parameter.name] = Register(parameter.name, parameter.type)
+            if parameter.register is not None:
+                self.scopes[0].registers[parameter.name] = parameter.register
         self.block(function.body)
         self.function = None
 
@@ -258,6 +258,9 @@ class Parser(Declarations):
             case _ if word.text[1:] in _SPACES:
                 for variable in self.variables():
                     unique = variable.name
+                    if variable.register is not None:
+                        self.scopes[-1].registers[unique] = variable.register
+                        continue
                     if any(variable.name in scope.variables for scope in self.scopes):
                         self.locals += 1
                         unique = f"{variable.name}.{self.locals}"

@@ -19,14 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Negated, Operand, Pair, Register
 
 STAGE = "ptx"
+E = TypeVar("E", ParseError, Unsupported)
 Make: TypeAlias = Callable[..., Any]
 """A function of (emitter, instruction, *operands): adds the ops; returns the value of the result, several, or None."""
 
@@ -144,11 +145,26 @@ def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:
 _ARITHMETIC = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "neg", "div", "rcp", "sqrt", "rsqrt"})
 
 
+class Placed(Protocol):
+    """Something in a text: an instruction, a label, a function."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+def fault(kind: type[E], source: Source, at: Placed, message: str) -> E:
+    """An error at something in the text."""
+    return kind(message, stage=STAGE, place=source.place(at.start, at.end))
+
+
 def row_of(source: Source, instruction: Instruction) -> PtxRow:
     """The row of an instruction. raises Unsupported with its place where there is none"""
     found = _row_of(instruction.parts)
     if isinstance(found, str):
-        raise Unsupported(found, stage=STAGE, place=source.place(instruction.start, instruction.end))
+        raise fault(Unsupported, source, instruction, found)
     return found
 
 

@@ -16,10 +16,11 @@ from xla_emitters.support.source import Source
 
 @dataclass(frozen=True, eq=False)
 class Register:
-    """A register of the function. type: `pred`, `b32`, `f64` ... as declared."""
+    """A register of the function, or a scalar in `.param`. type: `pred`, `b32`, `f64` ... as declared."""
 
     name: str
     type: str
+    is_param: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,22 +105,31 @@ class Instruction:
     def name(self) -> str:
         return ".".join(self.parts)
 
+    @property
+    def stem(self) -> str:
+        return self.parts[0]
+
 
 @dataclass(frozen=True)
 class Label:
     name: str
     start: int
 
+    @property
+    def end(self) -> int:
+        return self.start + len(self.name)
+
 
 @dataclass(frozen=True, eq=False)
 class Variable:
     """A variable, a parameter, or a result.
 
-    space   `global`, `const`, `shared`, `local`, `param`
-    type    of an element
-    count   elements; None: one, not an array; 0: as many as the launch gives (dynamic shared memory)
-    align   bytes; 0: the type's own
-    values  initial values, flat; numbers or symbols
+    space     `global`, `const`, `shared`, `local`, `param`; `reg` for a parameter of old texts
+    type      of an element
+    count     elements; None: one, not an array; 0: as many as the launch gives (dynamic shared memory)
+    align     bytes; 0: the type's own
+    values    initial values, flat; numbers or symbols
+    register  of a scalar in `.param` or `.reg`, which is a register in all but name
     """
 
     name: str
@@ -132,6 +142,11 @@ class Variable:
     is_extern: bool = False
     is_pointer: bool = False
     pointee_align: int = 0
+    register: Register | None = None
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.name)
 
     @property
     def size(self) -> int:

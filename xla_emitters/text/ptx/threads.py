@@ -19,7 +19,7 @@ from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
 from xla_emitters.text.ptx.forms import check_operand
 from xla_emitters.text.ptx.memory import nothing
 from xla_emitters.text.ptx.rows import row
-from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol, Variable
+from xla_emitters.text.ptx.syntax import SIZES, Group, Instruction, Number, Operand, Pair, Register, Symbol
 
 
 def _among(i: Instruction, words: str) -> str:
@@ -231,7 +231,7 @@ def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
         if (value := _SYSTEM[callee.name]) is None:
             trap(e, i)
         for target in results:
-            write_part(e, target, Number(value or 0))
+            e.write(target, Number(value or 0))
         return
     if function.body is None:
         raise e.unsupported(f"a call of '{callee.name}', which is defined elsewhere")
@@ -248,12 +248,15 @@ def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
         else:
             returned = target, TYPES[variable.type]
     for argument, variable in zip(arguments, function.parameters, strict=True):
-        given.append(array_of(e, argument) if variable.count is not None else read_part(e, argument, variable))
+        ir_type = TYPES[variable.type]
+        if isinstance(argument, Register) and SIZES[argument.type] != SIZES[variable.type]:
+            raise e.error(f"'{argument.name}' has another size than the parameter")
+        given.append(array_of(e, argument) if variable.count is not None else e.read(argument, ir_type))
     e.callees[callee.name] = None
     made = llvm.CallOp(callee.name, *given, return_type=returned[1] if returned else None)
     e.do(made)
     if returned is not None:
-        write_part(e, returned[0], made.results[0])
+        e.write(returned[0], made.results[0])
 
 
 def array_of(e: Emitter, operand: Operand | None) -> SSAValue:
@@ -261,19 +264,3 @@ def array_of(e: Emitter, operand: Operand | None) -> SSAValue:
         raise e.error("expected a variable in .param")
     pointer = e.base(operand.name)
     return pointer if pointer.type == POINTER else e.add(llvm.AddrSpaceCastOp(pointer, POINTER))
-
-
-def read_part(e: Emitter, operand: Operand | None, variable: Variable) -> SSAValue:
-    ir_type = TYPES[variable.type]
-    if isinstance(operand, Symbol) and (slot := e.slots.get(operand.name)) is not None:
-        if bits_of(TYPES[slot.type]) != bits_of(ir_type):
-            raise e.error(f"'{operand.name}' has another size than the parameter")
-        return e.read(slot, ir_type)
-    return e.read(operand, ir_type)
-
-
-def write_part(e: Emitter, operand: Operand | None, value: SSAValue | Number) -> None:
-    target = e.slots.get(operand.name) if isinstance(operand, Symbol) else operand
-    if not isinstance(target, Register):
-        raise e.error("the result of a call must be a register or a variable in .param")
-    e.write(target, value)
