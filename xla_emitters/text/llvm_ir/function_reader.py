@@ -14,13 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    FileLineColLoc,
-    IntAttr,
-    LocationAttr,
-    StringAttr,
-    i32,
-)
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects.locations import fuse_locations

@@ -11,15 +11,7 @@ from collections.abc import Iterator
 
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.lexer import PtxCursor, Token, TokenKind
-from xla_emitters.text.ptx.syntax import (
-    SIZES,
-    Function,
-    Number,
-    PtxModule,
-    Register,
-    Symbol,
-    Variable,
-)
+from xla_emitters.text.ptx.syntax import SIZES, Function, Number, PtxModule, Register, Symbol, Variable
 
 MOST_BYTES = 1 << 30
 """Limit of one variable, in bytes."""

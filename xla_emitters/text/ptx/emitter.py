@@ -12,7 +12,7 @@ Source: PTX ISA 8.8, 5.1 "State spaces", 6.4 "Operands", 9.4 "Generic addressing
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan, prod
 from typing import Any
 
@@ -26,19 +26,22 @@ from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
-from xla_emitters.text.ptx.rows import STAGE, registers_in, row_of, types_of
 from xla_emitters.text.ptx.syntax import (
+    SIZES,
     Address,
     Function,
+    Group,
     Instruction,
     Negated,
     Number,
     Operand,
+    Pair,
     PtxModule,
     Register,
     Special,
     Symbol,
     Variable,
+    fault,
 )
 
 TYPES: dict[str, Attribute] = {
@@ -53,6 +56,7 @@ TYPES: dict[str, Attribute] = {
 
 SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
 """Space -> LLVM's number of it."""
+_READ_SPECIAL = ("mov", "cvt", "st")
 WINDOWED = ("shared", "local", "const")
 _FAMILIES = {"tid": nvvm.THREAD_ID, "ntid": nvvm.BLOCK_DIM, "ctaid": nvvm.BLOCK_ID, "nctaid": nvvm.GRID_DIM}
 _ALONE = {"laneid": nvvm.LaneIdOp, "warpid": nvvm.WarpIdOp}
@@ -74,15 +78,24 @@ def is_float(ir_type: Attribute) -> bool:
     return isinstance(ir_type.element_type if isa(ir_type, VectorType) else ir_type, AnyFloat)
 
 
+def kind_of(word: str) -> str:
+    """`pred`, `float`, `integer`, or `bits`, which agree with all but `pred`; packed types are bits."""
+    if word == "pred":
+        return word
+    if (word[0] == "b" and word != "bf16") or "x" in word or word[0] == "e":
+        return "bits"
+    return "integer" if word[0] in "su" else "float"
+
+
+def agree(one: str, other: str) -> bool:
+    """Whether a register of one type may be an operand of the other type, widths aside."""
+    kinds = {kind_of(one), kind_of(other)}
+    return len(kinds) == 1 or ("bits" in kinds and "pred" not in kinds)
+
+
 def word_of(ir_type: Attribute) -> str:
     """PTX's word for a float, or for the elements of a vector of them."""
     return str(ir_type.element_type if isa(ir_type, VectorType) else ir_type)
-
-
-def space_of(i: Instruction) -> str:
-    """The space that the mnemonic names; `generic` if none."""
-    named = (part.partition("::")[0] for part in i.parts[1:])
-    return next((part for part in named if part in SPACES or part == "param"), "generic")
 
 
 def pointer_type(space: str) -> llvm.LLVMPointerType:
@@ -116,7 +129,7 @@ class Emitter:
         self.callees: dict[str, None] = {}
         self.guard: SSAValue | None = None
         self.location: builtin.LocationAttr = builtin.UnknownLoc()
-        self.instruction: Instruction | None = None
+        self.instruction = Instruction((function.name,), (), None, function.start, function.end)
         self._last_of_entry: Operation | None = None
         self._constants: dict[tuple[Attribute, int], SSAValue] = {}
         self._addresses: dict[str, SSAValue] = {}
@@ -124,17 +137,12 @@ class Emitter:
 
     # ------------------------------------------------------------------------------------------ messages
 
-    def error(self, message: str, *, help: str = "") -> ParseError:
+    def error(self, message: str) -> ParseError:
         """An error at the current instruction."""
-        return ParseError(message, stage=STAGE, place=self._place(), help=help)
+        return fault(ParseError, self.module.source, self.instruction, message)
 
     def unsupported(self, message: str) -> Unsupported:
-        return Unsupported(f"{message} is not supported", stage=STAGE, place=self._place())
-
-    def _place(self):
-        at = self.instruction
-        start, end = (at.start, at.end) if at else (self.function.start, self.function.end)
-        return self.module.source.place(start, end)
+        return fault(Unsupported, self.module.source, self.instruction, f"{message} is not supported")
 
     def at(self, instruction: Instruction) -> None:
         """Ops that are made from here on belong to this instruction."""
@@ -390,6 +398,57 @@ class Emitter:
         natural = self.natural.get(operand) if isinstance(operand, Register) else None
         return natural if natural is not None and bits_of(natural) == bits_of(ir_type) else ir_type
 
+    # ------------------------------------------------------------------------------------------ operands of the instruction
+
+    def one_type(self) -> str:
+        """The type of an instruction that has one. raises ParseError"""
+        if len(types := self.instruction.types) != 1:
+            raise self.error(f"'{self.instruction.name}' needs one type")
+        return types[0]
+
+    def flushed(self, value: SSAValue) -> SSAValue:
+        """A float with `.ftz`: zero of its sign instead of a denormal number."""
+        if "ftz" not in self.instruction.parts or word_of(value.type) not in ("f32", "f16"):
+            return value
+        return self.intrinsic(f"ftz.{word_of(value.type)}", [value], value.type)
+
+    def read_as(self, operand: Operand | None, word: str) -> SSAValue:
+        """An operand as a type. raises ParseError for one that cannot be read so"""
+        self.check(operand, word)
+        return self.read(operand, TYPES[word])
+
+    def check_all(self, operands: Iterable[Operand | None], word: str, **how: bool) -> None:
+        """As `check`, for each of several."""
+        for operand in operands:
+            self.check(operand, word, **how)
+
+    def check(self, operand: Operand | None, word: str, *, is_result: bool = False, may_be_wider: bool = False) -> None:
+        """raises ParseError for an operand that cannot be read, or written, as the type `word`"""
+        what = f"'{self.instruction.name}' {'writes' if is_result else 'reads'}"
+        match operand:
+            case Register(is_param=True) if not is_result:
+                raise self.unsupported(f"the address of the parameter '{operand.name}'")
+            case Register() if not operand.is_param:
+                have, want = SIZES[operand.type], SIZES[word]
+                is_wide = have >= want if may_be_wider else have == want
+                if not (is_wide or word == "pred") or not agree(operand.type, word):
+                    raise self.error(f"{what} '{operand.name}', a register of .{operand.type}, as .{word}")
+            case Number() if not is_result:
+                if kind_of(word) == "float" and (operand.kind == "int" or word not in ("f32", "f64")):
+                    raise self.error(f"'{self.instruction.name}' needs a float such as 0f3F800000")
+                if kind_of(word) == "integer" and operand.kind != "int":
+                    raise self.error(f"'{self.instruction.name}' needs an integer")
+            case Negated() if not is_result and word == "pred":
+                pass
+            case Symbol() if not is_result and word != "pred":
+                pass
+            case Special() if not is_result and self.instruction.stem in _READ_SPECIAL:
+                pass
+            case Special():
+                raise self.error(f"'%{operand.name}' is read by 'mov' alone")
+            case None | Group() | Address() | Pair() | _:
+                raise self.error(f"{what} a register here")
+
     # ------------------------------------------------------------------------------------------ addresses
 
     def variable(self, name: str) -> Variable:
@@ -484,30 +543,3 @@ def narrowed(bits: int) -> int:
     """The bits of an f64 as those of the nearest f32."""
     with np.errstate(over="ignore"):
         return int(np.array(float_of(f64, bits)).astype(np.float32).view(np.uint32))
-
-
-def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:
-    """For each register that mostly holds floats, their type. Moves, loads and selections say nothing."""
-    votes: dict[Register, dict[Attribute, int]] = {}
-    for item in function.body or ():
-        if not isinstance(item, Instruction) or not (types := types_of(item)):
-            continue
-        if len(types) == 1 and types[0][0] == "b":
-            if not types[0].startswith("bf"):
-                continue
-        count = row_of(module.source, item).results
-        for number, operand in enumerate(item.operands):
-            if isinstance(operand, Address):
-                continue
-            word = types[0] if number < count else types[-1]
-            for register in registers_in(operand):
-                if word.startswith("b") and not word.startswith("bf"):
-                    continue
-                counts = votes.setdefault(register, {})
-                counts[TYPES[word]] = counts.get(TYPES[word], 0) + 1
-    found: dict[Register, Attribute] = {}
-    for register, counts in votes.items():
-        best = max(counts, key=lambda ir_type: counts[ir_type])
-        if isinstance(best, AnyFloat) and register.type in TYPES and bits_of(TYPES[register.type]) == bits_of(best):
-            found[register] = best
-    return found

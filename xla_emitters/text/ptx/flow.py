@@ -17,8 +17,8 @@ from operator import attrgetter
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.dominance import immediate_dominators, reverse_postorder
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.rows import fault, row_of
-from xla_emitters.text.ptx.syntax import Function, Instruction, Label, Number, Operand, Register, Symbol
+from xla_emitters.text.ptx.rows import row_of
+from xla_emitters.text.ptx.syntax import Function, Instruction, Label, Number, Operand, Register, Symbol, fault
 
 
 @dataclass(eq=False)

@@ -5,14 +5,12 @@ Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f32, f64, i1, i32, i64
+from xdsl.dialects.builtin import f32, f64, i32
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import SHAPES, SPARSE, Mma, Wgmma, Wmma
 from xla_emitters.text.ptx.emitter import Emitter
-from xla_emitters.text.ptx.forms import check_operand, check_operands
-from xla_emitters.text.ptx.memory import nothing
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Register
 
@@ -37,7 +35,7 @@ def _write(e: Emitter, i: Instruction, count: int, word: str, name: str, given: 
     """Writes the results of an intrinsic to the registers of the first operand."""
     ir_type: Attribute = _TYPES.get(word, i32)
     parts = _parts_of(e, i, i.operands[0], count)
-    check_operands(e, i, [part for part in parts if part is not None], word, is_result=True)
+    e.check_all([part for part in parts if part is not None], word, is_result=True)
     if count == 1:
         e.write(parts[0], e.intrinsic(name, given, ir_type))
         return
@@ -48,9 +46,7 @@ def _write(e: Emitter, i: Instruction, count: int, word: str, name: str, given: 
 
 def _words(e: Emitter, i: Instruction, operand: Operand | None, count: int, word: str) -> list[SSAValue]:
     """The registers of one operand as operands of an intrinsic."""
-    parts = _parts_of(e, i, operand, count)
-    check_operands(e, i, parts, word)
-    return [e.read(part, _TYPES.get(word, i32)) for part in parts]
+    return [e.read_as(part, word) for part in _parts_of(e, i, operand, count)]
 
 
 def _word_of(element: str) -> str:
@@ -156,25 +152,18 @@ def wgmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
     sides = [Number(0)] * (2 - len(sides)) + sides
     to = _word_of(found.to)
     given = _words(e, i, i.operands[0], found.registers, to)
-    if in_memory:
-        check_operand(e, i, of_a, "b64")
-        given.append(e.read(of_a, i64))
-    else:
-        given += _words(e, i, of_a, 4, "b32")
-    check_operand(e, i, of_b, "b64")
-    check_operand(e, i, scale_d, "pred")
-    given += [e.read(of_b, i64), e.read(scale_d, i1), *(e.read(number, i32) for number in (*signs, *sides))]
+    given += [e.read_as(of_a, "b64")] if in_memory else _words(e, i, of_a, 4, "b32")
+    given += [e.read_as(of_b, "b64"), e.read_as(scale_d, "pred")]
+    given += [e.read(number, i32) for number in (*signs, *sides)]
     _write(e, i, found.registers, to, i.name, given)
 
 
-row("wgmma.fence.sync.aligned", "=", pure=False)(nothing)  # registers are read when a product is issued
+row("wgmma.fence.sync.aligned", "=", to="", pure=False)  # registers are read when a product is issued
 
 
-@row("wgmma.commit_group.sync.aligned", "=", pure=False)
-@row("wgmma.wait_group.sync.aligned", "=n", pure=False)
-def wgmma_order(e: Emitter, i: Instruction, *most: int) -> None:
-    """A product is there when it is issued; its matrices in shared memory are in use until it is waited for."""
-    e.tell(i.name, *(e.constant(i32, number) for number in most))
+# A product is there when it is issued; its matrices in shared memory are in use until it is waited for.
+row("wgmma.commit_group.sync.aligned", "=", pure=False)
+row("wgmma.wait_group.sync.aligned", "=n", pure=False)
 
 
 _LDMATRIX = "m8n8 x1 x2 x4 trans shared shared::cta"
@@ -182,7 +171,7 @@ _LDMATRIX = "m8n8 x1 x2 x4 trans shared shared::cta"
 
 def _ldmatrix_of(i: Instruction) -> tuple[int, str]:
     """How many matrices, and the name without state space."""
-    count = next(part for part in i.parts if part in ("x1", "x2", "x4"))
+    count = i.among("x1 x2 x4")
     return int(count[1]), f"{i.parts[0]}.sync.aligned.m8n8.{count}{'.trans' * ('trans' in i.parts)}.b16"
 
 

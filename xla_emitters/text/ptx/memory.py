@@ -14,8 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter, space_of
-from xla_emitters.text.ptx.forms import check_operand, check_operands, one_type
+from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
 from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Number, Operand, Register
 
@@ -39,7 +38,7 @@ def ordering_of(i: Instruction, ordered: int) -> int:
 
 
 def width_of(i: Instruction) -> int:
-    return next((int(part[1:]) for part in i.parts if part in ("v2", "v4", "v8")), 1)
+    return int(i.among("v2 v4 v8", "v1")[1:])
 
 
 def registers_of(e: Emitter, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
@@ -60,11 +59,11 @@ def scalar_at(address: Operand | None) -> Register | None:
 
 @row("ld ldu", ".=.*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
 def ld(e: Emitter, i: Instruction, address: Operand | None, *_: Operand | None) -> None:
-    word, width, space, targets = one_type(e, i), width_of(i), space_of(i), registers_of(e, i, i.operands[0])
+    word, width, space, targets = e.one_type(), width_of(i), i.space, registers_of(e, i, i.operands[0])
     if "nc" in i.parts and space != "global":
         raise e.error("'.nc' is of .global")
     wanted = [target for target in targets if target is not None or width == 1]
-    check_operands(e, i, wanted, word, is_result=True, may_be_wider=True)
+    e.check_all(wanted, word, is_result=True, may_be_wider=True)
     ir_type, is_signed = TYPES[word], word[0] == "s"
     if isinstance(address, Address) and (scalar := scalar_at(address)) is not None and width == 1:
         e.write(targets[0], _bytes_of(e, scalar, ir_type, address.offset), is_signed)
@@ -103,8 +102,8 @@ def _bytes_of(e: Emitter, scalar: Register, ir_type: Attribute, offset: int) -> 
 
 @row("st", "=..*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
 def st(e: Emitter, i: Instruction, address: Operand | None, source: Operand | None, *_: Operand | None) -> None:
-    word, width, sources = one_type(e, i), width_of(i), registers_of(e, i, source)
-    check_operands(e, i, sources, word, may_be_wider=True)
+    word, width, sources = e.one_type(), width_of(i), registers_of(e, i, source)
+    e.check_all(sources, word, may_be_wider=True)
     if "nc" in i.parts:
         raise e.error("a store has no '.nc'")
     ir_type = TYPES[word]
@@ -118,7 +117,7 @@ def st(e: Emitter, i: Instruction, address: Operand | None, source: Operand | No
         (ir_type,) = held
     parts = [e.read(source, ir_type) for source in sources]
     value = parts[0] if width == 1 else e.vector(parts)
-    store(e, i, value, e.pointer(address, space_of(i)))
+    store(e, i, value, e.pointer(address, i.space))
 
 
 def store(e: Emitter, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
@@ -160,17 +159,16 @@ def atom(e: Emitter, i: Instruction, *given: Operand | None) -> None:
 
 def update(e: Emitter, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None) -> None:
     """An atomic update of what is at an address by the operands after it; `target` gets what was there."""
-    word, kind = one_type(e, i), next((part for part in i.parts if part in (*_REDUCTIONS.split(), "exch", "cas")), "")
+    word, kind = e.one_type(), i.among(f"{_REDUCTIONS} exch cas", "")
     if not kind or len(given) < (count := 2 if kind == "cas" else 1):
         raise e.error(f"'{i.name}' has no operation or too few operands")
-    pointer = e.pointer(address, space_of(i))
+    pointer = e.pointer(address, i.space)
     if width_of(i) > 1 or word.endswith("x2"):
         _update_neighbours(e, i, word, kind, pointer, target, given[0])
         return
-    check_operands(e, i, given[:count], word)
+    values = [e.read_as(operand, word) for operand in given[:count]]
     if target is not None:
-        check_operand(e, i, target, word, is_result=True)
-    values = [e.read(operand, TYPES[word]) for operand in given[:count]]
+        e.check(target, word, is_result=True)
     if kind == "cas":
         e.write(target, e.field(e.add(llvm.AtomicCmpXchgOp(pointer, values[0], values[1])), 0))
         return
@@ -192,8 +190,8 @@ def _update_neighbours(
     sources = registers_of(e, i, given)
     targets = [None] * len(sources) if target is None else registers_of(e, i, target)
     bits = bits_of(TYPES[word])
-    check_operands(e, i, sources, word)
-    check_operands(e, i, [each for each in targets if each is not None], word, is_result=True)
+    e.check_all(sources, word)
+    e.check_all([each for each in targets if each is not None], word, is_result=True)
     value = e.vector([e.read(source, IntegerType(bits)) for source in sources])
     floats = e.cast(value, VectorType(element, [len(sources) * bits // element.bitwidth]))
     old = e.cast(e.add(llvm.AtomicRMWOp(_OF_FLOATS[kind], pointer, floats)), value.type)
@@ -205,12 +203,11 @@ def _update_neighbours(
 # ---------------------------------------------------------------------------------------------- hints
 
 
-def nothing(e: Emitter, i: Instruction, *_: Operand | None) -> None:
-    """Has no meaning for the numbers."""
-
-
-row("prefetch prefetchu applypriority discard", "=*", (), f"L1 L2 tensormap {HINTS} {SPACES_OF_NAMES}", pure=False)(
-    nothing
+row(
+    "prefetch prefetchu applypriority discard",
+    *("=*", (), f"L1 L2 tensormap {HINTS} {SPACES_OF_NAMES}"),
+    to="",
+    pure=False,
 )
 
 
@@ -221,4 +218,4 @@ def createpolicy(e: Emitter, i: Instruction, *_: Operand | None) -> Number:
 
 @row("isspacep", "p=b", (), SPACES_OF_NAMES)
 def isspacep(e: Emitter, i: Instruction, address: SSAValue) -> SSAValue:
-    return e.intrinsic(f"isspacep.{space_of(i)}", [e.cast(address, POINTER)], i1)
+    return e.intrinsic(f"isspacep.{i.space}", [e.cast(address, POINTER)], i1)

@@ -22,12 +22,23 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, narrowed, natural_types
+from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, narrowed
 from xla_emitters.text.ptx.flow import Flow, Node
-from xla_emitters.text.ptx.forms import emit
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
-from xla_emitters.text.ptx.rows import CARRY, STAGE, fault, registers_in, row_of
-from xla_emitters.text.ptx.syntax import Address, Function, Instruction, Number, PtxModule, Register, Symbol, Variable
+from xla_emitters.text.ptx.rows import CARRY, emit, row_of
+from xla_emitters.text.ptx.syntax import (
+    STAGE,
+    Address,
+    Function,
+    Instruction,
+    Number,
+    PtxModule,
+    Register,
+    Symbol,
+    Variable,
+    fault,
+    registers_in,
+)
 
 TABLES = (arithmetic, asynchronous, conversions, matrices, memory, threads)
 """The modules that fill the table of rows when they are imported."""
@@ -194,7 +205,6 @@ class Raised:
         output = TYPES[scalars[0].type] if scalars else None
         region = Region([self.blocks[node] for node in flow.nodes])
         self.op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(entry.arg_types, output), body=region)
-        e.instruction = None
 
     def _types(self, node: Node) -> list[Attribute]:
         return [self.emitter.natural.get(register, TYPES[register.type]) for register in node.arguments]
@@ -265,6 +275,37 @@ class Raised:
             e.do(llvm.BrOp(way, *values))
         else:
             e.do(llvm.ReturnOp(*(e.read(register, TYPES[register.type]) for register in self.results)))
+
+
+def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:
+    """For each register that mostly holds floats, their type. Moves, loads and selections say nothing."""
+    votes: dict[Register, dict[Attribute, int]] = {}
+    for item in function.body or ():
+        if not isinstance(item, Instruction) or not (types := item.types):
+            continue
+        if len(types) == 1 and types[0][0] == "b":
+            if not types[0].startswith("bf"):
+                continue
+        count = row_of(module.source, item).results
+        for number, operand in enumerate(item.operands):
+            if isinstance(operand, Address):
+                continue
+            word = types[0] if number < count else types[-1]
+            for register in registers_in(operand):
+                if word.startswith("b") and not word.startswith("bf"):
+                    continue
+                counts = votes.setdefault(register, {})
+                counts[TYPES[word]] = counts.get(TYPES[word], 0) + 1
+    found: dict[Register, Attribute] = {}
+    for register, counts in votes.items():
+        best = max(counts, key=lambda ir_type: counts[ir_type])
+        if (
+            isinstance(best, builtin.AnyFloat)
+            and register.type in TYPES
+            and bits_of(TYPES[register.type]) == bits_of(best)
+        ):
+            found[register] = best
+    return found
 
 
 def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: int) -> llvm.GlobalOp:

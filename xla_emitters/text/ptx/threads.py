@@ -16,16 +16,8 @@ from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
-from xla_emitters.text.ptx.forms import check_operand
-from xla_emitters.text.ptx.memory import nothing
-from xla_emitters.text.ptx.rows import row
+from xla_emitters.text.ptx.rows import op_of, row
 from xla_emitters.text.ptx.syntax import SIZES, Group, Instruction, Number, Operand, Pair, Register, Symbol
-
-
-def _among(i: Instruction, words: str) -> str:
-    """The part of the mnemonic that is one of these."""
-    return next(part for part in i.parts if part in words.split())
-
 
 # ---------------------------------------------------------------------------------------------- barriers
 
@@ -38,10 +30,9 @@ def _of_all(ending: str) -> str:
 def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
     """The barrier's number, and of how many threads it is. raises ParseError for numbers that no barrier has"""
     for operand, most, what in zip(given, (15, 1024), ("a barrier", "threads"), strict=False):
-        check_operand(e, i, operand, "u32")
-        if isinstance(operand, Number) and not 0 <= operand.value <= most:
+        if isinstance(operand, Number) and operand.kind == "int" and not 0 <= operand.value <= most:
             raise e.error(f"{operand.value} is no number of {what}")
-    return [e.read(operand, i32) for operand in given]
+    return [e.read_as(operand, "u32") for operand in given]
 
 
 @row(_of_all("sync"), "=.?.", (), "aligned", pure=False, waits=True)
@@ -60,26 +51,22 @@ def barrier_arrive(e: Emitter, i: Instruction, *given: Operand | None) -> None:
 
 @row(_of_all("red"), ".=..?.", {"u32", "pred"}, "popc and or aligned", pure=False, waits=True)
 def barrier_reduction(e: Emitter, i: Instruction, *operands: Operand | None) -> SSAValue:
-    (*given, source), kind = operands, _among(i, "popc and or")
-    check_operand(e, i, i.operands[0], "u32" if kind == "popc" else "pred", is_result=True)
-    check_operand(e, i, source, "pred")
+    (*given, source), kind = operands, i.among("popc and or")
+    e.check(i.operands[0], "u32" if kind == "popc" else "pred", is_result=True)
+    truth = e.read_as(source, "pred")
     numbers = [] if given == [Number(0)] else _numbers(e, i, tuple(given))
     number, count = (*numbers, None, None)[:2]
-    predicate = e.extend(e.read(source, i1), 32)
+    predicate = e.extend(truth, 32)
     found = e.add(nvvm.BarrierOp(number, count, nvvm.BarrierReductionAttr.of(kind), predicate))
     return found if kind == "popc" else e.compare("ne", found, e.constant(i32, 0))
 
 
-@row("barrier.cluster.arrive", "=", (), "release relaxed aligned", pure=False)
-@row("barrier.cluster.wait", "=", (), "acquire aligned", pure=False, waits=True)
-def cluster_barrier(e: Emitter, i: Instruction) -> None:
-    e.tell(f"barrier.cluster.{i.parts[2]}")
-
-
-@row("bar.warp.sync", "=u", pure=False)
-def sync_warp(e: Emitter, i: Instruction, members: SSAValue) -> None:
-    e.do(nvvm.SyncWarpOp.create(operands=[members]))
-
+row("barrier.cluster.arrive", "=", (), "release relaxed aligned", to="barrier.cluster.{2}", pure=False)
+row("barrier.cluster.wait", "=", (), "acquire aligned", to="barrier.cluster.{2}", pure=False, waits=True)
+row("bar.warp.sync", "=u", to=op_of(nvvm.SyncWarpOp), pure=False)
+row("nanosleep", "=u", {"u32"}, to=op_of(NanosleepOp), pure=False)
+row("setmaxnreg", "=*", {"u32"}, "inc dec sync aligned", to="", pure=False)
+row("pmevent", "=*", (), "mask", to="", pure=False)
 
 _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async global shared::cta tensormap::generic mbarrier_init"
 
@@ -97,22 +84,13 @@ def griddepcontrol(e: Emitter, i: Instruction) -> None:
     e.do(nvvm.GriddepcontrolOp.create(properties={"kind": kind}))
 
 
-@row("nanosleep", "=u", {"u32"}, pure=False)
-def nanosleep(e: Emitter, i: Instruction, time: SSAValue) -> None:
-    e.do(NanosleepOp.create(operands=[time]))
-
-
-row("setmaxnreg", "=*", {"u32"}, "inc dec sync aligned", pure=False)(nothing)
-row("pmevent", "=*", (), "mask", pure=False)(nothing)
-
-
 # ---------------------------------------------------------------------------------------------- clusters
 
 
 @row("mapa", ".=.u", {"u32", "u64"}, "shared::cluster", pure=False)
 def mapa(e: Emitter, i: Instruction, address: Operand | None, rank: SSAValue) -> SSAValue:
     """The address in the block of that rank: in bits that an offset does not need."""
-    value = e.read(address, TYPES[_among(i, "u32 u64")])
+    value = e.read(address, TYPES[i.among("u32 u64")])
     if prod(e.cluster) == 1:
         return value
     number = e.resize(e.add(llvm.AddOp(rank, e.constant(i32, 1))), bits_of(value.type))
@@ -122,7 +100,7 @@ def mapa(e: Emitter, i: Instruction, address: Operand | None, rank: SSAValue) ->
 
 @row("getctarank", ".=.", {"u32", "u64"}, "shared::cluster")
 def getctarank(e: Emitter, i: Instruction, address: Operand | None) -> SSAValue:
-    value = e.resize(e.read(address, TYPES[_among(i, "u32 u64")]), 32)
+    value = e.resize(e.read(address, TYPES[i.among("u32 u64")]), 32)
     rank = e.add(llvm.AndOp(e.add(llvm.LShrOp(value, e.constant(i32, RANK_SHIFT))), e.constant(i32, RANK_MASK)))
     other = e.add(llvm.SubOp(rank, e.constant(i32, 1)))
     is_own = e.compare("eq", rank, e.constant(i32, 0))
@@ -143,7 +121,7 @@ def _of_warp(op: Any, result: Attribute, kind: Attribute, *operands: SSAValue, *
 def shfl(
     e: Emitter, i: Instruction, value: SSAValue, offset: SSAValue, clamp: SSAValue, mask: SSAValue | None = None
 ) -> SSAValue | tuple[SSAValue, ...]:
-    kind, is_pair = nvvm.ShflKind(_among(i, "up down bfly idx")), isinstance(i.operands[0], Pair)
+    kind, is_pair = nvvm.ShflKind(i.among("up down bfly idx")), isinstance(i.operands[0], Pair)
     found = e.add(nvvm.ShflOp(kind, mask or e.constant(i32, -1), value, offset, clamp, is_pair))
     return (e.field(found, 0), e.field(found, 1)) if is_pair else found
 
@@ -156,9 +134,7 @@ def vote(e: Emitter, i: Instruction, predicate: SSAValue, mask: SSAValue) -> SSA
     )
 
 
-@row("activemask", "u=", {"b32"}, pure=False)
-def activemask(e: Emitter, i: Instruction) -> SSAValue:
-    return e.intrinsic("activemask", [], i32)
+row("activemask", "u=", {"b32"}, to="{0}", pure=False)
 
 
 @row("match.any.sync match.all.sync", ".=tu", {"b32", "b64"}, pure=False)
@@ -172,7 +148,7 @@ def match(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAVal
 
 @row("redux.sync", "t=tu", {"s32", "u32", "b32", "f32"}, "add min max and or xor abs NaN", pure=False)
 def redux(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue:
-    kind = _among(i, "add min max and or xor")
+    kind = i.among("add min max and or xor")
     prefix = {"f32": "f", "u32": "u"}.get(i.parts[-1], "") if kind in ("min", "max") else ""
     attribute = nvvm.ReduxKindAttr(nvvm.ReduxKind(f"{prefix}{kind}"))
     flags = {"abs": "abs" in i.parts, "nan": "NaN" in i.parts}
@@ -188,12 +164,8 @@ def elect(e: Emitter, i: Instruction, members: SSAValue) -> SSAValue | tuple[SSA
 # ---------------------------------------------------------------------------------------------- calls, ends
 
 
-row("brkpt", "=", pure=False)(nothing)
-
-
-@row("trap", "=", pure=False)
-def trap(e: Emitter, i: Instruction) -> None:
-    e.do(llvm.INTRINSICS["trap"].create())
+row("brkpt", "=", to="", pure=False)
+row("trap", "=", to=llvm.INTRINSICS["trap"].create, pure=False)
 
 
 Operands: TypeAlias = tuple[Operand | None, ...]
@@ -229,7 +201,7 @@ def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
         raise e.error(f"function '{callee.name}' is not declared")
     if callee.name in _SYSTEM:
         if (value := _SYSTEM[callee.name]) is None:
-            trap(e, i)
+            e.do(llvm.INTRINSICS["trap"].create())
         for target in results:
             e.write(target, Number(value or 0))
         return
