@@ -9,12 +9,10 @@ Source: LLVM language reference, "Constants", "Constant Expressions".
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from math import isnan
 from typing import TypeVar
 
-import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
@@ -25,7 +23,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     bf16,
     f16,
-    f32,
+    f64,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -36,7 +34,7 @@ from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
 from xla_emitters.text.llvm_ir.types import TypeReader
-from xla_emitters.text.ptx.emitter import float_of
+from xla_emitters.text.ptx.emitter import bits_of_float, float_of
 
 T = TypeVar("T")
 BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
@@ -325,22 +323,9 @@ def _float_bits(ir_type: Attribute, text: str) -> int | None:
         )
     if letter in ("K", "L", "M"):
         return None
-    wide = int(text, 16) if letter else struct.unpack("<Q", struct.pack("<d", float(text)))[0]
+    wide = int(text, 16) if letter else bits_of_float(f64, float(text))
     if wide >> 64:
         return None
-    if ir_type not in (f16, bf16, f32):
-        return wide
-    value = struct.unpack("<d", struct.pack("<Q", wide))[0]
-    if isnan(value):
-        # The payload's upper bits.
-        exponent, digits = (5, 10) if ir_type == f16 else (8, 7) if ir_type == bf16 else (8, 23)
-        sign, payload = wide >> 63, wide & ((1 << 52) - 1)
-        return (sign << exponent | (1 << exponent) - 1) << digits | payload >> 52 - digits
-    with np.errstate(over="ignore"):
-        if ir_type == f16:
-            found = int(np.float16(value).view(np.uint16))
-        else:
-            found = int(np.float32(value).view(np.uint32))
-    if ir_type == bf16:
-        found >>= 16
-    return found if float_of(ir_type, found) == value else None
+    value = float_of(f64, wide)
+    found = bits_of_float(ir_type, value)
+    return found if isnan(value) or float_of(ir_type, found) == value else None

@@ -10,20 +10,17 @@ Bodies are read when a kernel needs them. Source: LLVM language reference, "High
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
     FileLineColLoc,
     IntAttr,
     IntegerAttr,
     LocationAttr,
     ModuleOp,
     StringAttr,
-    UnitAttr,
     UnknownLoc,
     i8,
     i64,
@@ -41,7 +38,7 @@ from xla_emitters.text.llvm_ir.constants import ConstantReader
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.lexer import STAGE, Token, TokenKind, name_of, unescaped
 from xla_emitters.text.llvm_ir.types import MOST_BYTES, VOID
-from xla_emitters.text.ptx.raising import bytes_attribute
+from xla_emitters.text.ptx.raising import bytes_attribute, kernel_module
 
 TABLES = (calls, instructions)
 """The modules that fill the table of instructions when they are imported."""
@@ -297,37 +294,30 @@ def raise_kernel(
     attributes  attributes of the function, such as its launch
     raises      ParseError for names and types that do not fit, Unsupported for what is not read, each with its place
     """
-    ops, globals_ = list[llvm.FuncOp](), dict[str, Token]()
-    pending, seen = [entry], {entry.name}
-    while pending:
-        function = pending.pop()
+
+    def raised(function: Function) -> tuple[llvm.FuncOp, Mapping[str, Token], Iterable[Function]]:
         reader, op = _raised(module, function)
-        ops.append(op)
-        globals_ |= reader.globals
+        callees = list[Function]()
         for name, token in reader.callees.items():
             callee = module.functions.get(name)
             if callee is None or callee.body is None:
                 what = f"a call of '{name}', which is {'declared, not defined' if callee else 'not declared'},"
                 raise reader.unsupported(what, token)
-            if name not in seen:
-                seen.add(name)
-                pending.append(callee)
-    used = list[llvm.GlobalOp]()
-    for name, token in globals_.items():
-        if (found := module.globals.get(name)) is None:
-            place = module.source.place(token.start, token.end)
-            if name in module.functions:
-                raise Unsupported("the address of a function is not supported", stage=STAGE, place=place)
-            raise ParseError(f"{token} is not defined{nearest(name, module.globals)}", stage=STAGE, place=place)
-        used.append(found.clone())
-    kernel = ops[0]
+            callees.append(callee)
+        return op, reader.globals, callees
+
+    def global_named(name: str, token: Token) -> llvm.GlobalOp:
+        if (found := module.globals.get(name)) is not None:
+            return found.clone()
+        place = module.source.place(token.start, token.end)
+        if name in module.functions:
+            raise Unsupported("the address of a function is not supported", stage=STAGE, place=place)
+        raise ParseError(f"{token} is not defined{nearest(name, module.globals)}", stage=STAGE, place=place)
+
     given = arguments or [
         {"llvm.align": IntegerAttr(each.align, i64)} if each.align else {} for each in entry.parameters
     ]
-    kernel.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(dict(each)) for each in given])
-    kernel.attributes["nvvm.kernel"] = UnitAttr()
-    kernel.attributes |= attributes or {}
-    whole = ModuleOp([*used, *ops])
+    whole = kernel_module(entry, raised, global_named, given, attributes)
     verify_ir(whole)
     return whole
 

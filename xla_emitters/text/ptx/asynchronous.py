@@ -7,7 +7,7 @@ Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.28 and 9.7.13.15.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i8, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
@@ -39,7 +39,7 @@ def cp_async(
     e.do(CpAsyncOp.create(operands=values, properties={"size": IntegerAttr(size, i32), "modifier": modifier}))
 
 
-def _await_groups(most: int) -> CpAsyncWaitGroupOp:
+def _await_groups(most: int) -> Operation:
     return CpAsyncWaitGroupOp.create(properties={"n": IntegerAttr(most, i32)})
 
 

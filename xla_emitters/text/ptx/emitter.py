@@ -11,16 +11,15 @@ Source: PTX ISA 8.8, 5.1 "State spaces", 6.4 "Operands", 9.4 "Generic addressing
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
 from math import isnan, prod
 from typing import Any
 
-import numpy as np
 from xdsl.dialects import builtin
 from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from xla_emitters.dialects.float_bits import float_attr, pack, unpack
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm, nvvm
@@ -345,12 +344,11 @@ class Emitter:
     def number(self, number: Number, ir_type: Attribute) -> int:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
-        if number.kind == "f64" and scalar == f32:
-            return narrowed(number.value)
-        if number.kind == "f32" and scalar == f64:
-            return int.from_bytes(struct.pack("<d", float_of(f32, number.value)), "little")
-        wanted = {"f32": 32, "f64": 64}.get(number.kind)
-        if wanted is not None and wanted != bits_of(ir_type):
+        if (given := {"f32": f32, "f64": f64}.get(number.kind)) is None:
+            return number.value
+        if scalar in (f32, f64) and scalar != given:
+            return bits_of_float(scalar, float_of(given, number.value))
+        if bits_of(given) != bits_of(ir_type):
             raise self.error(f"a literal of {number.kind} is read as {bits_of(ir_type)} bits")
         return number.value
 
@@ -528,18 +526,9 @@ class Emitter:
 
 def float_of(ir_type: Attribute, bits: int) -> float:
     """The number with these bits."""
-    match ir_type:
-        case _ if ir_type == bf16:
-            return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
-        case _ if ir_type == f16:
-            return struct.unpack("<e", struct.pack("<H", bits))[0]
-        case _ if ir_type == f32:
-            return struct.unpack("<f", struct.pack("<I", bits))[0]
-        case _:
-            return struct.unpack("<d", struct.pack("<Q", bits))[0]
+    return unpack(ir_type, bits.to_bytes(bits_of(ir_type) // 8, "little"))[0]
 
 
-def narrowed(bits: int) -> int:
-    """The bits of an f64 as those of the nearest f32."""
-    with np.errstate(over="ignore"):
-        return int(np.array(float_of(f64, bits)).astype(np.float32).view(np.uint32))
+def bits_of_float(ir_type: Attribute, value: float) -> int:
+    """The bits of the nearest number of a type."""
+    return int.from_bytes(pack(ir_type, [float_attr(value, ir_type).value.data]), "little")

@@ -22,7 +22,7 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, narrowed
+from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of_float, float_of
 from xla_emitters.text.ptx.flow import Flow, Node
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, emit, row_of
@@ -349,5 +349,5 @@ def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) 
         message = f"'{variable.name}' of .{variable.type} is initialised with {kind}"
         raise fault(ParseError, module.source, variable, message)
     if number.kind == "f64" and variable.type == "f32":
-        value = narrowed(value)
+        value = bits_of_float(builtin.f32, float_of(builtin.f64, value))
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

@@ -115,7 +115,7 @@ def row(
     updates: bool = False,
     waits: bool = False,
 ) -> Callable[[Make], Make]:
-    """Adds the mnemonics `names`: they become `to`, by default the intrinsic of their name, or what the function that is decorated makes."""
+    """Adds the mnemonics `names`: they become `to`, by default the intrinsic of their name, or what the decorated function makes."""
 
     def plain(e: Emitter, i: Instruction, *values: Any) -> SSAValue | None:
         if callable(to):
