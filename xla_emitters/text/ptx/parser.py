@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
@@ -35,17 +36,10 @@ NEWEST = (8, 8)
 """The ISA's version that this reader was written from; a text of a newer one gets a remark."""
 _SPACES = ("global", "const", "shared", "local", "param", "tex")
 _LINKING = (".visible", ".extern", ".weak", ".common")
-_NUMBERS = {
-    **{
-        ".maxntid": 3,
-        ".reqntid": 3,
-        ".minnctapersm": 1,
-        ".maxnctapersm": 1,
-        ".maxnreg": 1,
-        ".reqnctapercluster": 3,
-    },
-    **{".maxclusterrank": 1, ".abi_preserve": 1, ".abi_preserve_control": 1},
-}
+_NUMBERS = (
+    *(".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".maxclusterrank"),
+    *(".abi_preserve", ".abi_preserve_control"),
+)
 _FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
 _SPECIAL = re.compile(
     r"%(?:n?tid|n?ctaid|clusterid|nclusterid|cluster_n?ctaid)(?:\.[xyzw])?$"
@@ -115,8 +109,8 @@ class Parser(Declarations):
         self.cursor.advance()
         number = self.integer("the file's number")
         self.found.files[number] = self.cursor.expect_kind(TokenKind.STRING, "the file's name").text[1:-1]
-        while self.cursor.accept(","):
-            self.integer("time or size")
+        if self.cursor.accept(","):
+            self.listed(lambda: self.integer("time or size"))
 
     def section(self) -> None:
         """Debug information: skipped, up to the closing brace."""
@@ -173,9 +167,7 @@ class Parser(Declarations):
         while cursor.token.kind is TokenKind.DIRECTIVE:
             word = cursor.advance()
             if word.text in _NUMBERS:
-                numbers = [self.integer(word.text)]
-                while cursor.accept(","):
-                    numbers.append(self.integer(word.text))
+                numbers = self.listed(partial(self.integer, word.text))
                 if min(numbers) < 1:
                     raise cursor.error(f"{word.text} is at least 1", cursor.previous)
                 function.bounds[word.text[1:]] = tuple(numbers)
@@ -265,7 +257,7 @@ class Parser(Declarations):
                         self.locals += 1
                         unique = f"{variable.name}.{self.locals}"
                     self.scopes[-1].variables[variable.name] = unique
-                    function.variables.append(_renamed(variable, unique))
+                    function.variables.append(replace(variable, name=unique))
                 cursor.expect(";", "after the variable")
             case _:
                 raise cursor.error(f"'{word.text}' is no directive of a function's body", word)
@@ -312,9 +304,7 @@ class Parser(Declarations):
         assert function is not None
         if cursor.at(".branchtargets"):
             cursor.advance()
-            names = [cursor.expect_kind(TokenKind.NAME, "a label").text]
-            while cursor.accept(","):
-                names.append(cursor.expect_kind(TokenKind.NAME, "a label").text)
+            names = self.listed(lambda: cursor.expect_kind(TokenKind.NAME, "a label").text)
             cursor.expect(";", "after the labels")
             function.tables[token.text] = tuple(names)
         elif cursor.at(".callprototype", ".calltargets"):
@@ -339,11 +329,6 @@ class Parser(Declarations):
         cursor = self.cursor
         token = cursor.token
         match token.text:
-            case "_":
-                cursor.advance()
-                if cursor.accept("|"):
-                    return Pair(None, self.register(cursor.expect_kind(TokenKind.NAME, "a register")))
-                return None
             case "!":
                 cursor.advance()
                 return Negated(self.register(cursor.expect_kind(TokenKind.NAME, "a predicate")))
@@ -353,7 +338,10 @@ class Parser(Declarations):
                 return self.address()
             case _ if token.kind is TokenKind.NAME and token.text != "generic":
                 cursor.advance()
-                return self.named(token)
+                if cursor.accept("|"):
+                    both = token, cursor.expect_kind(TokenKind.NAME, "a register")
+                    return Pair(*(None if each.text == "_" else self.register(each) for each in both))
+                return None if token.text == "_" else self.named(token)
             case _:
                 return self.constant()
 
@@ -370,14 +358,8 @@ class Parser(Declarations):
         return Group(tuple(found))
 
     def named(self, token: Token) -> Operand | None:
-        """A register, two of them, a special register, or the address of a variable."""
-        cursor = self.cursor
-        register = self._register(token.text)
-        if cursor.at("|"):
-            cursor.advance()
-            second = cursor.expect_kind(TokenKind.NAME, "a register")
-            return Pair(self.register(token), None if second.text == "_" else self.register(second))
-        if register is not None:
+        """A register, a special register, or the address of a variable."""
+        if (register := self._register(token.text)) is not None:
             return register
         if _SPECIAL.match(token.text):
             return Special(token.text[1:])
@@ -412,7 +394,3 @@ class Parser(Declarations):
             coordinates = found if isinstance(found, Group) else Group((found,))
         cursor.expect("]", "after the address")
         return Address(base, offset, coordinates)
-
-
-def _renamed(variable: Variable, name: str) -> Variable:
-    return variable if variable.name == name else replace(variable, name=name)

@@ -199,7 +199,7 @@ class Raised:
                 e.set(variable.register, value)
         e.natural = natural_types(module, function)
         flow = Flow(module.source, function, self.touched, scalars)
-        self.unwaited = unwaited_registers(flow, self.touched)
+        self.unwaited = unwaited_registers(flow)
         self.blocks = {node: Block(arg_types=self._types(node)) for node in flow.nodes} | {flow.nodes[0]: entry}
         self._emit(flow)
         output = TYPES[scalars[0].type] if scalars else None
