@@ -155,7 +155,7 @@ class Declarations:
                     *(values, is_extern, is_pointer, pointee_align),
                     Register(each, element, space == "param") if is_scalar else None,
                 )
-            if space == "param" or not cursor.accept(","):
+            if space in ("param", "reg") or not cursor.accept(","):
                 return
 
     def initial_values(self, name: Token, count: int) -> tuple[Number | Symbol, ...]:

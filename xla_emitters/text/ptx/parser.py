@@ -146,15 +146,14 @@ class Parser(Declarations):
 
     def parameter_list(self) -> tuple[Variable, ...]:
         """`(.param .u64 a, .param .u64 b)`, or registers of old texts: `(.reg .b32 a)`"""
-        cursor, found = self.cursor, list[Variable]()
-        cursor.expect("(", "before the parameters")
-        while not cursor.accept(")"):
-            if not cursor.at(".param", ".reg"):
-                raise cursor.unexpected("'.param'")
-            found.extend(self.variables())
-            if not cursor.at(")"):
-                cursor.expect(",", "between parameters")
-        return tuple(found)
+        self.cursor.expect("(", "before the parameters")
+        found = self.cursor.items(")", self.parameter, "the parameter")
+        return tuple(variable for variables in found for variable in variables)
+
+    def parameter(self) -> list[Variable]:
+        if not self.cursor.at(".param", ".reg"):
+            raise self.cursor.unexpected("'.param'")
+        return list(self.variables())
 
     def function_after(self, is_entry: bool) -> None:
         cursor = self.cursor
@@ -289,14 +288,8 @@ class Parser(Declarations):
         if guard is None and cursor.accept(":"):
             self.label(token, body)
             return
-        parts = tuple(token.text.split("."))
-        operands = list[Operand | None]()
-        while not cursor.at(";"):
-            if operands:
-                cursor.expect(",", "or ';' after the operand")
-            operands.append(self.operand())
-        cursor.advance()
-        body.append(Instruction(parts, tuple(operands), guard, token.start, token.end, self.loc, self.used))
+        parts, operands = tuple(token.text.split(".")), tuple(cursor.items(";", self.operand, "the operand"))
+        body.append(Instruction(parts, operands, guard, token.start, token.end, self.loc, self.used))
         self.used = None
 
     def label(self, token: Token, body: list[Instruction | Label]) -> None:
@@ -346,16 +339,12 @@ class Parser(Declarations):
                 return self.constant()
 
     def group(self, end: str) -> Group:
-        cursor, found = self.cursor, list[Operand | None]()
+        cursor = self.cursor
         if cursor.peek().kind is TokenKind.DIRECTIVE:
             raise cursor.unexpected("an operand")
         cursor.advance()
         with cursor.nested():
-            while not cursor.accept(end):
-                if found:
-                    cursor.expect(",", f"or '{end}' after the operand")
-                found.append(self.operand())
-        return Group(tuple(found))
+            return Group(tuple(cursor.items(end, self.operand, "the operand")))
 
     def named(self, token: Token) -> Operand | None:
         """A register, a special register, or the address of a variable."""
