@@ -266,6 +266,14 @@ class FunctionReader(ConstantReader):
     def comma(self) -> None:
         self.cursor.expect(",", "after the operand")
 
+    def operands(self, count: int) -> list[SSAValue]:
+        """`i32 %a, ptr %p`: so many operands, each with its type."""
+        found = [self.typed()]
+        while len(found) < count:
+            self.comma()
+            found.append(self.typed())
+        return found
+
     def two_alike(self, ir_type: Attribute) -> tuple[SSAValue, SSAValue]:
         """`%a, %b`: two operands of that type."""
         first = self.value(ir_type)

@@ -14,17 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from xdsl.dialects.builtin import (
-    FileLineColLoc,
-    IntAttr,
-    IntegerAttr,
-    LocationAttr,
-    ModuleOp,
-    StringAttr,
-    UnknownLoc,
-    i8,
-    i64,
-)
+from xdsl.dialects import builtin
+from xdsl.dialects.builtin import i8, i64
 from xdsl.ir import Attribute, Block
 
 from xla_emitters.dialects.mlir import llvm
@@ -97,12 +88,12 @@ class LlvmModule:
             match[1].removeprefix("nvvm."): tuple(int(part) for part in match[2].split(",") if part) for match in found
         }
 
-    def location(self, text: str) -> LocationAttr:
+    def location(self, text: str) -> builtin.LocationAttr:
         """The place that a `!DILocation` or its number names."""
         text = self.metadata.get(text, text)
         line, column = (re.search(rf"\b{word}: (\d{{1,9}})\b", text) for word in ("line", "column"))
         if line is None or "DILocation" not in text:
-            return UnknownLoc()
+            return builtin.UnknownLoc()
         name, seen = "", 0
         while name == "" and seen < 100:
             seen += 1
@@ -112,8 +103,10 @@ class LlvmModule:
             elif (scope := _SCOPE.search(text)) is not None:
                 text = self.metadata.get(scope[1], "")
             else:
-                return UnknownLoc()
-        return FileLineColLoc(StringAttr(name), IntAttr(int(line[1])), IntAttr(int(column[1]) if column else 1))
+                return builtin.UnknownLoc()
+        return builtin.FileLineColLoc(
+            builtin.StringAttr(name), builtin.IntAttr(int(line[1])), builtin.IntAttr(int(column[1]) if column else 1)
+        )
 
 
 def read_llvm_ir(text: str, file: str) -> LlvmModule:
@@ -287,7 +280,7 @@ def raise_kernel(
     *,
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
-) -> ModuleOp:
+) -> builtin.ModuleOp:
     """The IR of one kernel.
 
     arguments   attributes of each argument, in place of the alignments that the text says
@@ -315,7 +308,7 @@ def raise_kernel(
         raise ParseError(f"{token} is not defined{nearest(name, module.globals)}", stage=STAGE, place=place)
 
     given = arguments or [
-        {"llvm.align": IntegerAttr(each.align, i64)} if each.align else {} for each in entry.parameters
+        {"llvm.align": builtin.IntegerAttr(each.align, i64)} if each.align else {} for each in entry.parameters
     ]
     whole = kernel_module(entry, raised, global_named, given, attributes)
     verify_ir(whole)
@@ -330,10 +323,12 @@ def _raised(module: LlvmModule, function: Function) -> tuple[FunctionReader, llv
         hint = "".join(char for char in parameter.name if char.isalnum() or char == "_")
         value.name_hint = hint if hint and not hint[0].isdigit() else None
     names = [parameter.name for parameter in function.parameters]
-    location: Callable[[str], LocationAttr] = partial(LlvmModule.location, module)
+    location: Callable[[str], builtin.LocationAttr] = partial(LlvmModule.location, module)
     reader = FunctionReader(module.source, function.body, entry, names, location)
     region = reader.region(function.output)
     op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(types, function.output), body=region)
     line, column = module.source.line_and_column(function.start)
-    op.location = FileLineColLoc(StringAttr(module.source.file), IntAttr(line), IntAttr(column))
+    op.location = builtin.FileLineColLoc(
+        builtin.StringAttr(module.source.file), builtin.IntAttr(line), builtin.IntAttr(column)
+    )
     return reader, op
