@@ -27,7 +27,7 @@ from pathlib import Path
 from runtime.damage import DAMAGES, QUIET, damaged
 
 from xla_emitters.errors import DataError, XlaEmittersError
-from xla_emitters.explore.xla import XlaGpu
+from xla_emitters.explore.real_xla import XlaGpu
 from xla_emitters.text.hlo import parse_hlo
 
 ROOT = Path(__file__).parents[2]

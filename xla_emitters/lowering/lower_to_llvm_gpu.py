@@ -72,7 +72,7 @@ from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.symbols import Scope, functions, scopes

@@ -46,7 +46,7 @@ from xla_emitters.pipelines.program_llvm import MAIN, LlvmHost
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.rewrite.kernel_pass import refusal
-from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.constants_file import Constants
 
 STAGE = "bundle"
 MOST_DIMENSIONS = 16

@@ -22,7 +22,7 @@ from xla_emitters.emitters.reduction_plans import (
     split_grid,
     stage_bytes,
 )
-from xla_emitters.graph.reductions import ABSENT, FusionReductions, Reduction, find_reductions
+from xla_emitters.graph.reduction_kinds import ABSENT, FusionReductions, Reduction, find_reductions
 from xla_emitters.graph.view import view_of
 from xla_emitters.text.hlo import parse_hlo
 

@@ -5,8 +5,9 @@
     %v = memref.load %t[%i]      (%v has no use)
     memref.dealloc %t
 
-Repeated, since a removed op may have been the last reader of another buffer. An op with several results is removed when none is read. A
-buffer that is given away stays; so does an op that may stop the program, such as an assertion, because it has no result.
+Repeated, since a removed op may have been the last reader of another buffer. An op with several results is removed when none is read. An op
+that updates a buffer in place does not count as its reader. A buffer that is given away stays; so does an op that may stop the program, such
+as an assertion, because it has no result.
 Source: seed document, "DeadTempBufferRemoval"; docs/reference/4 1.3.
 """
 
@@ -22,7 +23,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.disc_ral import is_marker
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dialects.mlir import memref
-from xla_emitters.dynamic.buffers.buffer_uses import Allocation, allocations, frees, uses_of, writes
+from xla_emitters.dynamic.buffers.buffer_uses import Allocation, allocations, frees, uses_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -53,9 +54,8 @@ def _is_ignorable(use: Use) -> bool:
     op = use.operation
     if isinstance(op, memref.LoadOp):
         return not uses_of(op.res)
-    if isinstance(op, BufferOp) and writes(use) and op.name not in CHECKING:
-        others = [output for number, output in enumerate(op.outputs, len(op.inputs)) if number != use.index]
-        return all(_is_written_alone(output, op) for output in others)
+    if isinstance(op, BufferOp) and op.name not in CHECKING and (buffer := op.operands[use.index]) in op.outputs:
+        return all(_is_written_alone(output, op) for output in op.outputs if output is not buffer)
     return frees(use) or is_marker(op) or isinstance(op, memref.StoreOp)
 
 

@@ -43,7 +43,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.verification import successors
-from xla_emitters.lowering.llvm_ir.attributes import (
+from xla_emitters.lowering.llvm_ir.function_attributes import (
     FUNCTION_PROPERTIES,
     function_attributes,
     of_each,
@@ -51,7 +51,7 @@ from xla_emitters.lowering.llvm_ir.attributes import (
 )
 from xla_emitters.lowering.llvm_ir.instructions import constant_of, is_constant, row_of, unsupported
 from xla_emitters.lowering.llvm_ir.nodes import DebugNodes, Nodes, location_text, subprogram_of
-from xla_emitters.lowering.llvm_ir.values import (
+from xla_emitters.lowering.llvm_ir.spelling import (
     constant_text,
     escaped,
     global_name,

@@ -19,8 +19,8 @@ from xdsl.irdl import IRDLOperation
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
+from xla_emitters.text.llvm_ir.llvm_types import VOID
 from xla_emitters.text.llvm_ir.ptx_bodies import outputs_of, ptx, ptx_of_intrinsic
-from xla_emitters.text.llvm_ir.types import VOID
 
 _HINTS = (
     *("llvm.assume", "llvm.lifetime.", "llvm.experimental.noalias.scope.decl", "llvm.dbg.", "llvm.invariant."),

@@ -21,9 +21,9 @@ from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.constants import ConstantReader
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of
-from xla_emitters.text.llvm_ir.types import VOID
+from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
+from xla_emitters.text.llvm_ir.llvm_types import VOID
 
 Read = Callable[["FunctionReader"], SSAValue | None]
 INSTRUCTIONS: dict[str, Read] = {}

@@ -17,11 +17,11 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment
 from xla_emitters.dialects.mlir.llvm.atomics import ATOMIC_OPERATIONS
-from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
-from xla_emitters.text.llvm_ir.constants import BINARY, CASTS
+from xla_emitters.dialects.mlir.llvm.memory_ops import ORDERINGS
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.lexer import TokenKind
-from xla_emitters.text.llvm_ir.types import VOID
+from xla_emitters.text.llvm_ir.llvm_constants import BINARY, CASTS
+from xla_emitters.text.llvm_ir.llvm_types import VOID
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 

@@ -25,10 +25,10 @@ from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir import calls, instructions
-from xla_emitters.text.llvm_ir.constants import ConstantReader
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.lexer import STAGE, Token, TokenKind, name_of, unescaped
-from xla_emitters.text.llvm_ir.types import MOST_BYTES, VOID
+from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
+from xla_emitters.text.llvm_ir.llvm_types import MOST_BYTES, VOID
 from xla_emitters.text.ptx.raising import bytes_attribute, kernel_module
 
 TABLES = (calls, instructions)

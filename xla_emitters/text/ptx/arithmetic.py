@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.emitter import Emitter, is_float, word_of
+from xla_emitters.text.ptx.op_builder import OpBuilder, is_float, word_of
 from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row
 from xla_emitters.text.ptx.syntax import Instruction, Number, Operand, Pair, Register
 
@@ -43,7 +43,7 @@ def rounding(i: Instruction) -> str:
     return i.among("rz rm rp rna", "")
 
 
-def in_direction(e: Emitter, name: str, direction: str, *values: SSAValue) -> SSAValue:
+def in_direction(e: OpBuilder, name: str, direction: str, *values: SSAValue) -> SSAValue:
     """A function of floats rounded in a direction, or approximated: an intrinsic."""
     return e.intrinsic(f"{name}.{direction}.{word_of(values[0].type)}", values, values[0].type)
 
@@ -51,14 +51,14 @@ def in_direction(e: Emitter, name: str, direction: str, *values: SSAValue) -> SS
 # ---------------------------------------------------------------------------------------------- sums, products
 
 
-def _widened(e: Emitter, values: tuple[SSAValue, ...]) -> list[SSAValue]:
+def _widened(e: OpBuilder, values: tuple[SSAValue, ...]) -> list[SSAValue]:
     """The operands of a sum of two types: `add.f32.bf16` extends its first one."""
     return [value if value.type == values[-1].type else e.add(llvm.FPExtOp(value, f32)) for value in values]
 
 
 @row("add sub", "t=tt", INTEGERS | WITH_PAIRS | PACKED, f"{_ROUNDINGS} ftz sat cc")
 @row("mul", "t=tt", WITH_PAIRS, f"{_ROUNDINGS} ftz sat")
-def add(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
+def add(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
     name, (a, b) = i.stem, _widened(e, values)
     if not is_float(a.type):
         return e.intr(f"s{name}.sat", a, b) if "sat" in i.parts else _sum(e, i, name, a, b)
@@ -68,11 +68,11 @@ def add(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
 
 
 @row("addc subc", "t=tt", INTEGERS, "cc", carries=True)
-def add_carry(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+def add_carry(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return _sum(e, i, i.stem[:3], a, b)
 
 
-def _sum(e: Emitter, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+def _sum(e: OpBuilder, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
     """A sum or difference of integers; with the carry flag where the mnemonic says so, in which `.cc` leaves the new one."""
     total, others, flags = a, [b], list[SSAValue]()
     if i.stem in ("addc", "subc", "madc"):
@@ -89,7 +89,7 @@ def _sum(e: Emitter, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSA
 
 @row("mul.lo mul.hi", "t=tt", INTEGERS)
 @row("mul.wide", "w=tt", INTEGERS)
-def product(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+def product(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     """The part of a product of integers that `.lo`, `.hi` or `.wide` names."""
     (word,) = i.types
     if "hi" in i.parts:
@@ -102,14 +102,14 @@ def product(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
 @row("mad.lo mad.hi", "t=ttt", INTEGERS, "cc sat")
 @row("madc.lo madc.hi", "t=ttt", INTEGERS, "cc", carries=True)
 @row("mad.wide", "w=ttw", INTEGERS)
-def mad(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+def mad(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     found = product(e, i, a, b)
     return e.intr("sadd.sat", found, c) if "sat" in i.parts else _sum(e, i, "add", found, c)
 
 
 @row("fma", "t=ttt", WITH_PAIRS, "ftz sat relu", needs=_ROUNDINGS)
 @row("mad", "t=ttt", {"f32", "f64"}, "ftz sat", needs=_ROUNDINGS)
-def fma(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
+def fma(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
     direction, values = rounding(i), tuple(_widened(e, values))
     return in_direction(e, "fma", direction, *values) if direction else e.intr("fma", *values)
 
@@ -118,7 +118,7 @@ def fma(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
 
 
 @row("neg abs", "t=t", SIGNED | FLOATS, "ftz")
-def sign(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def sign(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     is_negated = i.stem == "neg"
     if is_float(a.type):
         return e.add(llvm.FNegOp(a)) if is_negated else e.intr("fabs", a)
@@ -126,13 +126,13 @@ def sign(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
 
 
 @row("copysign", "t=tt", {"f32", "f64"})
-def copysign(e: Emitter, i: Instruction, of: SSAValue, magnitude: SSAValue) -> SSAValue:
+def copysign(e: OpBuilder, i: Instruction, of: SSAValue, magnitude: SSAValue) -> SSAValue:
     """PTX's first operand has the sign, LLVM's second."""
     return e.intr("copysign", magnitude, of)
 
 
 @row("min max", "t=tt?t", INTEGERS | FLOATS | PACKED, "ftz NaN xorsign abs relu")
-def extremum(e: Emitter, i: Instruction, found: SSAValue, *others: SSAValue) -> SSAValue:
+def extremum(e: OpBuilder, i: Instruction, found: SSAValue, *others: SSAValue) -> SSAValue:
     name, word = i.stem, i.types[0]
     if len(others) > 1 and word != "f32":
         raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
@@ -149,7 +149,7 @@ def extremum(e: Emitter, i: Instruction, found: SSAValue, *others: SSAValue) -> 
 @row("rsqrt", "t=t", {"f32", "f64"}, "ftz", needs="approx")
 @row("sin cos lg2", "t=t", {"f32"}, "ftz", needs="approx")
 @row("ex2 tanh", "t=t", FLOATS - {"f64"}, "ftz", needs="approx")
-def function(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def function(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     """Approximations are computed right; how far hardware may be off is in `docs/ptx.md`."""
     kind = "approx" if "approx" in i.parts else rounding(i)
     if kind:
@@ -160,7 +160,7 @@ def function(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
 
 
 @row("div.rn div.rz div.rm div.rp div.full div.approx", "t=tt", {"f32", "f64"}, "ftz")
-def divide(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+def divide(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return e.add(llvm.FDivOp(a, b)) if i.parts[1] == "rn" else in_direction(e, "div", i.parts[1], a, b)
 
 
@@ -176,7 +176,7 @@ _CLASSES = {
 
 
 @row("testp", "p=t", {"f32", "f64"}, needs=" ".join(_CLASSES))
-def testp(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def testp(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     wanted = IntegerAttr(next(_CLASSES[part] for part in i.parts if part in _CLASSES), i32)
     test = llvm.INTRINSICS["is.fpclass"]
     return e.add(test.create(operands=[a], result_types=[i1], properties={"bit": wanted}))
@@ -190,12 +190,12 @@ for _name, _op in LOGIC.items():
 
 
 @row("not", "t=t", BITS | {"pred"})
-def complement(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def complement(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     return e.add(llvm.XOrOp(a, e.constant(a.type, -1)))
 
 
 @row("cnot", "t=t", BITS)
-def is_zero(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def is_zero(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     return e.extend(e.compare("eq", a, e.constant(a.type, 0)), bits_of(a.type))
 
 
@@ -204,7 +204,7 @@ _SHIFTS: dict[str, Any] = {"shl": llvm.ShlOp, "u": llvm.LShrOp, "b": llvm.LShrOp
 
 @row("shl", "t=t.", BITS)
 @row("shr", "t=t.", INTEGERS | BITS)
-def shift(e: Emitter, i: Instruction, value: SSAValue, amount: Operand | None) -> SSAValue:
+def shift(e: OpBuilder, i: Instruction, value: SSAValue, amount: Operand | None) -> SSAValue:
     """An amount beyond the width shifts everything out; LLVM's op leaves that open, so only a constant amount becomes one."""
     e.check(amount, "u32")
     held = e.held(amount) if isinstance(amount, Register) else amount
@@ -215,7 +215,7 @@ def shift(e: Emitter, i: Instruction, value: SSAValue, amount: Operand | None) -
 
 
 @row("lop3", ".=tttt?p", {"b32"}, "or and")
-def lop3(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue | tuple[SSAValue, SSAValue]:
+def lop3(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue | tuple[SSAValue, SSAValue]:
     *words, condition = values if len(values) == 5 else (*values, None)
     if isinstance(i.operands[0], Pair) != (condition is not None):
         raise e.error(f"'{i.name}' takes a predicate where it gives one")
@@ -226,10 +226,10 @@ def lop3(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue | tuple[SSAV
 
 
 @row("popc clz", "u=t", {"b32", "b64"})
-def count(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def count(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     return e.resize(e.intr("ctpop", a) if i.stem == "popc" else e.intr("ctlz", a, is_zero_poison=False), 32)
 
 
 @row("brev", "t=t", {"b32", "b64"})
-def reverse(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def reverse(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     return e.intr("bitreverse", a)

@@ -19,15 +19,15 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     LoadCacheModifierAttr,
 )
 from xla_emitters.dialects.mlir.tensor_maps import offset_of
-from xla_emitters.text.ptx.emitter import TYPES, Emitter
-from xla_emitters.text.ptx.memory import HINTS, SPACES_OF_NAMES, registers_of, store, update
+from xla_emitters.text.ptx.memory_rows import HINTS, SPACES_OF_NAMES, registers_of, store, update
+from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Address, Instruction, Number, Operand, Register
 
 
 @row("cp.async.ca cp.async.cg", "=..n*", (), f"{HINTS} {SPACES_OF_NAMES}", pure=False)
 def cp_async(
-    e: Emitter, i: Instruction, to: Operand | None, of: Operand | None, size: int, *more: Operand | None
+    e: OpBuilder, i: Instruction, to: Operand | None, of: Operand | None, size: int, *more: Operand | None
 ) -> None:
     """The operand after the size is how many bytes there are, zeros follow them; or a predicate: there are none."""
     values = [e.pointer(to, "shared"), e.pointer(of, "global")]
@@ -48,7 +48,7 @@ row("cp.async.wait_group", "=n", to=_await_groups, pure=False)
 
 
 @row("cp.async.wait_all", "=", pure=False)
-def wait_all(e: Emitter, i: Instruction) -> None:
+def wait_all(e: OpBuilder, i: Instruction) -> None:
     e.do(CpAsyncCommitGroupOp.create())
     e.do(_await_groups(0))
 
@@ -66,7 +66,7 @@ row("mbarrier.pending_count", "u=b", {"b64"}, to="mbarrier.{1}")
 
 
 @row("mbarrier.arrive mbarrier.arrive_drop", ".=*", {"b64"}, f"expect_tx noComplete {_ORDER}", pure=False)
-def mbarrier_arrive(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def mbarrier_arrive(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     """`[token,] [address] [, count]`; a count that is left out is 1."""
     target, given = (None, i.operands) if isinstance(i.operands[0], Address) else (i.operands[0], given)
     if not 1 <= len(given) <= 2:
@@ -80,14 +80,16 @@ def mbarrier_arrive(e: Emitter, i: Instruction, *given: Operand | None) -> None:
 
 @row("mbarrier.test_wait", "p=a.", {"b64"}, f"parity {_ORDER}", pure=False, waits=True)
 @row("mbarrier.try_wait", "p=a.?.", {"b64"}, f"parity {_ORDER}", pure=False, waits=True)
-def mbarrier_wait(e: Emitter, i: Instruction, barrier: SSAValue, phase: Operand | None, *_: Operand | None) -> SSAValue:
+def mbarrier_wait(
+    e: OpBuilder, i: Instruction, barrier: SSAValue, phase: Operand | None, *_: Operand | None
+) -> SSAValue:
     """The hint of how long to try is left out."""
     ending, word = (".parity", "u32") if "parity" in i.parts else ("", "b64")
     return e.intrinsic(f"mbarrier.{i.parts[1]}{ending}", [barrier, e.read_as(phase, word)], i1)
 
 
 @row("cp.async.mbarrier.arrive", "=a", {"b64"}, f"noinc {_SHARED}", pure=False)
-def cp_async_arrive(e: Emitter, i: Instruction, barrier: SSAValue) -> None:
+def cp_async_arrive(e: OpBuilder, i: Instruction, barrier: SSAValue) -> None:
     """Without `.noinc` the arrival is expected in addition, so that the count of the barrier does not change."""
     e.tell("cp.async.mbarrier.arrive", barrier)
     if "noinc" in i.parts:
@@ -109,7 +111,7 @@ _BOX = f"{' '.join(_DIMENSIONS)} tile"
 @row("cp.reduce.async.bulk", "=*", _REDUCED, f"{_BULK} {_UPDATES} noftz", pure=False)
 @row("cp.async.bulk.tensor", "=*", (), f"{_BULK} {_BOX}", pure=False)
 @row("cp.reduce.async.bulk.tensor", "=*", (), f"{_BULK} {_BOX} {_UPDATES}", pure=False)
-def bulk(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def bulk(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     """A copy between global and shared memory, of bytes or of a box of a tensor map; or an update by what is copied."""
     is_tensor, is_multicast, completes = "tensor" in i.parts, "multicast::cluster" in i.parts, _ENDS[0] in i.parts
     to, of = _spaces_of(e, i, is_multicast, completes)
@@ -138,7 +140,7 @@ def bulk(e: Emitter, i: Instruction, *given: Operand | None) -> None:
         e.tell(f"mbarrier.complete_tx{ending}", e.pointer(given[count - 1], "shared"), size, *mask)
 
 
-def _spaces_of(e: Emitter, i: Instruction, is_multicast: bool, completes: bool) -> tuple[str, str]:
+def _spaces_of(e: OpBuilder, i: Instruction, is_multicast: bool, completes: bool) -> tuple[str, str]:
     """Where a bulk copy writes, and where it reads."""
     spaces = [part for part in i.parts if part == "global" or part.startswith("shared")]
     if len(spaces) != 2 or spaces.count("global") > 1 or (is_multicast and spaces != ["shared::cluster", "global"]):
@@ -149,7 +151,7 @@ def _spaces_of(e: Emitter, i: Instruction, is_multicast: bool, completes: bool) 
     return to, of
 
 
-def _coordinates(e: Emitter, i: Instruction, mapped: Operand | None) -> list[SSAValue]:
+def _coordinates(e: OpBuilder, i: Instruction, mapped: Operand | None) -> list[SSAValue]:
     """Of `[map, {x, y}]`."""
     if not isinstance(mapped, Address) or mapped.coordinates is None:
         raise e.error("expected a tensor map and coordinates in brackets")
@@ -167,7 +169,7 @@ for _word in _DIMENSIONS:
 
 
 @row("st.async", "=a.a", {"b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"}, _ASYNC, pure=False)
-def st_async(e: Emitter, i: Instruction, place: SSAValue, source: Operand | None, barrier: SSAValue) -> None:
+def st_async(e: OpBuilder, i: Instruction, place: SSAValue, source: Operand | None, barrier: SSAValue) -> None:
     """Stores to a block of the cluster, and completes its bytes there."""
     word, parts = e.one_type(), registers_of(e, i, source)
     values = [e.read_as(part, word) for part in parts]
@@ -177,7 +179,7 @@ def st_async(e: Emitter, i: Instruction, place: SSAValue, source: Operand | None
 
 
 @row("red.async.relaxed.cluster", "=..a", {"u32", "s32", "u64", "b32"}, f"{_ASYNC} {_UPDATES}", pure=False)
-def red_async(e: Emitter, i: Instruction, place: Operand | None, source: Operand | None, barrier: SSAValue) -> None:
+def red_async(e: OpBuilder, i: Instruction, place: Operand | None, source: Operand | None, barrier: SSAValue) -> None:
     """Updates a number of a block of the cluster, and completes its bytes there."""
     update(e, i, None, place, source)
     e.tell("mbarrier.complete_tx", barrier, e.constant(i32, bits_of(TYPES[e.one_type()]) // 8))
@@ -191,7 +193,7 @@ _FIELDS = {
 _OF_DIMENSIONS = ("box_dim", "global_dim", "global_stride", "element_stride")
 
 
-def tensormap_replace(e: Emitter, i: Instruction, place: SSAValue, *operands: int | Operand | None) -> None:
+def tensormap_replace(e: OpBuilder, i: Instruction, place: SSAValue, *operands: int | Operand | None) -> None:
     """A store to the field, as the executor lays out tensor maps."""
     field, (*number, value) = i.parts[3], operands
     if any(not isinstance(each, int) or each >= 5 - (field == "global_stride") for each in number):
@@ -217,7 +219,7 @@ for _word in _FIELDS:
     modifiers="cta cluster gpu sys sync aligned",
     pure=False,
 )
-def tensormap_copy(e: Emitter, i: Instruction, to: Operand | None, of: Operand | None, size: int) -> None:
+def tensormap_copy(e: OpBuilder, i: Instruction, to: Operand | None, of: Operand | None, size: int) -> None:
     """A warp copies 128 bytes: its first thread does."""
     if size != 128:
         raise e.error(f"'{i.name}' copies 128 bytes")

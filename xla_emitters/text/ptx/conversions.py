@@ -14,7 +14,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.arithmetic import LOGIC, rounding
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, WINDOWED, Emitter, is_float, pointer_type
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, WINDOWED, OpBuilder, is_float, pointer_type
 from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol
 
@@ -34,7 +34,7 @@ _FLOAT_ORDERS = {
 _COMPARISONS = " ".join((*_ORDERS, *_FLOAT_ORDERS, "ftz", "and", "or", "xor"))
 
 
-def _compared(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+def _compared(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     order, word = i.parts[1], i.types[-1]
     if is_float(a.type):
         if order not in _FLOAT_ORDERS:
@@ -46,7 +46,7 @@ def _compared(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return e.compare(order if order in ("eq", "ne") else f"{'s' if is_signed else 'u'}{_ORDERS[order]}", a, b)
 
 
-def _combined(e: Emitter, i: Instruction, truth: SSAValue, others: tuple[SSAValue, ...]) -> SSAValue:
+def _combined(e: OpBuilder, i: Instruction, truth: SSAValue, others: tuple[SSAValue, ...]) -> SSAValue:
     """The result of a comparison, combined with the last operand where the mnemonic says so."""
     combine = next((part for part in i.parts[2:] if part in LOGIC), None)
     if (combine is None) == bool(others):
@@ -55,7 +55,7 @@ def _combined(e: Emitter, i: Instruction, truth: SSAValue, others: tuple[SSAValu
 
 
 @row("setp", "p=tt?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
-def setp(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
+def setp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     truth = _compared(e, i, a, b)
     is_pair = isinstance(i.operands[0], Pair)
     if isa(truth.type, VectorType):
@@ -67,7 +67,7 @@ def setp(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue
 
 
 @row("set", "t=ss?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
-def set_(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue:
+def set_(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue:
     truth, word = _combined(e, i, _compared(e, i, a, b), others), i.types[0]
     yes = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C003C00, "bf16x2": 0x3F803F80}.get(word, -1)
     target = VectorType(i16, [2]) if isa(truth.type, VectorType) and word not in PAIRS else TYPES[word]
@@ -75,12 +75,12 @@ def set_(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue
 
 
 @row("selp", "t=vvp", ANY)
-def selp(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, chooser: SSAValue) -> SSAValue:
+def selp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, chooser: SSAValue) -> SSAValue:
     return e.add(llvm.SelectOp(chooser, a, b))
 
 
 @row("slct", "t=tts", ANY, "ftz")
-def slct(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+def slct(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     """`a` where `c` is at least 0."""
     zero = e.constant(c.type, 0)
     test = e.add(llvm.FCmpOp(c, zero, "oge")) if is_float(c.type) else e.compare("sge", c, zero)
@@ -91,7 +91,7 @@ def slct(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> S
 
 
 @row("mov", ".=.", ANY | {"pred", "b128"})
-def mov(e: Emitter, i: Instruction, source: Operand | None) -> Any:
+def mov(e: OpBuilder, i: Instruction, source: Operand | None) -> Any:
     target, word = i.operands[0], e.one_type()
     for operand, is_result in ((target, True), (source, False)):
         if isinstance(operand, Group):
@@ -120,7 +120,7 @@ def mov(e: Emitter, i: Instruction, source: Operand | None) -> Any:
     return None
 
 
-def _part_of(e: Emitter, i: Instruction, word: str, group: Group) -> str:
+def _part_of(e: OpBuilder, i: Instruction, word: str, group: Group) -> str:
     """The type of each part of a number."""
     if word[0] != "b" or len(group.elements) not in (2, 4):
         raise e.error("a 'mov' of .b16 to .b128 takes two or four parts")
@@ -130,7 +130,7 @@ def _part_of(e: Emitter, i: Instruction, word: str, group: Group) -> str:
 
 
 @row("cvta", "t=.", {"u32", "u64"}, "to global shared local const param shared::cta shared::cluster")
-def cvta(e: Emitter, i: Instruction, source: Operand | None) -> SSAValue:
+def cvta(e: OpBuilder, i: Instruction, source: Operand | None) -> SSAValue:
     """Between a space's window and generic addresses."""
     space, (word,) = i.space, i.types
     e.check(source, word)
@@ -156,7 +156,7 @@ _MODES = " ".join(word for word in ROUNDINGS if word != "rs")
 
 
 @row("cvt", ".=*", INTEGERS | {"s8", "u8"} | FLOATS | _EIGHT | {"tf32"}, f"{_MODES} ftz sat satfinite relu")
-def cvt(e: Emitter, i: Instruction, *given: Operand | None) -> SSAValue | None:
+def cvt(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue | None:
     if len(types := i.types) != 2:
         raise e.error("'cvt' needs two types")
     to, of = types
@@ -185,7 +185,7 @@ def cvt(e: Emitter, i: Instruction, *given: Operand | None) -> SSAValue | None:
     return _float_of_float(e, value, to, of, mode)
 
 
-def _float_of_float(e: Emitter, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
+def _float_of_float(e: OpBuilder, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
     if to == of:
         return value
     if to == "tf32" or mode not in ("", "rn"):
@@ -197,7 +197,7 @@ def _float_of_float(e: Emitter, value: SSAValue, to: str, of: str, mode: str) ->
     return e.add(llvm.FPTruncOp(value, TYPES[to]))
 
 
-def _packed(e: Emitter, i: Instruction, to: str, of: str, values: list[SSAValue]) -> SSAValue:
+def _packed(e: OpBuilder, i: Instruction, to: str, of: str, values: list[SSAValue]) -> SSAValue:
     """Two numbers of one word: the first operand is the upper one."""
     ending = ".rn.relu" if "relu" in i.parts else ".rn"
     if of in _EIGHT and to == "f16x2":
@@ -213,7 +213,7 @@ def _packed(e: Emitter, i: Instruction, to: str, of: str, values: list[SSAValue]
 
 
 @row("cvt.pack.sat", "u=*", INTEGERS | BYTES | {"b32"}, "u4 s4 u2 s2")
-def cvt_pack(e: Emitter, i: Instruction, *given: Operand | None) -> SSAValue:
+def cvt_pack(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue:
     """The first operand saturated, above the second; of less than 16 bits, the third operand's lowest bits above both."""
     to = i.parts[3]
     bits = int(to[1:])

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import SHAPES, SPARSE, Mma, Wgmma, Wmma
-from xla_emitters.text.ptx.emitter import TYPES, Emitter
+from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Register
 
@@ -24,7 +24,7 @@ _SHAPES = " ".join(
 )
 
 
-def _registers(e: Emitter, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:
+def _registers(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:
     """The registers of one operand: `{%r1, %r2}`. raises ParseError for another number of them"""
     parts = operand.elements if isinstance(operand, Group) else (operand,)
     if len(parts) != count:
@@ -32,7 +32,7 @@ def _registers(e: Emitter, i: Instruction, operand: Operand | None, count: int) 
     return parts
 
 
-def _write(e: Emitter, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
+def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
     """Writes the results of an intrinsic to the registers of the first operand."""
     word = _word_of(element)
     parts = _registers(e, i, i.operands[0], count)
@@ -43,7 +43,7 @@ def _write(e: Emitter, i: Instruction, count: int, element: str, name: str, give
         e.write(part, whole if count == 1 else e.field(whole, number))
 
 
-def _words(e: Emitter, i: Instruction, operand: Operand | None, count: int, element: str) -> list[SSAValue]:
+def _words(e: OpBuilder, i: Instruction, operand: Operand | None, count: int, element: str) -> list[SSAValue]:
     """The registers of one operand as operands of an intrinsic."""
     return [e.read_as(part, _word_of(element)) for part in _registers(e, i, operand, count)]
 
@@ -61,7 +61,7 @@ def _word_of(element: str) -> str:
     pure=False,
 )
 def mma(
-    e: Emitter, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *sparsity: Operand | None
+    e: OpBuilder, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *sparsity: Operand | None
 ) -> None:
     if (found := Mma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
@@ -82,7 +82,7 @@ _WMMA = "m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 row col s32 satfinite globa
 _WMMA_TYPES = {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8"}
 
 
-def _wmma_of(e: Emitter, i: Instruction) -> tuple[str, Wmma]:
+def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
     """The name without state space, and what it says."""
     name = ".".join(part for part in i.parts if part not in ("global", "shared", "shared::cta", "rn"))
     if (found := Wmma.of(name)) is None:
@@ -91,7 +91,7 @@ def _wmma_of(e: Emitter, i: Instruction) -> tuple[str, Wmma]:
 
 
 @row("wmma.mma.sync.aligned", ".=...", _WMMA_TYPES, _WMMA, pure=False)
-def wmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
+def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     name, found = _wmma_of(e, i)
     given, to = list[SSAValue](), found.fragments[3]
     for operand, fragment in zip(operands, found.fragments, strict=False):
@@ -100,21 +100,21 @@ def wmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
 
 
 @row("wmma.load", ".=a?u", _WMMA_TYPES, f"a b c sync aligned {_WMMA}", pure=False)
-def wmma_load(e: Emitter, i: Instruction, *place: SSAValue) -> None:
+def wmma_load(e: OpBuilder, i: Instruction, *place: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
     _write(e, i, fragment.registers, fragment.element, name, _with_stride(e, found, place))
 
 
 @row("wmma.store.d.sync.aligned", "=a.?u", _WMMA_TYPES, _WMMA, pure=False)
-def wmma_store(e: Emitter, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
+def wmma_store(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
     values = _words(e, i, source, fragment.registers, fragment.element)
     e.tell(name, *_with_stride(e, found, (address, *stride)), *values)
 
 
-def _with_stride(e: Emitter, found: Wmma, place: tuple[SSAValue, ...]) -> list[SSAValue]:
+def _with_stride(e: OpBuilder, found: Wmma, place: tuple[SSAValue, ...]) -> list[SSAValue]:
     """Address and stride, which is a row's length where it is left out."""
     (fragment,) = found.fragments
     own = e.constant(i32, fragment.columns if found.is_row else fragment.rows)
@@ -133,7 +133,7 @@ _ONES = (Number(1), Number(-1), Number(0))
     pure=False,
     updates=True,
 )
-def wgmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
+def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     """The intrinsic has all numbers that an instruction may end with: whether D counts, signs, whether a matrix lies along its rows."""
     if (found := Wgmma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
@@ -172,13 +172,13 @@ def _ldmatrix_of(i: Instruction) -> tuple[int, str]:
 
 
 @row("ldmatrix.sync.aligned", ".=a", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
-def ldmatrix(e: Emitter, i: Instruction, address: SSAValue) -> None:
+def ldmatrix(e: OpBuilder, i: Instruction, address: SSAValue) -> None:
     count, name = _ldmatrix_of(i)
     _write(e, i, count, "b32", name, [address])
 
 
 @row("stmatrix.sync.aligned", "=a.", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
-def stmatrix(e: Emitter, i: Instruction, address: SSAValue, source: Operand | None) -> None:
+def stmatrix(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None) -> None:
     count, name = _ldmatrix_of(i)
     e.tell(name, address, *_words(e, i, source, count, "b32"))
 

@@ -21,9 +21,9 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, bits_of_float, float_of
+from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory_rows, threads
 from xla_emitters.text.ptx.flow import Flow, Node
+from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, bits_of_float, float_of
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, emit, row_of
 from xla_emitters.text.ptx.syntax import (
@@ -40,7 +40,7 @@ from xla_emitters.text.ptx.syntax import (
     registers_in,
 )
 
-TABLES = (arithmetic, asynchronous, conversions, matrices, memory, threads)
+TABLES = (arithmetic, asynchronous, conversions, matrices, memory_rows, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
@@ -190,7 +190,7 @@ class Raised:
             for number, variable in enumerate(function.parameters)
         ]
         entry = Block(arg_types=[*[POINTER] * len(arrays), *types, *[POINTER] * more_pointers])
-        self.emitter = e = Emitter(module, function, entry, cluster)
+        self.emitter = e = OpBuilder(module, function, entry, cluster)
         for variable, value in zip((*arrays, *function.parameters), entry.args, strict=False):
             value.name_hint = "".join(char for char in variable.name if char.isalnum() or char == "_")
             if variable.register is None:
@@ -221,7 +221,7 @@ class Raised:
             for number, operand in enumerate(instruction.operands):
                 is_result = number < row.results
                 if isinstance(operand, Address):
-                    is_result = row.name == "st" and memory.scalar_at(operand) is not None
+                    is_result = row.name == "st" and memory_rows.scalar_at(operand) is not None
                 (written if is_result else read).extend(registers_in(operand))
         if row.updates:
             read += written

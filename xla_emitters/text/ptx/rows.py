@@ -34,7 +34,7 @@ from xdsl.ir import Operation, SSAValue
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.emitter import TYPES, Emitter, is_float, word_of
+from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder, is_float, word_of
 from xla_emitters.text.ptx.syntax import (
     SIZES,
     Instruction,
@@ -117,7 +117,7 @@ def row(
 ) -> Callable[[Make], Make]:
     """Adds the mnemonics `names`: they become `to`, by default the intrinsic of their name, or what the decorated function makes."""
 
-    def plain(e: Emitter, i: Instruction, *values: Any) -> SSAValue | None:
+    def plain(e: OpBuilder, i: Instruction, *values: Any) -> SSAValue | None:
         if callable(to):
             op = to(*values)
             e.do(op)
@@ -223,7 +223,7 @@ def _words_of(parts: tuple[str, ...], form: str) -> Mapping[str, str] | str:
 # ---------------------------------------------------------------------------------------------- emission
 
 
-def emit(e: Emitter, i: Instruction) -> None:
+def emit(e: OpBuilder, i: Instruction) -> None:
     """Adds the ops of an instruction. raises ParseError for operands other than those of its row's form"""
     row = row_of(e.module.source, i)
     if i.guard is not None and row.is_pure:
@@ -239,7 +239,7 @@ def emit(e: Emitter, i: Instruction) -> None:
         e.guard = None
 
 
-def _emit(e: Emitter, i: Instruction, row: PtxRow) -> None:
+def _emit(e: OpBuilder, i: Instruction, row: PtxRow) -> None:
     written, needed, more, takes_more = _parts_of(row.form)
     least, given = len(written) + len(needed), len(i.operands)
     if given < least or (given > least + len(more) and not takes_more):
@@ -259,7 +259,7 @@ def _emit(e: Emitter, i: Instruction, row: PtxRow) -> None:
         _write(e, i, found)
 
 
-def _value(e: Emitter, i: Instruction, letter: str, operand: Operand | None, words: Mapping[str, str]) -> Any:
+def _value(e: OpBuilder, i: Instruction, letter: str, operand: Operand | None, words: Mapping[str, str]) -> Any:
     """An operand as the letter of the form says: a value, the number of a literal, or the operand itself."""
     match letter:
         case ".":
@@ -277,7 +277,7 @@ def _value(e: Emitter, i: Instruction, letter: str, operand: Operand | None, wor
             return e.flushed(e.read(operand, e.type_for(target, TYPES[word]) if letter == "v" else TYPES[word]))
 
 
-def _write(e: Emitter, i: Instruction, found: SSAValue | Number | tuple[SSAValue, ...]) -> None:
+def _write(e: OpBuilder, i: Instruction, found: SSAValue | Number | tuple[SSAValue, ...]) -> None:
     """Writes the result, flushed and bounded as the mnemonic says; or the results of a pair, of which the last ones may not be wanted."""
     target = i.operands[0]
     if isinstance(found, tuple):

@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import BoolAttr, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm, nvvm
-from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.data_layout import bits_of
+from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import op_of, row
 from xla_emitters.text.ptx.syntax import SIZES, Group, Instruction, Number, Operand, Pair, Register, Symbol
 
@@ -27,7 +27,7 @@ def _of_all(ending: str) -> str:
     return " ".join(f"{name}.{ending}" for name in ("bar", "barrier", "barrier.cta", "bar.cta"))
 
 
-def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
+def _numbers(e: OpBuilder, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
     """The barrier's number, and of how many threads it is. raises ParseError for numbers that no barrier has"""
     for operand, most, what in zip(given, (15, 1024), ("a barrier", "threads"), strict=False):
         if isinstance(operand, Number) and operand.kind == "int" and not 0 <= operand.value <= most:
@@ -36,7 +36,7 @@ def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> l
 
 
 @row(_of_all("sync"), "=.?.", (), "aligned", pure=False, waits=True)
-def barrier(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def barrier(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     if given == (Number(0),):
         e.do(nvvm.Barrier0Op.create())
     else:
@@ -45,12 +45,12 @@ def barrier(e: Emitter, i: Instruction, *given: Operand | None) -> None:
 
 
 @row(_of_all("arrive"), "=..", (), "aligned", pure=False)
-def barrier_arrive(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def barrier_arrive(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     e.tell("barrier.cta.arrive", *_numbers(e, i, given))
 
 
 @row(_of_all("red"), ".=..?.", {"u32", "pred"}, "popc and or aligned", pure=False, waits=True)
-def barrier_reduction(e: Emitter, i: Instruction, *operands: Operand | None) -> SSAValue:
+def barrier_reduction(e: OpBuilder, i: Instruction, *operands: Operand | None) -> SSAValue:
     (*given, source), kind = operands, i.among("popc and or")
     e.check(i.operands[0], "u32" if kind == "popc" else "pred", is_result=True)
     truth = e.read_as(source, "pred")
@@ -72,14 +72,14 @@ _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async g
 
 
 @row("membar fence", "=?..", (), f"{_SCOPES} async::generic sync_restrict::shared::cta", pure=False)
-def fence(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def fence(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     if len(given) != (wanted := 2 if "tensormap::generic" in i.parts and "acquire" in i.parts else 0):
         raise e.error(f"'{i.name}' takes {wanted} operands, not {len(given)}")
     e.do(llvm.FenceOp("seq_cst"))
 
 
 @row("griddepcontrol.wait griddepcontrol.launch_dependents", "=", pure=False)
-def griddepcontrol(e: Emitter, i: Instruction) -> None:
+def griddepcontrol(e: OpBuilder, i: Instruction) -> None:
     kind = nvvm.GridDepActionAttr(nvvm.GridDepActionKind(i.parts[1]))
     e.do(nvvm.GriddepcontrolOp.create(properties={"kind": kind}))
 
@@ -88,7 +88,7 @@ def griddepcontrol(e: Emitter, i: Instruction) -> None:
 
 
 @row("mapa", ".=.u", {"u32", "u64"}, "shared::cluster", pure=False)
-def mapa(e: Emitter, i: Instruction, address: Operand | None, rank: SSAValue) -> SSAValue:
+def mapa(e: OpBuilder, i: Instruction, address: Operand | None, rank: SSAValue) -> SSAValue:
     """The address in the block of that rank: in bits that an offset does not need."""
     value = e.read(address, TYPES[i.among("u32 u64")])
     if prod(e.cluster) == 1:
@@ -99,7 +99,7 @@ def mapa(e: Emitter, i: Instruction, address: Operand | None, rank: SSAValue) ->
 
 
 @row("getctarank", ".=.", {"u32", "u64"}, "shared::cluster")
-def getctarank(e: Emitter, i: Instruction, address: Operand | None) -> SSAValue:
+def getctarank(e: OpBuilder, i: Instruction, address: Operand | None) -> SSAValue:
     value = e.resize(e.read(address, TYPES[i.among("u32 u64")]), 32)
     rank = e.add(llvm.AndOp(e.add(llvm.LShrOp(value, e.constant(i32, RANK_SHIFT))), e.constant(i32, RANK_MASK)))
     other = e.add(llvm.SubOp(rank, e.constant(i32, 1)))
@@ -119,7 +119,7 @@ def _of_warp(op: Any, result: Attribute, kind: Attribute, *operands: SSAValue, *
 @row("shfl.sync", "v=vuuu", {"b32"}, "up down bfly idx", pure=False)
 @row("shfl", "v=vuu", {"b32"}, "up down bfly idx", pure=False)
 def shfl(
-    e: Emitter, i: Instruction, value: SSAValue, offset: SSAValue, clamp: SSAValue, mask: SSAValue | None = None
+    e: OpBuilder, i: Instruction, value: SSAValue, offset: SSAValue, clamp: SSAValue, mask: SSAValue | None = None
 ) -> SSAValue | tuple[SSAValue, ...]:
     kind, is_pair = nvvm.ShflKind(i.among("up down bfly idx")), isinstance(i.operands[0], Pair)
     found = e.add(nvvm.ShflOp(kind, mask or e.constant(i32, -1), value, offset, clamp, is_pair))
@@ -127,7 +127,7 @@ def shfl(
 
 
 @row("vote.sync", ".=pu", {"b32", "pred"}, "all any uni ballot", pure=False)
-def vote(e: Emitter, i: Instruction, predicate: SSAValue, mask: SSAValue) -> SSAValue:
+def vote(e: OpBuilder, i: Instruction, predicate: SSAValue, mask: SSAValue) -> SSAValue:
     kind = nvvm.VoteKind(i.parts[2])
     return e.add(
         _of_warp(nvvm.VoteOp, i32 if kind is nvvm.VoteKind.BALLOT else i1, nvvm.VoteKindAttr(kind), mask, predicate)
@@ -138,7 +138,7 @@ row("activemask", "u=", {"b32"}, to="{0}", pure=False)
 
 
 @row("match.any.sync match.all.sync", ".=tu", {"b32", "b64"}, pure=False)
-def match(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
+def match(e: OpBuilder, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     kind = nvvm.MatchKind(i.parts[1])
     is_all = kind is nvvm.MatchKind.ALL
     result = llvm.LLVMStructType.from_type_list([i32, i1]) if is_all else i32
@@ -147,7 +147,7 @@ def match(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAVal
 
 
 @row("redux.sync", "t=tu", {"s32", "u32", "b32", "f32"}, "add min max and or xor abs NaN", pure=False)
-def redux(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue:
+def redux(e: OpBuilder, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue:
     kind = i.among("add min max and or xor")
     prefix = {"f32": "f", "u32": "u"}.get(i.parts[-1], "") if kind in ("min", "max") else ""
     attribute = nvvm.ReduxKindAttr(nvvm.ReduxKind(f"{prefix}{kind}"))
@@ -156,7 +156,7 @@ def redux(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAVal
 
 
 @row("elect.sync", ".=u", pure=False)
-def elect(e: Emitter, i: Instruction, members: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
+def elect(e: OpBuilder, i: Instruction, members: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     chosen = e.add(nvvm.ElectSyncOp(operands=[members], result_types=[i1]))
     return (e.intr("cttz", members, is_zero_poison=False), chosen) if isinstance(i.operands[0], Pair) else chosen
 
@@ -191,7 +191,7 @@ _SYSTEM = {"vprintf": 0, "__assertfail": None}
 
 
 @row("call", "=*", (), "uni", pure=False)
-def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
+def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
     """A direct call. Scalars are passed as values; arrays, and results that are arrays, by their address."""
     results, callee, arguments = call_parts(i)
     if not isinstance(callee, Symbol):
@@ -231,7 +231,7 @@ def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
         e.write(returned[0], made.results[0])
 
 
-def array_of(e: Emitter, operand: Operand | None) -> SSAValue:
+def array_of(e: OpBuilder, operand: Operand | None) -> SSAValue:
     if not isinstance(operand, Symbol):
         raise e.error("expected a variable in .param")
     pointer = e.base(operand.name)

@@ -44,3 +44,22 @@ func.func @marked(%x: memref<?xf32, "gpu">, %n: index) {
 }
 // CHECK-LABEL: func.func @marked
 // CHECK-NEXT:    return
+
+// -----
+
+// An op that updates a buffer in place reads it for no one else; updated in place and returned, it stays.
+func.func @in_place(%x: memref<4xf32, "gpu">, %u: memref<1xf32, "gpu">, %i: memref<i32, "cpu">) -> memref<4xf32, "gpu"> {
+  %a = memref.alloc() : memref<4xf32, "gpu">
+  lmhlo.abs %x -> %a {name = "a"} : (memref<4xf32, "gpu">) -> memref<4xf32, "gpu">
+  lmhlo.dynamic_update_slice %a, %u, %i -> %a {name = "dead"} : (memref<4xf32, "gpu">, memref<1xf32, "gpu">, memref<i32, "cpu">) -> memref<4xf32, "gpu">
+  memref.dealloc %a : memref<4xf32, "gpu">
+  %b = memref.alloc() : memref<4xf32, "gpu">
+  lmhlo.abs %x -> %b {name = "b"} : (memref<4xf32, "gpu">) -> memref<4xf32, "gpu">
+  lmhlo.dynamic_update_slice %b, %u, %i -> %b {name = "live"} : (memref<4xf32, "gpu">, memref<1xf32, "gpu">, memref<i32, "cpu">) -> memref<4xf32, "gpu">
+  return %b : memref<4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @in_place
+// CHECK-NEXT:    %b = memref.alloc()
+// CHECK-NEXT:    lmhlo.abs %x -> %b
+// CHECK-NEXT:    lmhlo.dynamic_update_slice %b, %u, %i -> %b {name = "live"}
+// CHECK-NEXT:    return %b

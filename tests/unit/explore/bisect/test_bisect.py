@@ -16,7 +16,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo import elementwise
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.emitters.entry import KernelEntry
+from xla_emitters.emitters.entry_function import KernelEntry
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.bisect.bisect import bisect
 from xla_emitters.explore.bisect.blame import Culprit

@@ -14,7 +14,7 @@ from xla_emitters.device import device
 from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.cost.program_cost import work_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pricing.calls import CallCost, price_call
+from xla_emitters.pricing.call_prices import CallCost, price_call
 from xla_emitters.tools.main import main
 
 GEMM: dict[str, Any] = {

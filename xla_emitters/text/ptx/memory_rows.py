@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
 from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Number, Operand, Register
 
@@ -41,7 +41,7 @@ def width_of(i: Instruction) -> int:
     return int(i.among("v2 v4 v8", "v1")[1:])
 
 
-def registers_of(e: Emitter, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
+def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
     """The registers of an access. raises ParseError unless they are as many as the mnemonic says, and of one width"""
     registers = operand.elements if isinstance(operand, Group) else (operand,)
     if len(registers) != width_of(i):
@@ -58,7 +58,7 @@ def scalar_at(address: Operand | None) -> Register | None:
 
 
 @row("ld ldu", ".=.*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
-def ld(e: Emitter, i: Instruction, address: Operand | None, *_: Operand | None) -> None:
+def ld(e: OpBuilder, i: Instruction, address: Operand | None, *_: Operand | None) -> None:
     word, width, space, targets = e.one_type(), width_of(i), i.space, registers_of(e, i, i.operands[0])
     if "nc" in i.parts and space != "global":
         raise e.error("'.nc' is of .global")
@@ -89,7 +89,7 @@ def ld(e: Emitter, i: Instruction, address: Operand | None, *_: Operand | None) 
             e.write(target, part, is_signed)
 
 
-def _bytes_of(e: Emitter, scalar: Register, ir_type: Attribute, offset: int) -> SSAValue:
+def _bytes_of(e: OpBuilder, scalar: Register, ir_type: Attribute, offset: int) -> SSAValue:
     """Some bytes of a scalar in `.param`."""
     bits = SIZES[scalar.type] * 8
     if not 0 <= 8 * offset <= bits - bits_of(ir_type):
@@ -101,7 +101,7 @@ def _bytes_of(e: Emitter, scalar: Register, ir_type: Attribute, offset: int) -> 
 
 
 @row("st", "=..*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
-def st(e: Emitter, i: Instruction, address: Operand | None, source: Operand | None, *_: Operand | None) -> None:
+def st(e: OpBuilder, i: Instruction, address: Operand | None, source: Operand | None, *_: Operand | None) -> None:
     word, width, sources = e.one_type(), width_of(i), registers_of(e, i, source)
     e.check_all(sources, word, may_be_wider=True)
     if "nc" in i.parts:
@@ -120,13 +120,13 @@ def st(e: Emitter, i: Instruction, address: Operand | None, source: Operand | No
     store(e, i, value, e.pointer(address, i.space))
 
 
-def store(e: Emitter, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
+def store(e: OpBuilder, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
     """A store as the mnemonic says, aligned to its size."""
     size, volatile = bits_of(value.type) // 8, "volatile" in i.parts
     e.do(llvm.StoreOp(value, pointer, size, ordering=ordering_of(i, _RELEASE), volatile=volatile))
 
 
-def _type_held(e: Emitter, operand: Operand | None, ir_type: Attribute) -> Attribute:
+def _type_held(e: OpBuilder, operand: Operand | None, ir_type: Attribute) -> Attribute:
     """The type of the value that a register holds now, if it has the width of `ir_type`."""
     held = e.held(operand) if isinstance(operand, Register) else None
     if held is None or isinstance(held, Number) or bits_of(held.type) != bits_of(ir_type):
@@ -148,16 +148,18 @@ _UPDATE_HINTS = f"noftz acq_rel {_ACCESS}"
 
 
 @row("red", "=.*", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
-def red(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def red(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     update(e, i, None, *given)
 
 
 @row("atom", ".=.*", _UPDATE_TYPES, f"{_REDUCTIONS} exch cas {_UPDATE_HINTS}", pure=False)
-def atom(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def atom(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     update(e, i, i.operands[0], *given)
 
 
-def update(e: Emitter, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None) -> None:
+def update(
+    e: OpBuilder, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None
+) -> None:
     """An atomic update of what is at an address by the operands after it; `target` gets what was there."""
     word, kind = e.one_type(), i.among(f"{_REDUCTIONS} exch cas", "")
     if not kind or len(given) < (count := 2 if kind == "cas" else 1):
@@ -181,7 +183,7 @@ def update(e: Emitter, i: Instruction, target: Operand | None, address: Operand 
 
 
 def _update_neighbours(
-    e: Emitter, i: Instruction, word: str, kind: str, pointer: SSAValue, target: Operand | None, given: Operand | None
+    e: OpBuilder, i: Instruction, word: str, kind: str, pointer: SSAValue, target: Operand | None, given: Operand | None
 ) -> None:
     """Updates of neighbouring floats, each atomic by itself: `v4.f32`, `f16x2`, `v2.bf16x2`."""
     element = TYPES[word.removesuffix("x2")]
@@ -212,10 +214,10 @@ row(
 
 
 @row("createpolicy", ".=*", {"b64"}, f"fractional range {HINTS} {SPACES_OF_NAMES}")
-def createpolicy(e: Emitter, i: Instruction, *_: Operand | None) -> Number:
+def createpolicy(e: OpBuilder, i: Instruction, *_: Operand | None) -> Number:
     return Number(0)
 
 
 @row("isspacep", "p=b", (), SPACES_OF_NAMES)
-def isspacep(e: Emitter, i: Instruction, address: SSAValue) -> SSAValue:
+def isspacep(e: OpBuilder, i: Instruction, address: SSAValue) -> SSAValue:
     return e.intrinsic(f"isspacep.{i.space}", [e.cast(address, POINTER)], i1)

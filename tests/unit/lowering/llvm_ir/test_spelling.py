@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FloatAttr, bf16, f16, f32, f64
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.llvm_ir.values import constant_text, escaped, global_name, type_text
+from xla_emitters.lowering.llvm_ir.spelling import constant_text, escaped, global_name, type_text
 
 
 @pytest.mark.parametrize(

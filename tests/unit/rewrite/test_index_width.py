@@ -8,7 +8,7 @@ from unit.dialects.mlir_opt import mlir_opt_says, mlir_reads
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ParseError, Unsupported, VerifyError
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 
 LAYOUTS = {
     "": 64,

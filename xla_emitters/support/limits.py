@@ -1,10 +1,13 @@
-"""How much memory a run may take: checked before an array is allocated. Needs Python alone, as bundles do.
+"""How often a loop may run, and how much memory a run may take. Needs Python alone, as bundles do.
+
+    with limited_iterations(1_000_000): program(x)  a loop that runs longer is an EndlessLoop
 
     memory_limit()                                  bytes: three quarters of what is free, or what the caller allowed
     with limited_memory("2G"): program(x)           an array that does not fit is a DataError, which names the op, the size and the bytes
     refuse_beyond_limit((n, 4), 4, "f32", "%y")
 
-Sizes that data decide may be anything. Without a limit the system starts to swap, or its kernel kills the process.
+Memory is checked before an array is allocated. Sizes that data decide may be anything. Without a limit the system starts to swap, or its
+kernel kills the process.
 """
 
 from __future__ import annotations
@@ -27,6 +30,31 @@ _SECONDS = 1.0
 """How long a reading of the free memory is used."""
 _allowed: ContextVar[int | None] = ContextVar("allowed memory", default=None)
 _read = (float("-inf"), 0)
+
+MOST_ITERATIONS = 100_000
+"""Most iterations of one loop; a longer loop is taken to be endless."""
+
+_iterations: ContextVar[int] = ContextVar("most iterations", default=MOST_ITERATIONS)
+
+
+@contextmanager
+def limited_iterations(most: int | None) -> Generator[None]:
+    """Limits every single loop of runs inside the block to so many iterations; None leaves the limit as it is.
+
+    raises  UsageError for a negative limit
+    """
+    if most is not None and most < 0:
+        raise UsageError(f"{most} iterations are no limit", stage="usage", help=f"the default is {MOST_ITERATIONS}")
+    token = _iterations.set(_iterations.get() if most is None else most)
+    try:
+        yield
+    finally:
+        _iterations.reset(token)
+
+
+def iteration_limit() -> int:
+    """Most iterations of one loop; a longer loop raises EndlessLoop."""
+    return _iterations.get()
 
 
 def bytes_of(size: int | str) -> int:

@@ -8,7 +8,7 @@ import pytest
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
-from xla_emitters.runtime.simt.loops import compile_loops
+from xla_emitters.runtime.simt.fusion_loops import compile_loops
 
 MATRIX, VECTOR = 'memref<?x32xf32, "gpu">', 'memref<?xf32, "gpu">'
 

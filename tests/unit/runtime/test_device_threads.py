@@ -13,7 +13,7 @@ from xla_emitters.library import call
 from xla_emitters.library.devices import current_device
 from xla_emitters.program.steps import Call, Release
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
-from xla_emitters.runtime.devices import devices_wanted, run_on_devices
+from xla_emitters.runtime.device_threads import devices_wanted, run_on_devices
 from xla_emitters.tools.main import main
 
 ROWS = np.arange(24, dtype=np.float32).reshape(4, 6)

@@ -22,7 +22,7 @@ from typing import TypeAlias
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of
-from xla_emitters.text.stablehlo.types import INDEX, SHAPE, TRUTH
+from xla_emitters.text.stablehlo.stablehlo_types import INDEX, SHAPE, TRUTH
 
 KEYS: dict[str, dict[str, str]] = {
     "iota": {"dim": "iota_dimension"},

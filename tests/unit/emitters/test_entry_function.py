@@ -10,7 +10,7 @@ from xla_emitters.dialects.hlo.types import array_type
 from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dtypes import dtype
 from xla_emitters.emitters.elemental import kernel_tensor
-from xla_emitters.emitters.entry import entry_function, index_bits, kernel_module
+from xla_emitters.emitters.entry_function import entry_function, index_bits, kernel_module
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.program import Launch
 from xla_emitters.text.hlo import parse_hlo

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import bf16, f16, i1, i32
 from xla_emitters.dialects.disc_ral import constant_name
 from xla_emitters.dynamic.host.disc_convert_const_to_ral import as_bytes, stored
 from xla_emitters.errors import DataError
-from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.constants_file import Constants
 
 SEED = "40F7E71261729523BBE798C4347EEA1B_i32_2"
 I32 = np.dtype(np.int32)

@@ -29,7 +29,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.llvm_ir.values import STAGE, escaped, type_text
+from xla_emitters.lowering.llvm_ir.spelling import STAGE, escaped, type_text
 
 _WORDS = {
     **{f"llvm.{word}": word for word in ("allocalign", "allocptr", "immarg", "inreg", "nest", "noalias", "nofree")},

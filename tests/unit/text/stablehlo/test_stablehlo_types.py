@@ -10,7 +10,7 @@ from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Unsupported, XlaEmittersError
 from xla_emitters.support.source import Source
 from xla_emitters.text.stablehlo.lexer import Cursor
-from xla_emitters.text.stablehlo.types import parse_type, stablehlo_type
+from xla_emitters.text.stablehlo.stablehlo_types import parse_type, stablehlo_type
 
 TEXTS = [
     "tensor<f32>",

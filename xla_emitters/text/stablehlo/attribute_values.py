@@ -28,7 +28,7 @@ from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, Token, TokenKind, unquoted
 from xla_emitters.text.stablehlo.literals import Literal, parse_dense, parse_resource
-from xla_emitters.text.stablehlo.types import parse_function_type, parse_type
+from xla_emitters.text.stablehlo.stablehlo_types import parse_function_type, parse_type
 
 ValueT = TypeVar("ValueT")
 

@@ -8,7 +8,7 @@ import pytest
 from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.attributes import parse_attribute
+from xla_emitters.text.stablehlo.attribute_values import parse_attribute
 from xla_emitters.text.stablehlo.lexer import Cursor
 from xla_emitters.text.stablehlo.literals import Literal, literal_text
 

@@ -7,7 +7,7 @@ import pytest
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.attributes import COMMON, SYNTAX, attributes_of
+from xla_emitters.text.hlo.attribute_text import COMMON, SYNTAX, attributes_of
 from xla_emitters.text.hlo.lexer import Cursor, TokenKind
 
 

@@ -102,7 +102,7 @@ def pointer_type(space: str) -> llvm.LLVMPointerType:
     return llvm.LLVMPointerType(builtin.IntAttr(SPACES[space])) if space in WINDOWED else POINTER
 
 
-class Emitter:
+class OpBuilder:
     """The state while one function is built.
 
     cluster    blocks of a cluster along each dimension

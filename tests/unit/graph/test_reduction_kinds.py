@@ -14,7 +14,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dtypes import dtype
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.reductions import (
+from xla_emitters.graph.reduction_kinds import (
     ABSENT,
     FusionReductions,
     Reduction,

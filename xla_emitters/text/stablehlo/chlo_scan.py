@@ -36,8 +36,8 @@ from xla_emitters.text.stablehlo.rules import (
     size_of,
     sizes_of,
 )
+from xla_emitters.text.stablehlo.stablehlo_types import TRUTH
 from xla_emitters.text.stablehlo.tree import Region, Value
-from xla_emitters.text.stablehlo.types import TRUTH
 
 _I32 = array_type(S32.ir_type, ())
 

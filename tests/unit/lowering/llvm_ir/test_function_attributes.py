@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.llvm_ir.attributes import function_attributes, memory_word, parameter_attributes
+from xla_emitters.lowering.llvm_ir.function_attributes import function_attributes, memory_word, parameter_attributes
 
 
 def function(attributes: str) -> llvm.FuncOp:
