@@ -17,6 +17,7 @@ from xdsl.dialects import builtin
 from xdsl.dialects.builtin import bf16, f16, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.float_bits import dense_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
@@ -215,9 +216,7 @@ class ConstantReader(TypeReader):
     def _vector(self, ir_type: builtin.VectorType[Attribute], elements: list[SSAValue]) -> SSAValue:
         numbers = [number for each in elements if (number := _number_in(each)) is not None]
         if len(numbers) == len(elements):
-            return self._at_start(
-                llvm.ConstantOp(builtin.DenseIntOrFPElementsAttr.from_list(ir_type, numbers), ir_type)
-            )  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownArgumentType]
+            return self._at_start(llvm.ConstantOp(dense_of(ir_type, numbers), ir_type))
         vector = self._at_start(llvm.PoisonOp(ir_type))
         for number, element in enumerate(elements):
             vector = self._at_start(llvm.InsertElementOp(vector, element, self.number(i64, number)))

@@ -94,7 +94,8 @@ class Declarations:
         scope = self.scopes[-1]
         for name, count in self.listed(lambda: self.name_and_count("register")):
             if name.text in (scope.registers if count is None else scope.ranges):
-                raise cursor.error(f"register '{name.text}' is declared twice", name)
+                what = f"register '{name.text}' is" if count is None else f"registers '{name.text}' are"
+                raise cursor.error(f"{what} declared twice", name)
             if count is None:
                 scope.registers[name.text] = Register(name.text, kind)
             else:
