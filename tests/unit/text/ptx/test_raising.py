@@ -336,7 +336,7 @@ def test_functions_whose_parameters_are_registers() -> None:
 def test_the_address_of_a_function_s_parameter_is_local() -> None:
     """As LLVM reads a struct by value at a number that is computed: PTX ISA, 7.1. `exit` behind `trap` is not reached."""
     text = """
-    .func (.param .b32 out) part(.param .align 4 .b8 s[16], .param .b32 n) {
+    .func (.param .b32 out) part(.param .align 16 .b8 s[16], .param .b32 n) {
       .reg .b64 %rd<6>; .reg .b32 %r<5>; .reg .pred %p;
       mov.b64 %rd1, s; cvta.local.u64 %rd2, %rd1; ld.param.b32 %r1, [n]; mul.wide.u32 %rd3, %r1, 4;
       setp.gt.u32 %p, %r1, 3; @%p bra BAD;
@@ -346,7 +346,7 @@ def test_the_address_of_a_function_s_parameter_is_local() -> None:
     .visible .entry k(.param .u64 p) {
       .reg .b64 %rd<3>; .reg .b32 %r<5>; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1;
       and.b32 %r2, %r1, 3;
-      { .param .align 4 .b8 s[16]; st.param.v4.b32 [s], {10, 200, 3000, %r1}; .param .b32 n; st.param.b32 [n], %r2;
+      { .param .align 16 .b8 s[16]; st.param.v4.b32 [s], {10, 200, 3000, %r1}; .param .b32 n; st.param.b32 [n], %r2;
         .param .b32 out; call (out), part, (s, n); ld.param.b32 %r3, [out]; }
       st.global.u32 [%rd2], %r3; ret; }"""
     number = LANES & 3
