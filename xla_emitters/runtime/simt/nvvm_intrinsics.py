@@ -71,11 +71,49 @@ def _halves(float_type: DType, is_positive: bool, pair: Array) -> Value:
     return tuple(np.where(half < zero, zero, half) if is_positive else half for half in found)
 
 
+def _scale(rounds_up: bool, is_finite: bool, x: Array) -> Array:
+    """The power of two of a magnitude as its exponent plus 127, uint16; 255 is NaN, and what is too large unless that is 254."""
+    bits = x.astype(np.float32).view(np.uint32) & np.uint32(0x7FFFFFFF)
+    code = bits >> np.uint32(23)
+    if rounds_up:
+        # Up to 2**-127, which is subnormal, there is no smaller number.
+        code = code + ((bits & np.uint32(0x7FFFFF) != 0) & (bits > 0x400000) & (code < 255))
+    if is_finite:
+        code = np.where(bits <= 0x7F800000, np.minimum(code, 254), code)
+    return code.astype(np.uint16)
+
+
+def _scales(rounds_up: bool, is_finite: bool, upper: Array, lower: Array) -> Array:
+    codes = [_scale(rounds_up, is_finite, part) for part in (upper, lower)]
+    return (codes[0] << np.uint16(8) | codes[1]).view(np.int16)
+
+
+def _scales_of(rounds_up: bool, is_finite: bool, pair: Elements) -> Array:
+    return _scales(rounds_up, is_finite, pair[1], pair[0])
+
+
+def _of_scales(pair: Array) -> Value:
+    codes = (pair.view(np.uint16) >> np.uint16(shift) & np.uint16(0xFF) for shift in (0, 8))
+    return tuple(
+        np.where(code == 255, np.float32(np.nan), np.ldexp(np.float32(1), code.astype(np.int32) - 127))
+        for code in codes
+    )
+
+
 INTRINSICS: dict[str, Callable[..., Value]] = {
-    f"llvm.nvvm.{name.format(word)}{'.relu' * is_positive}": partial(function, float_type, is_positive)
-    for word, float_type in NARROW.items()
-    for name, function in (("ff.to.{}.rn", _two_numbers), ("f16x2.to.{}.rn", _vector), ("{}.to.f16x2.rn", _halves))
-    for is_positive in (False, True)
+    "llvm.nvvm.ue8m0x2.to.bf16x2": _of_scales,
+    **{
+        f"llvm.nvvm.{of}.to.ue8m0x2.{mode}{'.satfinite' * is_finite}": partial(function, mode == "rp", is_finite)
+        for of, function in (("ff", _scales), ("bf16x2", _scales_of))
+        for mode in ("rz", "rp")
+        for is_finite in (False, True)
+    },
+    **{
+        f"llvm.nvvm.{name.format(word)}{'.relu' * is_positive}": partial(function, float_type, is_positive)
+        for word, float_type in NARROW.items()
+        for name, function in (("ff.to.{}.rn", _two_numbers), ("f16x2.to.{}.rn", _vector), ("{}.to.f16x2.rn", _halves))
+        for is_positive in (False, True)
+    },
 }
 """Intrinsic's name -> its function of lanes."""
 

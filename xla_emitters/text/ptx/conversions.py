@@ -161,7 +161,7 @@ def cvta(e: OpBuilder, i: Instruction, source: Operand | None) -> SSAValue:
 
 _WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 _WHOLES = INTEGERS | BYTES
-_EIGHT = frozenset({"e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2"})
+_EIGHT = frozenset({"e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2", "ue8m0x2"})
 _MODES = " ".join(word for word in ROUNDINGS if word != "rs")
 
 
@@ -190,6 +190,8 @@ def cvt(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue | None
         if to != of:
             raise e.error(".rni, .rzi, .rmi and .rpi keep the type")
         return e.intr(_WHOLE[mode], value)
+    if not mode and (of in _WHOLES or bits_of(TYPES[to]) < bits_of(TYPES[of])):
+        raise e.error(f"'{i.name}' needs a rounding such as .rn")
     if of in _WHOLES and mode in ("", "rn"):
         return e.add((llvm.SIToFPOp if of[0] == "s" else llvm.UIToFPOp)(value, TYPES[to]))
     return _float_of_float(e, value, to, of, mode)
@@ -210,6 +212,13 @@ def _float_of_float(e: OpBuilder, value: SSAValue, to: str, of: str, mode: str) 
 def _packed(e: OpBuilder, i: Instruction, to: str, of: str, values: list[SSAValue]) -> SSAValue:
     """Two numbers of one word: the first operand is the upper one."""
     ending = ".rn.relu" if "relu" in i.parts else ".rn"
+    if of == "ue8m0x2" and to == "bf16x2":
+        return e.intrinsic("ue8m0x2.to.bf16x2", values, TYPES[to])
+    if to == "ue8m0x2" and of in ("bf16x2", "f32") and (mode := i.among("rz rp", "")):
+        finite = ".satfinite" * ("satfinite" in i.parts)
+        return e.intrinsic(f"{'ff' if of == 'f32' else of}.to.ue8m0x2.{mode}{finite}", values, TYPES[to])
+    if "ue8m0x2" in (to, of):
+        raise e.unsupported(f"'{i.name}'")
     if of in _EIGHT and to == "f16x2":
         name = f"{of}.to.f16x2"
     elif to in _EIGHT and of in ("f16x2", "f32"):

@@ -50,7 +50,16 @@ TYPES: dict[str, Attribute] = {
     **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": VectorType(i64, [2])},
     **dict.fromkeys(("s16x2", "u16x2"), VectorType(i16, [2])),
     **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2]), "f32x2": VectorType(f32, [2])},
-    **{"e4m3x2": i16, "e5m2x2": i16, "e2m3x2": i16, "e3m2x2": i16, "e2m1x2": i8, "e4m3": i8, "e5m2": i8},
+    **{
+        "e4m3x2": i16,
+        "e5m2x2": i16,
+        "e2m3x2": i16,
+        "e3m2x2": i16,
+        "ue8m0x2": i16,
+        "e2m1x2": i8,
+        "e4m3": i8,
+        "e5m2": i8,
+    },
 }
 """PTX's type -> IR's."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD, executed
 
-from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.errors import ExecutionError, ParseError, Unsupported
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
 
 TYPES: dict[str, Any] = {
@@ -79,6 +79,36 @@ def test_satfinite_ends_at_the_largest_number(word: str, result: type, largest: 
             f"cvt.rn.relu.satfinite.{word}x2.f32 %d, %a0, %a1;", given[:2], given[1::-1].copy(), result=np.uint32
         )
         np.testing.assert_array_equal(got, [largest << 16, largest])
+
+
+def test_scales_are_powers_of_two() -> None:
+    """Exponents plus 127, of magnitudes, as NVIDIA's cuda_fp8.hpp computes them without the instruction; 255 is NaN."""
+    given = np.array([1.0, 1.5, -3.0, 2.0**-127, 1.5 * 2.0**-127, 2.0**-149, 0.0, 3.0e38, np.inf, np.nan], np.float32)
+    cut = [127, 127, 128, 0, 0, 0, 0, 254, 255, 255]
+    up = [127, 128, 129, 0, 1, 0, 0, 255, 255, 255]
+    for mode, wanted in (("rz", cut), ("rp", up)):
+        got = executed(f"cvt.{mode}.ue8m0x2.f32 %d, %a0, %a1;", given, given[::-1].copy(), result=np.uint16)
+        np.testing.assert_array_equal(got, [high << 8 | low for high, low in zip(wanted, wanted[::-1], strict=True)])
+        finite = [254 if code == 255 and not np.isnan(x) else code for code, x in zip(wanted, given, strict=True)]
+        pairs = np.stack([given, given], 1).astype(ml_dtypes.bfloat16)
+        exact = pairs[:, 0].astype(np.float32) == given
+        got = executed(
+            f"cvt.{mode}.satfinite.ue8m0x2.bf16x2 %d, %a0;", pairs.view(np.uint32).reshape(-1), result=np.uint16
+        )
+        np.testing.assert_array_equal(got[exact], np.array([257 * code for code in finite])[exact])
+    back = executed("cvt.rn.bf16x2.ue8m0x2 %d, %a0;", np.array([0x7F00, 0xFEFF], np.uint16), result=np.uint32)
+    numbers = back.view(ml_dtypes.bfloat16).astype(np.float32)
+    np.testing.assert_array_equal(numbers, [2.0**-127, 1.0, np.nan, 2.0**127])
+
+
+@pytest.mark.parametrize("types", ["f16.f32", "bf16.f32", "f32.f64", "f32.s32", "f64.u32"])
+def test_a_conversion_that_may_be_inexact_names_its_rounding(types: str) -> None:
+    """PTX ISA, "cvt": the rounding is mandatory; ptxas refuses such a text."""
+    to, of = types.split(".")
+    sizes = {"f16": np.uint16, "bf16": np.uint16, "f64": np.uint64}
+    given = np.zeros(4, sizes.get(of, np.uint32))
+    with pytest.raises(ParseError, match=f"'cvt.{types}' needs a rounding such as .rn"):
+        executed(f"cvt.{types} %d, %a0;", given, result=sizes.get(to, np.uint32))
 
 
 def test_integers_saturate_to_64_bits() -> None:
