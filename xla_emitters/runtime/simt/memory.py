@@ -138,6 +138,9 @@ class Watcher:
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         """The active threads of each warp have met."""
 
+    def proxy_fence(self, memory: Memory, active: Array | None) -> None:
+        """What blocks have written to shared memory may be read asynchronously from here on."""
+
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
 

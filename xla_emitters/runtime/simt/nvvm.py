@@ -99,7 +99,7 @@ for _order, _op in nvvm.LANE_MASKS.items():
 
 
 @RULES.op(
-    *(nvvm.GriddepcontrolOp, MemoryBarrierOp, FenceProxyOp, FenceMbarrierInitOp, FenceScClusterOp),
+    *(nvvm.GriddepcontrolOp, MemoryBarrierOp, FenceMbarrierInitOp, FenceScClusterOp),
     *(NanosleepOp, SetMaxRegisterOp),
 )
 def nothing(op: Operation) -> Kernel:
@@ -109,6 +109,17 @@ def nothing(op: Operation) -> Kernel:
         return None
 
     return run
+
+
+def proxy_fence(machine: Machine) -> None:
+    """Tells watchers; the copies and products that it orders are complete when they are issued."""
+    for watcher in machine.memory.watchers:
+        watcher.proxy_fence(machine.memory, machine.active)
+
+
+@RULES.op(FenceProxyOp)
+def fence_proxy(op: Any) -> Callable[[Machine], None]:
+    return proxy_fence if op.kind.word.data in ("async", "async.shared") else lambda machine: None
 
 
 @RULES.op(nvvm.SyncWarpOp)

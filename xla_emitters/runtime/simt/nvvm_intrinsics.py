@@ -25,7 +25,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.code import Kernel, Rules, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space
-from xla_emitters.runtime.simt.nvvm import active_lanes
+from xla_emitters.runtime.simt.nvvm import active_lanes, proxy_fence
 from xla_emitters.runtime.simt.nvvm_barriers import OF_OP
 from xla_emitters.runtime.simt.nvvm_bulk_copies import copy_intrinsic
 from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
@@ -129,6 +129,7 @@ def _is_in(space: Space, machine: Machine, address: Array) -> Array:
 
 OF_MACHINE: dict[str, Kernel] = {
     "llvm.nvvm.activemask": active_lanes,
+    "llvm.nvvm.fence.proxy.async": proxy_fence,
     "llvm.nvvm.read.ptx.sreg.dynamic_smem_size": lambda machine: np.int32([[machine.memory.launch_shared_bytes]]),
     **{
         f"llvm.nvvm.isspacep.{name}": partial(_is_in, space)

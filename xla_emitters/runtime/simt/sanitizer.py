@@ -233,6 +233,8 @@ class Sanitizer(Watcher):
         self._barriers: Array = np.zeros(0, np.int64)
         self._of_warps: Array | None = None
         self._of_clusters: Array | None = None
+        # Epochs of the last fence.proxy.async of each block.
+        self._fences: Array = np.zeros(0, np.int64)
         self._stamps: Array = np.zeros((0, 0), np.int64)
         self._flights = dict[Flight, CopiesInFlight]()
 
@@ -242,7 +244,7 @@ class Sanitizer(Watcher):
         if len(self._blocks) >= 1 << BLOCK_BITS:
             raise Unsupported(f"race detection over more than {1 << BLOCK_BITS} blocks", stage="simt")
         self._epochs = np.zeros(len(memory.blocks), np.int64)
-        self._barriers, self._of_warps = self._epochs, None
+        self._barriers, self._of_warps, self._fences = self._epochs, None, self._epochs
         self._of_clusters = self._epochs if memory.cluster > 1 else None
         # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
         self._shadows = {}
@@ -281,6 +283,14 @@ class Sanitizer(Watcher):
         before = np.zeros(lanes.shape, np.int64) if self._of_warps is None else self._of_warps
         self._of_warps = np.where(lanes, self._epochs[:, None], before)
 
+    def proxy_fence(self, memory: Memory, active: Array | None) -> None:
+        lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
+        here = np.logical_or.reduce(lanes, axis=1)
+        self._next_epoch(memory, here)
+        self._fences = np.where(here, self._epochs, self._fences)
+        # The new epoch is no barrier: `_lanes` asks for the last one.
+        self._of_warps = np.zeros(lanes.shape, np.int64) if self._of_warps is None else self._of_warps
+
     def _next_epoch(self, memory: Memory, here: Array) -> None:
         """Accesses from here on are later than those before, in these blocks."""
         self._epochs = self._epochs + here
@@ -313,6 +323,8 @@ class Sanitizer(Watcher):
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
         if buffer.space is Space.SHARED and touch not in (Touch.WRITE, Touch.COPY) and not _only_writes(access.op):
             self._check_written(memory, access, shadow, lanes)
+        if buffer.space is Space.SHARED and not access.is_store and _is_asynchronous(access.op):
+            self._check_fenced(memory, access, shadow, lanes)
         if touch in (Touch.WRITE, Touch.COPY):
             stamps = shadow.of(touch)
             stamps[lanes.units] = lanes.stamps
@@ -462,6 +474,26 @@ class Sanitizer(Watcher):
             lane, place = _first(self._stamps.shape, access, shadow.unit, nobody)
             memory.fail(access.op, lane, f"reads {place} of {access.buffer.name}, which no thread wrote")
 
+    def _check_fenced(self, memory: Memory, access: Access, shadow: Shadow, lanes: Lanes) -> None:
+        """Asynchronous reads of what a block has stored need fence.proxy.async in between; of what `cp.async` wrote nothing is asked.
+
+        Source: PTX ISA 8.8, 9.7.9.25.2 "Async proxy".
+        """
+        if Touch.WRITE not in shadow.stamps:
+            return
+        found = lanes.find(shadow.stamps[Touch.WRITE])
+        fenced = self._fences[(lanes.stamps >> BLOCK_SHIFT) - self._first_block] << EPOCH_SHIFT
+        late = (found >= lanes.first_of_block + fenced) & (found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT)
+        if late.any():
+            copies = (llvm.CallIntrinsicOp, CpAsyncOp)
+            generic = [number for op, number in self._ops.items() if not isinstance(op, copies)]
+            late &= np.isin(found & OTHER_OP, generic)
+        if late.any():
+            lane, place = _first(self._stamps.shape, access, shadow.unit, late)
+            who = self._who(memory, int(found.reshape(-1)[int(late.argmax())]), lane)
+            what = f"reads {place} of {access.buffer.name}, which {who} wrote without fence.proxy.async after it"
+            memory.fail(access.op, lane, what)
+
     def _race(
         self,
         memory: Memory,
@@ -575,6 +607,13 @@ def _passed(value: SSAValue, operands: Sequence[SSAValue], to: Block) -> list[SS
 
 
 _WGMMA, _STORES = "wgmma.mma_async", ("cp.async.bulk.store", "cp.async.bulk.tensor.store")
+
+
+def _is_asynchronous(op: Operation) -> bool:
+    """Whether the op accesses memory by the async proxy: bulk copies, and matrices of `wgmma`."""
+    if not isinstance(op, llvm.CallIntrinsicOp):
+        return False
+    return op.intrin.data.removeprefix("llvm.nvvm.").startswith((_WGMMA, "cp.async.bulk", "cp.reduce"))
 
 
 def _flight_of(op: Operation) -> Flight:

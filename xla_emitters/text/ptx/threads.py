@@ -78,7 +78,10 @@ _OF_ASYNC = "shared::cluster async::generic sync_restrict::shared::cta sync_rest
 def fence(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     if len(given) != (wanted := 2 if "tensormap::generic" in i.parts and "acquire" in i.parts else 0):
         raise e.error(f"'{i.name}' takes {wanted} operands, not {len(given)}")
-    e.do(llvm.FenceOp("seq_cst"))
+    if "proxy" in i.parts and "async" in i.parts and "global" not in i.parts:
+        e.tell("fence.proxy.async")
+    else:
+        e.do(llvm.FenceOp("seq_cst"))
 
 
 @row("griddepcontrol.wait griddepcontrol.launch_dependents", "=", pure=False)

@@ -140,12 +140,19 @@ def test_a_bulk_copy_completes_a_barrier() -> None:
         + WAIT.format(parity=0)
         + """
       xor.b32 %r8, %r1, 127; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; add.u32 %r11, %r4, 1024;
-      st.shared.u32 [%r11], %r10; bar.sync 0; add.u32 %r12, %r2, 1024;
+      st.shared.u32 [%r11], %r10; fence.proxy.async.shared::cta; bar.sync 0; add.u32 %r12, %r2, 1024;
       @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r12], 512;
       @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group.read 0;
     """
     )
     np.testing.assert_array_equal(executed(body), np.arange(128) ^ 127)
+    for fence in ("", "fence.proxy.async.global;", "fence.acq_rel.cta;"):
+        with pytest.raises(ExecutionError, match=r"wrote without fence\.proxy\.async"):
+            executed(body.replace("fence.proxy.async.shared::cta;", fence))
+    by_one = body.replace("fence.proxy.async.shared::cta; bar.sync 0;", "bar.sync 0; @%p1 fence.proxy.async;")
+    np.testing.assert_array_equal(executed(by_one), np.arange(128) ^ 127)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(body.replace("bar.sync 0; add.u32 %r12", "add.u32 %r12"))
 
 
 def test_a_copy_of_other_bytes_than_expected_is_waited_for_in_vain() -> None:
