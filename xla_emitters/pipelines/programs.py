@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.program_gpu import GpuProgram
     from xla_emitters.pipelines.program_steps import ProgramSteps
     from xla_emitters.program.outline import Contents
-    from xla_emitters.runtime.memory_history import Memory
+    from xla_emitters.runtime.memory_history import MemoryHistory
 
 
 @dataclass
@@ -199,7 +199,7 @@ class OnDemand(Lowerings):
             return self.lowering.run(arrays, stage)
         return run_module(self.at(stage), arrays)
 
-    def memory(self, program: Program, inputs: Sequence[Any]) -> Memory:
+    def memory(self, program: Program, inputs: Sequence[Any]) -> MemoryHistory:
         return self.loaded.memory(self.owned(self.checked(inputs)))
 
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> list[Dispatch]:

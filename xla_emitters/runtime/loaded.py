@@ -28,7 +28,7 @@ from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
 
 if TYPE_CHECKING:
-    from xla_emitters.runtime.memory_history import Memory as Recorded
+    from xla_emitters.runtime.memory_history import MemoryHistory
 
 FrameT = TypeVar("FrameT", bound=Frame)
 MOST_BINDINGS = 64
@@ -143,7 +143,7 @@ class LoadedProgram:
         with np.errstate(all="ignore"):
             return frame, frame.run(inputs)
 
-    def memory(self, inputs: Sequence[Array]) -> Recorded:
+    def memory(self, inputs: Sequence[Array]) -> MemoryHistory:
         """What a run on these arguments does to its memory. raises like `run`"""
         from xla_emitters.runtime.memory_history import WatchedFrame  # imported here: few runs are watched
 

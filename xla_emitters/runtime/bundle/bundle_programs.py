@@ -31,7 +31,7 @@ from xla_emitters.runtime.cuda.cupy_platform import load_module
 from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.plain_ops import plain_function
-from xla_emitters.runtime.ral.constants_file import Constants as StoredConstants
+from xla_emitters.runtime.ral.constants_file import StoredConstants
 
 Row = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """The constants of a program, by name: read from a file when they are first needed, and cached.
 
-    constants = Constants(Path("layer.npz"))            or a dictionary of bytes by name
+    constants = StoredConstants(Path("layer.npz"))            or a dictionary of bytes by name
     constants.get("40F7E71261729523BBE798C4347EEA1B_i32_2", np.dtype("i4"))     ->     array([0, 1], dtype=int32), read-only
 
 A name is the MD5 of the hexadecimal text of the bytes, a type code, and sizes (`disc-convert-const-to-ral`). The file is an .npz archive of
@@ -30,11 +30,11 @@ def constants_in(path: str) -> Callable[[str, str], Array] | None:
     """Reads constants from a file: (name, HLO's name of the element type). None for no file, ""."""
     if not path:
         return None
-    held = Constants(Path(path).absolute())
+    held = StoredConstants(Path(path).absolute())
     return lambda name, element: held.get(name, numpy_type(element))
 
 
-class Constants:
+class StoredConstants:
     """The constants of one program.
 
     source  the file, or the bytes of each constant by name

@@ -49,7 +49,7 @@ from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.runtime.loaded import garbage
 from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.constants_file import Constants
+from xla_emitters.runtime.ral.constants_file import StoredConstants
 from xla_emitters.runtime.ral.ral_calls import function_of_call
 from xla_emitters.runtime.simt import func as calls_of_functions
 from xla_emitters.runtime.simt import memref as static_memrefs
@@ -82,7 +82,7 @@ class HostProgram:
             raise UsageError(
                 "the module has no function on buffers", stage=STAGE, help="run disc-legalize-to-lhlo first"
             )
-        self.constants, self.kernels = Constants(constants_of(module)), kernels
+        self.constants, self.kernels = StoredConstants(constants_of(module)), kernels
         self.donated = _donated(main)
         self._main = main
         names = {op: name for name, op in name_buffer_ops(module).items()}

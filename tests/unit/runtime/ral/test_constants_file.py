@@ -11,15 +11,15 @@ from xdsl.dialects.builtin import bf16, f16, i1, i32
 from xla_emitters.dialects.disc_ral import constant_name
 from xla_emitters.dynamic.host.disc_convert_const_to_ral import as_bytes, stored
 from xla_emitters.errors import DataError
-from xla_emitters.runtime.ral.constants_file import Constants
+from xla_emitters.runtime.ral.constants_file import StoredConstants
 
 SEED = "40F7E71261729523BBE798C4347EEA1B_i32_2"
 I32 = np.dtype(np.int32)
 
 
-def written(path: Path, **entries: np.ndarray) -> Constants:
+def written(path: Path, **entries: np.ndarray) -> StoredConstants:
     np.savez(path / "c.npz", allow_pickle=True, **entries)
-    return Constants(path / "c.npz")
+    return StoredConstants(path / "c.npz")
 
 
 def test_the_name_of_the_seeds_constant() -> None:
@@ -76,7 +76,7 @@ def test_a_pickled_object_is_not_unpickled(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=SEED):
-        Constants(tmp_path / "none.npz").get(SEED, I32)
+        StoredConstants(tmp_path / "none.npz").get(SEED, I32)
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(DataError):
-        Constants(tmp_path / "bad.npz").get(SEED, I32)
+        StoredConstants(tmp_path / "bad.npz").get(SEED, I32)
