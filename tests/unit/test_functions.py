@@ -62,7 +62,6 @@ NAMED_ELSEWHERE = {
     "text/llvm_ir/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
     "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt"},
     "text/ptx/conversions.py": {"ceil", "floor", "trunc"},
-    "text/ptx/forms.py": {"fma"},
     "text/ptx/memory_rows.py": {"fmax", "fmin"},
     "text/ptx/rows.py": {"abs", "fma", "rsqrt", "sqrt"},
     "text/ptx/threads.py": {"abs"},

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dtypes import dtype
 from xla_emitters.graph.entry import entry_of
@@ -27,11 +25,6 @@ from xla_emitters.graph.reduction_kinds import (
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.text.hlo import parse_hlo
-
-CORPUS = Path(__file__).parents[2] / "corpus"
-XLA = json.loads((CORPUS / "xla.json").read_text())["files"]
-CONCATENATED = {"reduction/quat_mul.256e9e3f.hlo", "reduction/rgb_to_yuv.1ef79dcc.hlo"}
-"""Each result is a concatenate of reductions, and launched as one: filed here for its reductions."""
 
 
 def view(body: str) -> FusionView:
@@ -312,16 +305,3 @@ def test_no_element_goes_through_more_combinations(type: str, rows: int, columns
     (counted,) = run_program(xe.compile(text, target="t4"), [np.zeros((rows, columns), dtype(type).numpy)], "xla_gpu")
     found = float(np.asarray(counted).astype(np.float64).max())
     assert found == longest if exact else longest - 3 <= found <= longest
-
-
-@pytest.mark.parametrize("kind", ["concatenate", "dynamic_update_slice", "loop", "reduction", "scatter", "transpose"])
-def test_real_fusions_are_of_the_kind_that_xla_says(kind: str):
-    """Of every third file; the emitter of every file: tests/runtime/test_corpus.py."""
-    found, files = set[str](), sorted((CORPUS / kind).glob("*.hlo"))[::3]
-    for path in files:
-        module = parse_hlo(path.read_text(), path.name)
-        (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
-        if isinstance(find_reductions(view_of(fusion)), FusionReductions):
-            found.add(f"{kind}/{path.name}")
-    names = {f"{kind}/{path.name}" for path in files}
-    assert found == {name for name in names if XLA[name]["emitter"] == "reduction"} - CONCATENATED

@@ -9,34 +9,22 @@ Source: LLVM language reference, "Constants", "Constant Expressions".
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from math import isnan
 from typing import TypeVar
 
-import numpy as np
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    VectorType,
-    bf16,
-    f16,
-    f32,
-    i64,
-)
+from xdsl.dialects import builtin
+from xdsl.dialects.builtin import bf16, f16, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.float_bits import dense_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import TypeReader
-from xla_emitters.text.ptx.op_builder import float_of
+from xla_emitters.text.ptx.op_builder import bits_of_float, float_of
 
 T = TypeVar("T")
 BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
@@ -109,25 +97,25 @@ class ConstantReader(TypeReader):
 
     def number(self, ir_type: Attribute, bits: int) -> SSAValue:
         """The number with these bits."""
-        if isa(ir_type, IntegerType):
-            return self._at_start(llvm.ConstantOp(IntegerAttr(_signed(ir_type, bits), ir_type), ir_type))
-        assert isinstance(ir_type, AnyFloat)
+        if isa(ir_type, builtin.IntegerType):
+            return self._at_start(llvm.ConstantOp(builtin.IntegerAttr(_signed(ir_type, bits), ir_type), ir_type))
+        assert isinstance(ir_type, builtin.AnyFloat)
         if not isnan(value := float_of(ir_type, bits)):
-            return self._at_start(llvm.ConstantOp(FloatAttr(value, ir_type), ir_type))
-        return self._at_start(llvm.BitcastOp(self.number(IntegerType(ir_type.bitwidth), bits), ir_type))
+            return self._at_start(llvm.ConstantOp(builtin.FloatAttr(value, ir_type), ir_type))
+        return self._at_start(llvm.BitcastOp(self.number(builtin.IntegerType(ir_type.bitwidth), bits), ir_type))
 
     def _composed(self, ir_type: Attribute) -> SSAValue:
         cursor = self.cursor
         token = cursor.advance()
         match token.text:
             case "splat":
-                if not isa(ir_type, VectorType):
+                if not isa(ir_type, builtin.VectorType):
                     raise self.error(f"{ir_type} is no vector", token)
                 cursor.expect("(", "after 'splat'")
                 (one,) = self._elements([ir_type.element_type], ")", self.constant)
                 return self._vector(ir_type, [one] * ir_type.element_count())
             case "<":
-                if not isa(ir_type, VectorType):
+                if not isa(ir_type, builtin.VectorType):
                     raise self.error(f"{ir_type} is no vector", token)
                 types = [ir_type.element_type] * ir_type.element_count()
                 return self._vector(ir_type, self._elements(types, ">", self.constant))
@@ -193,7 +181,7 @@ class ConstantReader(TypeReader):
         while cursor.at(",") and cursor.peek().kind is not TokenKind.METADATA:
             cursor.advance()
             ir_type, token = self.value_type(), cursor.token
-            if not isa(ir_type, IntegerType):
+            if not isa(ir_type, builtin.IntegerType):
                 raise self.unsupported(f"a getelementptr with indices of {ir_type}")
             number = self.signed(ir_type) if token.kind is TokenKind.NUMBER else None
             if number is None or not llvm.DYNAMIC_INDEX < number < 1 << 31:
@@ -225,10 +213,10 @@ class ConstantReader(TypeReader):
         self.cursor.expect(end, "after the values")
         return found
 
-    def _vector(self, ir_type: VectorType[Attribute], elements: list[SSAValue]) -> SSAValue:
+    def _vector(self, ir_type: builtin.VectorType[Attribute], elements: list[SSAValue]) -> SSAValue:
         numbers = [number for each in elements if (number := _number_in(each)) is not None]
         if len(numbers) == len(elements):
-            return self._at_start(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(ir_type, numbers), ir_type))  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownArgumentType]
+            return self._at_start(llvm.ConstantOp(dense_of(ir_type, numbers), ir_type))
         vector = self._at_start(llvm.PoisonOp(ir_type))
         for number, element in enumerate(elements):
             vector = self._at_start(llvm.InsertElementOp(vector, element, self.number(i64, number)))
@@ -237,7 +225,7 @@ class ConstantReader(TypeReader):
     def _whole(self, ir_type: Attribute, parts: list[SSAValue]) -> SSAValue:
         whole = self._at_start(llvm.PoisonOp(ir_type))
         for number, part in enumerate(parts):
-            whole = self._at_start(llvm.InsertValueOp(DenseArrayBase.from_list(i64, [number]), whole, part))
+            whole = self._at_start(llvm.InsertValueOp(builtin.DenseArrayBase.from_list(i64, [number]), whole, part))
         return whole
 
     # ------------------------------------------------------------------------------------------ bits and bytes
@@ -246,20 +234,20 @@ class ConstantReader(TypeReader):
         """The bits of the literal that comes next. raises ParseError where it is no value of the type"""
         token = self.cursor.advance()
         text = token.text
-        if ir_type == IntegerType(1) and text in ("true", "false"):
+        if ir_type == builtin.IntegerType(1) and text in ("true", "false"):
             return int(text == "true")
         if token.kind is TokenKind.NUMBER and len(text) < 400:
-            if isa(ir_type, IntegerType) and text.lstrip("-").isdigit():
+            if isa(ir_type, builtin.IntegerType) and text.lstrip("-").isdigit():
                 number, bits = int(text), ir_type.bitwidth
                 if -(1 << bits - 1) <= number < 1 << bits:
                     return number & ((1 << bits) - 1)
                 raise self.error(f"{text} does not fit into {bits} bits", token)
             is_float = "." in text or text.startswith("0x")
-            if is_float and isinstance(ir_type, AnyFloat) and (found := _float_bits(ir_type, text)) is not None:
+            if is_float and isinstance(ir_type, builtin.AnyFloat) and (found := _float_bits(ir_type, text)) is not None:
                 return found
         raise self.cursor.error(f"expected a value of type {ir_type}", token, details=(f"got {token}",))
 
-    def signed(self, ir_type: IntegerType) -> int:
+    def signed(self, ir_type: builtin.IntegerType) -> int:
         """The integer that comes next."""
         return _signed(ir_type, self.bits(ir_type))
 
@@ -279,7 +267,7 @@ class ConstantReader(TypeReader):
             return found
         if token.text in ("[", "{", "<"):
             cursor.advance()
-            if isa(ir_type, VectorType):
+            if isa(ir_type, builtin.VectorType):
                 types = [ir_type.element_type] * ir_type.element_count()
                 if stride_of(ir_type.element_type) * len(types) != size:
                     raise self.unsupported(f"an initial value of {ir_type}", token)
@@ -303,10 +291,10 @@ _WHOLE = {"null": llvm.ZeroOp, "zeroinitializer": llvm.ZeroOp, "undef": llvm.Und
 def _number_in(value: SSAValue) -> float | None:
     """The number that a value is; None where it is no plain constant."""
     attribute = value.owner.value if isinstance(value.owner, llvm.ConstantOp) else None
-    return attribute.value.data if isa(attribute, IntegerAttr) or isa(attribute, FloatAttr) else None
+    return attribute.value.data if isa(attribute, builtin.IntegerAttr) or isa(attribute, builtin.FloatAttr) else None
 
 
-def _signed(ir_type: IntegerType, bits: int) -> int:
+def _signed(ir_type: builtin.IntegerType, bits: int) -> int:
     return bits - (1 << ir_type.bitwidth) if ir_type.bitwidth > 1 and bits >> (ir_type.bitwidth - 1) else bits
 
 
@@ -325,22 +313,9 @@ def _float_bits(ir_type: Attribute, text: str) -> int | None:
         )
     if letter in ("K", "L", "M"):
         return None
-    wide = int(text, 16) if letter else struct.unpack("<Q", struct.pack("<d", float(text)))[0]
+    wide = int(text, 16) if letter else bits_of_float(f64, float(text))
     if wide >> 64:
         return None
-    if ir_type not in (f16, bf16, f32):
-        return wide
-    value = struct.unpack("<d", struct.pack("<Q", wide))[0]
-    if isnan(value):
-        # The payload's upper bits.
-        exponent, digits = (5, 10) if ir_type == f16 else (8, 7) if ir_type == bf16 else (8, 23)
-        sign, payload = wide >> 63, wide & ((1 << 52) - 1)
-        return (sign << exponent | (1 << exponent) - 1) << digits | payload >> 52 - digits
-    with np.errstate(over="ignore"):
-        if ir_type == f16:
-            found = int(np.float16(value).view(np.uint16))
-        else:
-            found = int(np.float32(value).view(np.uint32))
-    if ir_type == bf16:
-        found >>= 16
-    return found if float_of(ir_type, found) == value else None
+    value = float_of(f64, wide)
+    found = bits_of_float(ir_type, value)
+    return found if isnan(value) or float_of(ir_type, found) == value else None

@@ -76,12 +76,8 @@ class TypeReader:
                 with cursor.nested():
                     return self._sequence(token)
             case "{":
-                fields = list[Attribute]()
                 with cursor.nested():
-                    while not cursor.accept("}"):
-                        if fields:
-                            cursor.expect(",", "or '}' after the type")
-                        fields.append(self.value_type())
+                    fields = cursor.items("}", self.value_type, "the type")
                 found = llvm.LLVMStructType.from_type_list(fields)
                 self._check_size(found, token)
                 return found

@@ -26,10 +26,9 @@ from xla_emitters.text.llvm_ir.lexer import Token
 from xla_emitters.text.llvm_ir.llvm_types import VOID
 from xla_emitters.text.ptx import read_ptx
 from xla_emitters.text.ptx.flow import ENDS
-from xla_emitters.text.ptx.forms import emit
 from xla_emitters.text.ptx.op_builder import OpBuilder, is_float
-from xla_emitters.text.ptx.rows import registers_in, row_of
-from xla_emitters.text.ptx.syntax import Instruction, PtxModule, Register
+from xla_emitters.text.ptx.rows import emit, row_of
+from xla_emitters.text.ptx.syntax import Instruction, PtxModule, Register, registers_in
 
 _PLACE = re.compile(r"\$(\$|\d+|\{)")
 _MODULE = ".version 8.8 .target sm_100a .address_size 64\n"

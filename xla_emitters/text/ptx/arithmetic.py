@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, f32, i1, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.forms import check_operand
 from xla_emitters.text.ptx.op_builder import OpBuilder, is_float, word_of
-from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row, types_of
+from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row
 from xla_emitters.text.ptx.syntax import Instruction, Number, Operand, Pair, Register
 
 LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
@@ -41,7 +40,7 @@ row("prmt", "t=ttt", {"b32"}, "f4e b4e rc8 ecl ecr rc16")
 
 def rounding(i: Instruction) -> str:
     """`rz`, `rm` or `rp` where the mnemonic names one; else ""."""
-    return next((part for part in i.parts if part in ("rz", "rm", "rp", "rna")), "")
+    return i.among("rz rm rp rna", "")
 
 
 def in_direction(e: OpBuilder, name: str, direction: str, *values: SSAValue) -> SSAValue:
@@ -60,7 +59,7 @@ def _widened(e: OpBuilder, values: tuple[SSAValue, ...]) -> list[SSAValue]:
 @row("add sub", "t=tt", INTEGERS | WITH_PAIRS | PACKED, f"{_ROUNDINGS} ftz sat cc")
 @row("mul", "t=tt", WITH_PAIRS, f"{_ROUNDINGS} ftz sat")
 def add(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
-    name, (a, b) = i.parts[0], _widened(e, values)
+    name, (a, b) = i.stem, _widened(e, values)
     if not is_float(a.type):
         return e.intr(f"s{name}.sat", a, b) if "sat" in i.parts else _sum(e, i, name, a, b)
     if direction := rounding(i):
@@ -70,13 +69,13 @@ def add(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
 
 @row("addc subc", "t=tt", INTEGERS, "cc", carries=True)
 def add_carry(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
-    return _sum(e, i, i.parts[0][:3], a, b)
+    return _sum(e, i, i.stem[:3], a, b)
 
 
 def _sum(e: OpBuilder, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
     """A sum or difference of integers; with the carry flag where the mnemonic says so, in which `.cc` leaves the new one."""
     total, others, flags = a, [b], list[SSAValue]()
-    if i.parts[0] in ("addc", "subc", "madc"):
+    if i.stem in ("addc", "subc", "madc"):
         others.append(e.extend(e.read(CARRY, i1), bits_of(a.type)))
     for other in others:
         before, total = total, e.add(_SUMS[name][0](total, other))
@@ -92,7 +91,7 @@ def _sum(e: OpBuilder, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> S
 @row("mul.wide", "w=tt", INTEGERS)
 def product(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     """The part of a product of integers that `.lo`, `.hi` or `.wide` names."""
-    (word,) = types_of(i)
+    (word,) = i.types
     if "hi" in i.parts:
         return e.intrinsic(f"mul.hi.{word}", [a, b], a.type)
     if "wide" in i.parts:
@@ -120,7 +119,7 @@ def fma(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
 
 @row("neg abs", "t=t", SIGNED | FLOATS, "ftz")
 def sign(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
-    is_negated = i.parts[0] == "neg"
+    is_negated = i.stem == "neg"
     if is_float(a.type):
         return e.add(llvm.FNegOp(a)) if is_negated else e.intr("fabs", a)
     return e.add(llvm.SubOp(e.constant(a.type, 0), a)) if is_negated else e.intr("abs", a, is_int_min_poison=False)
@@ -134,7 +133,7 @@ def copysign(e: OpBuilder, i: Instruction, of: SSAValue, magnitude: SSAValue) ->
 
 @row("min max", "t=tt?t", INTEGERS | FLOATS | PACKED, "ftz NaN xorsign abs relu")
 def extremum(e: OpBuilder, i: Instruction, found: SSAValue, *others: SSAValue) -> SSAValue:
-    name, word = i.parts[0], types_of(i)[0]
+    name, word = i.stem, i.types[0]
     if len(others) > 1 and word != "f32":
         raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
     if not is_float(found.type):
@@ -154,8 +153,8 @@ def function(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     """Approximations are computed right; how far hardware may be off is in `docs/ptx.md`."""
     kind = "approx" if "approx" in i.parts else rounding(i)
     if kind:
-        return in_direction(e, i.parts[0], kind, a)
-    if i.parts[0] == "sqrt":
+        return in_direction(e, i.stem, kind, a)
+    if i.stem == "sqrt":
         return e.intr("sqrt", a)
     return e.add(llvm.FDivOp(e.constant(a.type, {32: 0x3F800000, 64: 0x3FF0 << 48}[bits_of(a.type)]), a))
 
@@ -186,9 +185,8 @@ def testp(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
 # ---------------------------------------------------------------------------------------------- bits
 
 
-@row("and or xor", "t=tt", BITS | {"pred"})
-def logic(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
-    return e.add(LOGIC[i.parts[0]](a, b))
+for _name, _op in LOGIC.items():
+    row(_name, "t=tt", BITS | {"pred"}, to=_op)
 
 
 @row("not", "t=t", BITS | {"pred"})
@@ -208,13 +206,11 @@ _SHIFTS: dict[str, Any] = {"shl": llvm.ShlOp, "u": llvm.LShrOp, "b": llvm.LShrOp
 @row("shr", "t=t.", INTEGERS | BITS)
 def shift(e: OpBuilder, i: Instruction, value: SSAValue, amount: Operand | None) -> SSAValue:
     """An amount beyond the width shifts everything out; LLVM's op leaves that open, so only a constant amount becomes one."""
-    check_operand(e, i, amount, "u32")
+    e.check(amount, "u32")
     held = e.held(amount) if isinstance(amount, Register) else amount
     if isinstance(held, Number) and 0 <= held.value < bits_of(value.type):
-        op: Operation = _SHIFTS["shl" if i.parts[0] == "shl" else i.parts[1][0]](
-            value, e.constant(value.type, held.value)
-        )
-        return e.add(op)
+        kind = _SHIFTS["shl" if i.stem == "shl" else i.parts[1][0]]
+        return e.add(kind(value, e.constant(value.type, held.value)))
     return e.intrinsic(i.name, [value, e.read(amount, i32)], value.type)
 
 
@@ -229,14 +225,11 @@ def lop3(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue | tuple[SS
     return found, e.add(LOGIC[i.parts[1]](e.compare("ne", found, e.constant(i32, 0)), condition))
 
 
-_COUNTS: dict[str, tuple[str, dict[str, bool]]] = {
-    **{"popc": ("ctpop", {}), "clz": ("ctlz", {"is_zero_poison": False}), "brev": ("bitreverse", {})},
-}
-
-
 @row("popc clz", "u=t", {"b32", "b64"})
-@row("brev", "t=t", {"b32", "b64"})
 def count(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
-    name, flags = _COUNTS[i.parts[0]]
-    found = e.intr(name, a, **flags)
-    return found if i.parts[0] == "brev" else e.resize(found, 32)
+    return e.resize(e.intr("ctpop", a) if i.stem == "popc" else e.intr("ctlz", a, is_zero_poison=False), 32)
+
+
+@row("brev", "t=t", {"b32", "b64"})
+def reverse(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
+    return e.intr("bitreverse", a)

@@ -14,10 +14,9 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.forms import check_operand, check_operands, one_type
-from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder, space_of
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
-from xla_emitters.text.ptx.syntax import Address, Group, Instruction, Number, Operand, Register, Symbol
+from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Number, Operand, Register
 
 HINTS = (
     "ca cg cs lu cv wb wt nc weak volatile relaxed acquire release mmio cta cluster gpu sys L1::evict_normal L1::evict_unchanged "
@@ -39,7 +38,7 @@ def ordering_of(i: Instruction, ordered: int) -> int:
 
 
 def width_of(i: Instruction) -> int:
-    return next((int(part[1:]) for part in i.parts if part in ("v2", "v4", "v8")), 1)
+    return int(i.among("v2 v4 v8", "v1")[1:])
 
 
 def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
@@ -52,27 +51,23 @@ def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Seque
     return registers
 
 
-def _slot_of(e: OpBuilder, address: Operand | None) -> Register | None:
-    """The register for a scalar `.param` variable, if `[operand]` is one."""
-    symbol = address.base if isinstance(address, Address) else None
-    return e.slots.get(symbol.name) if isinstance(symbol, Symbol) else None
+def scalar_at(address: Operand | None) -> Register | None:
+    """The scalar in `.param` whose address an operand is."""
+    base = address.base if isinstance(address, Address) else None
+    return base if isinstance(base, Register) and base.is_param else None
 
 
 @row("ld ldu", ".=.*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
 def ld(e: OpBuilder, i: Instruction, address: Operand | None, *_: Operand | None) -> None:
-    word, width, space, targets = one_type(e, i), width_of(i), space_of(i), registers_of(e, i, i.operands[0])
+    word, width, space, targets = e.one_type(), width_of(i), i.space, registers_of(e, i, i.operands[0])
     if "nc" in i.parts and space != "global":
         raise e.error("'.nc' is of .global")
     wanted = [target for target in targets if target is not None or width == 1]
-    check_operands(e, i, wanted, word, is_result=True, may_be_wider=True)
+    e.check_all(wanted, word, is_result=True, may_be_wider=True)
     ir_type, is_signed = TYPES[word], word[0] == "s"
-    if (slot := _slot_of(e, address)) is not None:
-        e.write(targets[0], e.read(slot, ir_type), is_signed)
+    if isinstance(address, Address) and (scalar := scalar_at(address)) is not None and width == 1:
+        e.write(targets[0], _bytes_of(e, scalar, ir_type, address.offset), is_signed)
         return
-    if isinstance(address, Address) and isinstance(address.base, Symbol) and width == 1:
-        if (found := e.parameters.get(address.base.name)) is not None and found[0].count is None:
-            e.write(targets[0], _bytes_of(e, found[1], ir_type, address.offset), is_signed)
-            return
     if len(naturals := {e.type_for(target, ir_type) for target in targets}) == 1:
         (ir_type,) = naturals
     # LLVM widens a load where alignment allows it; bytes that are not used may be beyond the array.
@@ -94,34 +89,35 @@ def ld(e: OpBuilder, i: Instruction, address: Operand | None, *_: Operand | None
             e.write(target, part, is_signed)
 
 
-def _bytes_of(e: OpBuilder, value: SSAValue, ir_type: Attribute, offset: int) -> SSAValue:
-    """Some bytes of a scalar parameter."""
-    if not 0 <= 8 * offset <= bits_of(value.type) - bits_of(ir_type):
+def _bytes_of(e: OpBuilder, scalar: Register, ir_type: Attribute, offset: int) -> SSAValue:
+    """Some bytes of a scalar in `.param`."""
+    bits = SIZES[scalar.type] * 8
+    if not 0 <= 8 * offset <= bits - bits_of(ir_type):
         raise e.error("reads beyond the parameter")
-    if offset:
-        whole = e.cast(value, IntegerType(bits_of(value.type)))
-        value = e.add(llvm.LShrOp(whole, e.constant(whole.type, 8 * offset)))
-    return e.cast(value, ir_type)
+    if not offset:
+        return e.read(scalar, ir_type)
+    whole = e.read(scalar, IntegerType(bits))
+    return e.cast(e.add(llvm.LShrOp(whole, e.constant(whole.type, 8 * offset))), ir_type)
 
 
 @row("st", "=..*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
 def st(e: OpBuilder, i: Instruction, address: Operand | None, source: Operand | None, *_: Operand | None) -> None:
-    word, width, sources = one_type(e, i), width_of(i), registers_of(e, i, source)
-    check_operands(e, i, sources, word, may_be_wider=True)
+    word, width, sources = e.one_type(), width_of(i), registers_of(e, i, source)
+    e.check_all(sources, word, may_be_wider=True)
     if "nc" in i.parts:
         raise e.error("a store has no '.nc'")
     ir_type = TYPES[word]
-    if (slot := _slot_of(e, address)) is not None:
-        if (have := bits_of(TYPES[slot.type])) != (given := bits_of(ir_type)):
-            raise e.unsupported(f"a store of {given} bits to the {have} of '{slot.name}'")
-        e.write(slot, e.read(sources[0], ir_type))
+    if (scalar := scalar_at(address)) is not None:
+        if (have := bits_of(TYPES[scalar.type])) != (given := bits_of(ir_type)):
+            raise e.unsupported(f"a store of {given} bits to the {have} of '{scalar.name}'")
+        e.write(scalar, e.read(sources[0], ir_type))
         return
     held = {_type_held(e, source, ir_type) for source in sources}
     if len(held) == 1 and (width == 1 or not any(isa(each, VectorType) for each in held)):
         (ir_type,) = held
     parts = [e.read(source, ir_type) for source in sources]
     value = parts[0] if width == 1 else e.vector(parts)
-    store(e, i, value, e.pointer(address, space_of(i)))
+    store(e, i, value, e.pointer(address, i.space))
 
 
 def store(e: OpBuilder, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
@@ -165,17 +161,16 @@ def update(
     e: OpBuilder, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None
 ) -> None:
     """An atomic update of what is at an address by the operands after it; `target` gets what was there."""
-    word, kind = one_type(e, i), next((part for part in i.parts if part in (*_REDUCTIONS.split(), "exch", "cas")), "")
+    word, kind = e.one_type(), i.among(f"{_REDUCTIONS} exch cas", "")
     if not kind or len(given) < (count := 2 if kind == "cas" else 1):
         raise e.error(f"'{i.name}' has no operation or too few operands")
-    pointer = e.pointer(address, space_of(i))
+    pointer = e.pointer(address, i.space)
     if width_of(i) > 1 or word.endswith("x2"):
         _update_neighbours(e, i, word, kind, pointer, target, given[0])
         return
-    check_operands(e, i, given[:count], word)
+    values = [e.read_as(operand, word) for operand in given[:count]]
     if target is not None:
-        check_operand(e, i, target, word, is_result=True)
-    values = [e.read(operand, TYPES[word]) for operand in given[:count]]
+        e.check(target, word, is_result=True)
     if kind == "cas":
         e.write(target, e.field(e.add(llvm.AtomicCmpXchgOp(pointer, values[0], values[1])), 0))
         return
@@ -197,8 +192,8 @@ def _update_neighbours(
     sources = registers_of(e, i, given)
     targets = [None] * len(sources) if target is None else registers_of(e, i, target)
     bits = bits_of(TYPES[word])
-    check_operands(e, i, sources, word)
-    check_operands(e, i, [each for each in targets if each is not None], word, is_result=True)
+    e.check_all(sources, word)
+    e.check_all([each for each in targets if each is not None], word, is_result=True)
     value = e.vector([e.read(source, IntegerType(bits)) for source in sources])
     floats = e.cast(value, VectorType(element, [len(sources) * bits // element.bitwidth]))
     old = e.cast(e.add(llvm.AtomicRMWOp(_OF_FLOATS[kind], pointer, floats)), value.type)
@@ -210,12 +205,11 @@ def _update_neighbours(
 # ---------------------------------------------------------------------------------------------- hints
 
 
-def nothing(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
-    """Has no meaning for the numbers."""
-
-
-row("prefetch prefetchu applypriority discard", "=*", (), f"L1 L2 tensormap {HINTS} {SPACES_OF_NAMES}", pure=False)(
-    nothing
+row(
+    "prefetch prefetchu applypriority discard",
+    *("=*", (), f"L1 L2 tensormap {HINTS} {SPACES_OF_NAMES}"),
+    to="",
+    pure=False,
 )
 
 
@@ -226,4 +220,4 @@ def createpolicy(e: OpBuilder, i: Instruction, *_: Operand | None) -> Number:
 
 @row("isspacep", "p=b", (), SPACES_OF_NAMES)
 def isspacep(e: OpBuilder, i: Instruction, address: SSAValue) -> SSAValue:
-    return e.intrinsic(f"isspacep.{space_of(i)}", [e.cast(address, POINTER)], i1)
+    return e.intrinsic(f"isspacep.{i.space}", [e.cast(address, POINTER)], i1)

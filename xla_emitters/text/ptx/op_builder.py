@@ -11,55 +11,36 @@ Source: PTX ISA 8.8, 5.1 "State spaces", 6.4 "Operands", 9.4 "Generic addressing
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan, prod
 from typing import Any
 
-import numpy as np
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    BoolAttr,
-    DenseArrayBase,
-    FileLineColLoc,
-    FloatAttr,
-    IntAttr,
-    IntegerAttr,
-    IntegerType,
-    LocationAttr,
-    StringAttr,
-    UnknownLoc,
-    VectorType,
-    bf16,
-    f16,
-    f32,
-    f64,
-    i1,
-    i8,
-    i16,
-    i32,
-    i64,
-)
+from xdsl.dialects import builtin
+from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from xla_emitters.dialects.float_bits import float_attr, pack, unpack
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
-from xla_emitters.text.ptx.rows import STAGE, registers_in, row_of, types_of
 from xla_emitters.text.ptx.syntax import (
+    SIZES,
     Address,
     Function,
+    Group,
     Instruction,
     Negated,
     Number,
     Operand,
+    Pair,
     PtxModule,
     Register,
     Special,
     Symbol,
     Variable,
+    fault,
 )
 
 TYPES: dict[str, Attribute] = {
@@ -74,6 +55,7 @@ TYPES: dict[str, Attribute] = {
 
 SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
 """Space -> LLVM's number of it."""
+_READ_SPECIAL = ("mov", "cvt", "st")
 WINDOWED = ("shared", "local", "const")
 _FAMILIES = {"tid": nvvm.THREAD_ID, "ntid": nvvm.BLOCK_DIM, "ctaid": nvvm.BLOCK_ID, "nctaid": nvvm.GRID_DIM}
 _ALONE = {"laneid": nvvm.LaneIdOp, "warpid": nvvm.WarpIdOp}
@@ -95,20 +77,29 @@ def is_float(ir_type: Attribute) -> bool:
     return isinstance(ir_type.element_type if isa(ir_type, VectorType) else ir_type, AnyFloat)
 
 
+def kind_of(word: str) -> str:
+    """`pred`, `float`, `integer`, or `bits`, which agree with all but `pred`; packed types are bits."""
+    if word == "pred":
+        return word
+    if (word[0] == "b" and word != "bf16") or "x" in word or word[0] == "e":
+        return "bits"
+    return "integer" if word[0] in "su" else "float"
+
+
+def agree(one: str, other: str) -> bool:
+    """Whether a register of one type may be an operand of the other type, widths aside."""
+    kinds = {kind_of(one), kind_of(other)}
+    return len(kinds) == 1 or ("bits" in kinds and "pred" not in kinds)
+
+
 def word_of(ir_type: Attribute) -> str:
     """PTX's word for a float, or for the elements of a vector of them."""
     return str(ir_type.element_type if isa(ir_type, VectorType) else ir_type)
 
 
-def space_of(i: Instruction) -> str:
-    """The space that the mnemonic names; `generic` if none."""
-    named = (part.partition("::")[0] for part in i.parts[1:])
-    return next((part for part in named if part in SPACES or part == "param"), "generic")
-
-
 def pointer_type(space: str) -> llvm.LLVMPointerType:
     """`!llvm.ptr<3>` for shared memory ...; `!llvm.ptr` for global and generic addresses."""
-    return llvm.LLVMPointerType(IntAttr(SPACES[space])) if space in WINDOWED else POINTER
+    return llvm.LLVMPointerType(builtin.IntAttr(SPACES[space])) if space in WINDOWED else POINTER
 
 
 class OpBuilder:
@@ -118,7 +109,7 @@ class OpBuilder:
     block      where ops are inserted
     current    the value of each register here
     undo       what the current node and those that dominate it have set: (dictionary, key, value before)
-    slots      scalar `.param` variables of the body, which are registers in all but name
+    parameters  name -> the address of an array
     variables  name -> the variable, of the function and the module
     natural    the type in which a register is mostly computed and read; by default its bits
     """
@@ -131,14 +122,13 @@ class OpBuilder:
         self.current: dict[Register, SSAValue | Number] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
         self.variables = {**module.variables, **{each.name: each for each in function.variables}}
-        self.slots: dict[str, Register] = {}
-        self.parameters: dict[str, tuple[Variable, SSAValue]] = {}
+        self.parameters: dict[str, SSAValue] = {}
         self.natural: dict[Register, Attribute] = {}
         self.globals: dict[str, None] = {}
         self.callees: dict[str, None] = {}
         self.guard: SSAValue | None = None
-        self.location: LocationAttr = UnknownLoc()
-        self.instruction: Instruction | None = None
+        self.location: builtin.LocationAttr = builtin.UnknownLoc()
+        self.instruction = Instruction((function.name,), (), None, function.start, function.end)
         self._last_of_entry: Operation | None = None
         self._constants: dict[tuple[Attribute, int], SSAValue] = {}
         self._addresses: dict[str, SSAValue] = {}
@@ -146,29 +136,26 @@ class OpBuilder:
 
     # ------------------------------------------------------------------------------------------ messages
 
-    def error(self, message: str, *, help: str = "") -> ParseError:
+    def error(self, message: str) -> ParseError:
         """An error at the current instruction."""
-        return ParseError(message, stage=STAGE, place=self._place(), help=help)
+        return fault(ParseError, self.module.source, self.instruction, message)
 
     def unsupported(self, message: str) -> Unsupported:
-        return Unsupported(f"{message} is not supported", stage=STAGE, place=self._place())
-
-    def _place(self):
-        at = self.instruction
-        start, end = (at.start, at.end) if at else (self.function.start, self.function.end)
-        return self.module.source.place(start, end)
+        return fault(Unsupported, self.module.source, self.instruction, f"{message} is not supported")
 
     def at(self, instruction: Instruction) -> None:
         """Ops that are made from here on belong to this instruction."""
         self.instruction = instruction
         source = self.module.source
         line, column = source.line_and_column(instruction.start)
-        here = FileLineColLoc(StringAttr(source.file), IntAttr(line), IntAttr(column))
+        here = builtin.FileLineColLoc(builtin.StringAttr(source.file), builtin.IntAttr(line), builtin.IntAttr(column))
         self.location = here
         if instruction.loc is not None:
             number, line, column = instruction.loc
-            name = StringAttr(self.module.files.get(number, f"file {number}"))
-            self.location = fuse_locations(here, FileLineColLoc(name, IntAttr(line), IntAttr(column)))
+            name = builtin.StringAttr(self.module.files.get(number, f"file {number}"))
+            self.location = fuse_locations(
+                here, builtin.FileLineColLoc(name, builtin.IntAttr(line), builtin.IntAttr(column))
+            )
 
     # ------------------------------------------------------------------------------------------ building
 
@@ -193,7 +180,7 @@ class OpBuilder:
 
     def intr(self, name: str, *values: SSAValue, **flags: bool) -> SSAValue:
         """`llvm.intr.<name>` of values of one type."""
-        properties: dict[str, Attribute] = {word: BoolAttr.from_bool(flag) for word, flag in flags.items()}
+        properties: dict[str, Attribute] = {word: builtin.BoolAttr.from_bool(flag) for word, flag in flags.items()}
         if is_float(values[0].type):
             properties["fastmathFlags"] = llvm.FastMathAttr(None)
         op = llvm.INTRINSICS[name].create(operands=values, result_types=[values[0].type], properties=properties)
@@ -221,7 +208,7 @@ class OpBuilder:
         """A field of a struct."""
         assert isinstance(struct.type, llvm.LLVMStructType)
         field_type = struct.type.types.data[number]
-        return self.add(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), struct, field_type))
+        return self.add(llvm.ExtractValueOp(builtin.DenseArrayBase.from_list(i64, [number]), struct, field_type))
 
     def at_entry(self, op: Operation) -> SSAValue:
         """Inserts the op at the start of the function, after those inserted so before."""
@@ -243,9 +230,9 @@ class OpBuilder:
             return found
         if isinstance(ir_type, IntegerType):
             number = value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
-            made = self.at_entry(llvm.ConstantOp(IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
+            made = self.at_entry(llvm.ConstantOp(builtin.IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
         elif isinstance(ir_type, AnyFloat) and not isnan(number := float_of(ir_type, value)):
-            made = self.at_entry(llvm.ConstantOp(FloatAttr(number, ir_type), ir_type))
+            made = self.at_entry(llvm.ConstantOp(builtin.FloatAttr(number, ir_type), ir_type))
         else:
             made = self.at_entry(llvm.BitcastOp(self.constant(IntegerType(bits), value), ir_type))
         self._constants[ir_type, value] = made
@@ -357,12 +344,11 @@ class OpBuilder:
     def number(self, number: Number, ir_type: Attribute) -> int:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
-        if number.kind == "f64" and scalar == f32:
-            return narrowed(number.value)
-        if number.kind == "f32" and scalar == f64:
-            return int.from_bytes(struct.pack("<d", float_of(f32, number.value)), "little")
-        wanted = {"f32": 32, "f64": 64}.get(number.kind)
-        if wanted is not None and wanted != bits_of(ir_type):
+        if (given := {"f32": f32, "f64": f64}.get(number.kind)) is None:
+            return number.value
+        if scalar in (f32, f64) and scalar != given:
+            return bits_of_float(scalar, float_of(given, number.value))
+        if bits_of(given) != bits_of(ir_type):
             raise self.error(f"a literal of {number.kind} is read as {bits_of(ir_type)} bits")
         return number.value
 
@@ -410,6 +396,57 @@ class OpBuilder:
         natural = self.natural.get(operand) if isinstance(operand, Register) else None
         return natural if natural is not None and bits_of(natural) == bits_of(ir_type) else ir_type
 
+    # ------------------------------------------------------------------------------------------ operands of the instruction
+
+    def one_type(self) -> str:
+        """The type of an instruction that has one. raises ParseError"""
+        if len(types := self.instruction.types) != 1:
+            raise self.error(f"'{self.instruction.name}' needs one type")
+        return types[0]
+
+    def flushed(self, value: SSAValue) -> SSAValue:
+        """A float with `.ftz`: zero of its sign instead of a denormal number."""
+        if "ftz" not in self.instruction.parts or word_of(value.type) not in ("f32", "f16"):
+            return value
+        return self.intrinsic(f"ftz.{word_of(value.type)}", [value], value.type)
+
+    def read_as(self, operand: Operand | None, word: str) -> SSAValue:
+        """An operand as a type. raises ParseError for one that cannot be read so"""
+        self.check(operand, word)
+        return self.read(operand, TYPES[word])
+
+    def check_all(self, operands: Iterable[Operand | None], word: str, **how: bool) -> None:
+        """As `check`, for each of several."""
+        for operand in operands:
+            self.check(operand, word, **how)
+
+    def check(self, operand: Operand | None, word: str, *, is_result: bool = False, may_be_wider: bool = False) -> None:
+        """raises ParseError for an operand that cannot be read, or written, as the type `word`"""
+        what = f"'{self.instruction.name}' {'writes' if is_result else 'reads'}"
+        match operand:
+            case Register(is_param=True) if not is_result:
+                raise self.unsupported(f"the address of the parameter '{operand.name}'")
+            case Register() if not operand.is_param:
+                have, want = SIZES[operand.type], SIZES[word]
+                is_wide = have >= want if may_be_wider else have == want
+                if not (is_wide or word == "pred") or not agree(operand.type, word):
+                    raise self.error(f"{what} '{operand.name}', a register of .{operand.type}, as .{word}")
+            case Number() if not is_result:
+                if kind_of(word) == "float" and (operand.kind == "int" or word not in ("f32", "f64")):
+                    raise self.error(f"'{self.instruction.name}' needs a float such as 0f3F800000")
+                if kind_of(word) == "integer" and operand.kind != "int":
+                    raise self.error(f"'{self.instruction.name}' needs an integer")
+            case Negated() if not is_result and word == "pred":
+                pass
+            case Symbol() if not is_result and word != "pred":
+                pass
+            case Special() if not is_result and self.instruction.stem in _READ_SPECIAL:
+                pass
+            case Special():
+                raise self.error(f"'%{operand.name}' is read by 'mov' alone")
+            case None | Group() | Address() | Pair() | _:
+                raise self.error(f"{what} a register here")
+
     # ------------------------------------------------------------------------------------------ addresses
 
     def variable(self, name: str) -> Variable:
@@ -419,13 +456,8 @@ class OpBuilder:
 
     def base(self, name: str) -> SSAValue:
         """The pointer to a variable: of its space's window."""
-        if (found := self._addresses.get(name)) is not None:
+        if (found := self._addresses.get(name) or self.parameters.get(name)) is not None:
             return found
-        if name in self.parameters:
-            parameter, value = self.parameters[name]
-            if parameter.count is None:
-                raise self.unsupported(f"the address of the parameter '{name}'")
-            return value
         variable = self.variable(name)
         if variable.space in ("local", "param") and variable.name in {v.name for v in self.function.variables}:
             array = llvm.LLVMArrayType(max(1, variable.size), i8)
@@ -474,6 +506,8 @@ class OpBuilder:
                 raise self.error(f"'{operand.base.name}' is in .{own}, not in .{space}")
         elif operand.base is None:
             pointer = self.cast(self.constant(i64, 0), POINTER)
+        elif operand.base.is_param:
+            raise self.unsupported(f"the address of the parameter '{operand.base.name}'")
         elif space in WINDOWED:
             wide = TYPES[operand.base.type]
             pointer = self.to_window(self.read(operand.base, wide), space)
@@ -492,45 +526,9 @@ class OpBuilder:
 
 def float_of(ir_type: Attribute, bits: int) -> float:
     """The number with these bits."""
-    match ir_type:
-        case _ if ir_type == bf16:
-            return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
-        case _ if ir_type == f16:
-            return struct.unpack("<e", struct.pack("<H", bits))[0]
-        case _ if ir_type == f32:
-            return struct.unpack("<f", struct.pack("<I", bits))[0]
-        case _:
-            return struct.unpack("<d", struct.pack("<Q", bits))[0]
+    return unpack(ir_type, bits.to_bytes(bits_of(ir_type) // 8, "little"))[0]
 
 
-def narrowed(bits: int) -> int:
-    """The bits of an f64 as those of the nearest f32."""
-    with np.errstate(over="ignore"):
-        return int(np.array(float_of(f64, bits)).astype(np.float32).view(np.uint32))
-
-
-def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:
-    """For each register that mostly holds floats, their type. Moves, loads and selections say nothing."""
-    votes: dict[Register, dict[Attribute, int]] = {}
-    for item in function.body or ():
-        if not isinstance(item, Instruction) or not (types := types_of(item)):
-            continue
-        if len(types) == 1 and types[0][0] == "b":
-            if not types[0].startswith("bf"):
-                continue
-        count = row_of(module.source, item).results
-        for number, operand in enumerate(item.operands):
-            if isinstance(operand, Address):
-                continue
-            word = types[0] if number < count else types[-1]
-            for register in registers_in(operand):
-                if word.startswith("b") and not word.startswith("bf"):
-                    continue
-                counts = votes.setdefault(register, {})
-                counts[TYPES[word]] = counts.get(TYPES[word], 0) + 1
-    found: dict[Register, Attribute] = {}
-    for register, counts in votes.items():
-        best = max(counts, key=lambda ir_type: counts[ir_type])
-        if isinstance(best, AnyFloat) and register.type in TYPES and bits_of(TYPES[register.type]) == bits_of(best):
-            found[register] = best
-    return found
+def bits_of_float(ir_type: Attribute, value: float) -> int:
+    """The bits of the nearest number of a type."""
+    return int.from_bytes(pack(ir_type, [float_attr(value, ir_type).value.data]), "little")
