@@ -30,7 +30,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
-from xla_emitters.runtime.simt.scalars import Form
+from xla_emitters.runtime.simt.scalars import Form, chosen
 from xla_emitters.runtime.simt.shared_calls import KnownResults
 
 
@@ -216,24 +216,3 @@ def merge(lanes: Array, new: Value, old: Value | None) -> Value:
             return replace(new, stamp=new.buffer.newest)
         case _:
             raise Unsupported("a value that is in different buffers for different threads", stage="simt")
-
-
-_MANY_LANES = 1 << 12
-
-
-def chosen(lanes: Array, new: Array, old: Array) -> Array:
-    """`new` in `lanes` and `old` elsewhere.
-
-    Many numbers of 32 bits are chosen by arithmetic: `np.where` branches, and takes four times as long where lanes follow no pattern.
-    """
-    is_simple = lanes.dtype == np.bool_ and new.dtype == old.dtype and new.dtype.itemsize == 4
-    if (
-        not is_simple
-        or lanes.size < _MANY_LANES
-        or np.broadcast_shapes(lanes.shape, new.shape, old.shape) != lanes.shape
-    ):
-        return np.where(lanes, new, old)
-    bits, one, other = lanes.astype(np.int32), new.view(np.int32), old.view(np.int32)
-    bits *= one ^ other
-    bits ^= other
-    return bits.view(new.dtype)
