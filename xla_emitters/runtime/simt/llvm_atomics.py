@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import Attribute, Operation
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment
@@ -163,7 +164,7 @@ def _update(op: llvm.AtomicRMWOp | llvm.InlineAsmOp, ir_type: Attribute, operati
 def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
     ir_type = op.val.type
     alignment = op.alignment.value.data if op.alignment else size_and_alignment(ir_type)[0]
-    if isinstance(ir_type, VectorType):
+    if isa(ir_type, VectorType):
         return _cmpxchg_of_vectors(op, ir_type, alignment)
 
     def run(machine: Machine, address: Array, expected: Array, value: Array) -> Value:

@@ -127,10 +127,14 @@ def _is_in(space: Space, machine: Machine, address: Array) -> Array:
     return found
 
 
+def _dynamic_shared_bytes(machine: Machine) -> Array:
+    return np.array([[machine.memory.launch_shared_bytes]], np.int32)
+
+
 OF_MACHINE: dict[str, Kernel] = {
     "llvm.nvvm.activemask": active_lanes,
     "llvm.nvvm.fence.proxy.async": proxy_fence,
-    "llvm.nvvm.read.ptx.sreg.dynamic_smem_size": lambda machine: np.int32([[machine.memory.launch_shared_bytes]]),
+    "llvm.nvvm.read.ptx.sreg.dynamic_smem_size": _dynamic_shared_bytes,
     **{
         f"llvm.nvvm.isspacep.{name}": partial(_is_in, space)
         for name, space in (("shared", Space.SHARED), ("local", Space.PRIVATE), ("global", Space.GLOBAL))

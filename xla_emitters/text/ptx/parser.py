@@ -183,7 +183,8 @@ class Parser(Declarations):
         if not cursor.at("{"):
             raise cursor.unexpected("'{' before the function's body")
         self.found.functions[name.text] = function
-        self.function, self.taken, self.loc, function.body = function, set(), None, []
+        self.function, self.loc, function.body = function, None, []
+        self.taken = set[str]()
         self.scopes = [Scope()]
         for parameter in (*parameters, *results):
             if parameter.register is not None:
