@@ -345,7 +345,7 @@ def as_json(program: Any) -> dict[str, Any]:
 
 
 def _annotated(given: Given, program: Any, stage: str) -> str:
-    """The code with what each line is from beside it; "" where there are no kernels. `program.code`, a second compilation, is not asked for."""
+    """The code with what each line is from beside it; "" where there are no kernels. `program.code` would lower all kernels once more."""
     from xla_emitters.text.hlo import parse_hlo
     from xla_emitters.text.hlo.stack_frames import PythonLines
     from xla_emitters.trace.annotate import annotated, hlo_definitions, stablehlo_definitions

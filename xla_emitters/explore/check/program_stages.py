@@ -22,7 +22,7 @@ from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.program import Program
 
 WATCHED = ("loops", "kernels", "llvm-dialect")
-"""The stages at which each kernel has a verdict of its own. Those of `BY_LLVM` take a second run of LLVM, and have one where they are wrong."""
+"""The stages at which each kernel has a verdict of its own. So have those of `BY_LLVM`, by a second run of LLVM, where they are wrong."""
 
 
 def check_program(

@@ -259,7 +259,8 @@ for _name in _FUNCTIONS:
 def _upper_word(compute: Unary, x: Array) -> Array:
     """rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: from the upper word of the operand, to the upper word of the result.
 
-    Source: PTX ISA, "rcp.approx.ftz.f64" and "rsqrt.approx.ftz.f64": the lower 32 bits of the operand are ignored, those of the result are 0; denormals are flushed.
+    The lower 32 bits of the operand are ignored, those of the result are 0; denormals are flushed.
+    Source: PTX ISA, "rcp.approx.ftz.f64" and "rsqrt.approx.ftz.f64".
     """
     upper = np.uint64(0xFFFF_FFFF_0000_0000)
     least = np.finfo(F64).tiny

@@ -120,7 +120,7 @@ def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
 
 
 def _likely(parts: tuple[str, ...]) -> str:
-    """`; did you mean ...?` for a misspelt mnemonic: of its own kind, else one that begins alike. "" for an instruction of the ISA without a row."""
+    """`; did you mean ...?` for a misspelt mnemonic: with the same first word, else the same first letter. "" for one of `WITHOUT_ROW`."""
     if parts[0] in WITHOUT_ROW:
         return ""
     kin = [name for name in ROWS if name.startswith(f"{parts[0]}.")]

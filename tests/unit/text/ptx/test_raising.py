@@ -219,11 +219,20 @@ FAULTS = {
 @pytest.mark.parametrize(
     ("name", "likely"),
     [
-        *(("exp.approx.f32", "ex2"), ("barr.sync", "bar"), ("mulhi.u32", "mul.hi"), ("popcount.b32", "popc")),
+        *(
+            ("exp.approx.f32", "ex2"),
+            ("barr.sync", "barrier"),
+            ("bar2.sync", "bar"),
+            ("mulhi.u32", "mul.hi"),
+            ("popcount.b32", "popc"),
+        ),
         *(("griddepcontrol.waits", "griddepcontrol.wait"), ("cp.async.wait_al", "cp.async.wait_all")),
         # Instructions of the ISA that are not read, and a name that is like none.
         *((name, "") for name in ("tex.2d.v4.f32.s32", "tld4.r.2d", "suld.b.1d", "sured.b.add", "vadd4.u32.u32.u32")),
-        *((name, "") for name in ("multimem.ld_reduce.add.f32", "tcgen05.alloc", "istypep.texref", "alloca.u64", "cp.x", "frob")),
+        *(
+            (name, "")
+            for name in ("multimem.ld_reduce.add.f32", "tcgen05.alloc", "istypep.texref", "alloca.u64", "cp.x", "frob")
+        ),
     ],
 )
 def test_only_a_misspelt_mnemonic_has_a_suggestion(name: str, likely: str) -> None:
