@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -45,6 +45,7 @@ from xla_emitters.algebra.expression import (
     Lookup,
     apply,
     fill_node,
+    make,
     making,
     postorder,
 )
@@ -489,6 +490,24 @@ def map_atoms(size: Size, of_atom: Callable[[Size], Size | None]) -> Size:
     if len(kept) == len(size.terms):
         return size
     return total + sum_of_terms(kept) if kept else total
+
+
+def numbered(sizes: Iterable[Size], names: Sequence[str]) -> tuple[Expr, ...]:
+    """The sizes as expressions of indices, in which variable i stands for the symbol names[i].
+
+    >>> [str(e) for e in numbered([Size.symbol("s") * 2 + Size.symbol("b") // 4], ["b", "s"])]
+    ['v1 * 2 + v0 floordiv 4']
+    """
+    roots = tuple(sizes)
+    found: dict[Expr, Expr] = {}
+    for node in postorder(roots):
+        if node.kind is VARIABLE:
+            found[node] = Expr.variable(names.index(str(node.name)))
+        elif node.kind is CONSTANT:
+            found[node] = Expr.constant(node.value)
+        else:
+            found[node] = make(node.kind, found[node.lhs], found[node.rhs])
+    return tuple(found[root] for root in roots)
 
 
 def split_constant(size: Size) -> tuple[Size, int]:
