@@ -364,8 +364,8 @@ def test_a_signature_must_be_that_of_the_instructions():
         ("", "expected a computation"),
         ("HloModule", "expected the module's name"),
         ("HloModule m, is_scheduled", "expected '=' after 'is_scheduled'"),
-        ("ENTRY \u00e9 { p = f32[] parameter(0) }", "<hlo>:1:7: error: [hlo.parse] expected the name of a computation"),
-        ("ENTRY { p = f32[] parameter(0) }", "<hlo>:1:7: error: [hlo.parse] expected the name of a computation"),
+        ("ENTRY \u00e9 { p = f32[] parameter(0) }", "t.hlo:1:7: error: [hlo.parse] expected the name of a computation"),
+        ("ENTRY { p = f32[] parameter(0) }", "t.hlo:1:7: error: [hlo.parse] expected the name of a computation"),
         ("HloModule m, is_sheduled=true e { p = f32[] parameter(0) }", "did you mean 'is_scheduled'?"),
         (
             "HloModule m, replica_count=1, replica_count=1 e { p = f32[] parameter(0) }",
