@@ -36,7 +36,7 @@ _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from xla_emitters.explore.real
 
 
 _TRITON_GEMM = "xla_gpu_enable_triton_gemm"
-_FAILED = ("XLA:GPU: ", "XLA aborted: ", "XLA crashed ")
+FAILED = ("XLA:GPU: ", "XLA aborted: ", "XLA crashed ")
 """How the message of an error begins that is XLA's own failure on a module that it could read."""
 
 
@@ -82,7 +82,7 @@ def optimize(
     try:
         return _optimized(text, target, given, name, counts, toolchain)
     except DataError as error:
-        if _TRITON_GEMM in given or not error.message.startswith(_FAILED):
+        if _TRITON_GEMM in given or not error.message.startswith(FAILED):
             raise
         try:
             found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name, counts, toolchain)

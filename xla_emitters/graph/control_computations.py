@@ -152,10 +152,11 @@ def fusion_named(module: ModuleOp, name: str) -> FusionOp:
         for fusion in fusions_of(computation):
             named.setdefault(fusion.instruction_name.data, fusion)
     if name not in named:
+        there = f"there are: {', '.join(map(_listed, named.values()))}"
         raise UsageError(
             f"no fusion instruction '{name}' in ENTRY or in a computation that it runs",
             stage="plan",
-            help=f"there are: {', '.join(map(_listed, named.values()))}",
+            help=there if named else "there are none: without --fusion, ENTRY itself is compiled",
         )
     return named[name]
 

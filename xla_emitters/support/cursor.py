@@ -184,9 +184,11 @@ class PatternCursor(TokenCursor[Token[KindT]]):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean '...'?` with the most similar name, or "" if none is similar."""
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean '{found[0]}'?" if found else ""
+    """`; did you mean '...'?` with the shortest name that `name` begins, else the most similar one; "" if none is similar."""
+    known = list(names)
+    longer = [each for each in known if len(name) > 1 and each.startswith(name)]
+    found = min(longer, key=len) if longer else next(iter(difflib.get_close_matches(name, known, n=1)), None)
+    return f"; did you mean '{found}'?" if found else ""
 
 
 class ExpressionKind(Enum):

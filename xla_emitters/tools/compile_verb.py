@@ -326,12 +326,11 @@ def _printed(options: argparse.Namespace, given: Given, program: Program) -> tup
     """The kind of text that was asked for, and the text."""
     if options.json:
         return "json", json.dumps(as_json(program), indent=2)
-    code = program.code
     if options.diff:
         return "diff", "\n".join(diff(trace, *options.diff) for trace in traces_with(program, options.diff))
-    if options.annotate and program.kernels:
-        return options.stage, _annotated(given, program, options.stage)
-    return options.stage, code
+    if options.annotate and (text := _annotated(given, program, options.stage)):
+        return options.stage, text
+    return options.stage, program.code
 
 
 def as_json(program: Any) -> dict[str, Any]:
@@ -346,7 +345,7 @@ def as_json(program: Any) -> dict[str, Any]:
 
 
 def _annotated(given: Given, program: Any, stage: str) -> str:
-    """The code with what each line is from beside it."""
+    """The code with what each line is from beside it; "" where there are no kernels. `program.code` would lower all kernels once more."""
     from xla_emitters.text.hlo import parse_hlo
     from xla_emitters.text.hlo.stack_frames import PythonLines
     from xla_emitters.trace.annotate import annotated, hlo_definitions, stablehlo_definitions
@@ -359,7 +358,7 @@ def _annotated(given: Given, program: Any, stage: str) -> str:
         definitions = stablehlo_definitions(given.text, made.lines)
     else:
         traces, read, definitions = program.traces, parse_hlo(program.hlo), hlo_definitions(program.hlo)
-    return annotated([trace[stage] for trace in traces], definitions, PythonLines(read).by_name(read))
+    return annotated([trace[stage] for trace in traces], definitions, PythonLines(read).by_name(read)) if traces else ""
 
 
 def _default_stage(options: argparse.Namespace) -> str:

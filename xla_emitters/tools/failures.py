@@ -84,9 +84,7 @@ def reported(
         print(f"error: [file] {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
         return 1
     except (RecursionError, MemoryError) as error:
-        print(
-            f"error: [limits] {type(error).__name__}: the input is nested too deeply or is too large", file=sys.stderr
-        )
+        print(f"error: [limits] {limit_reached(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -96,6 +94,13 @@ def reported(
         print(f"error: [internal] {type(error).__name__}: {error}", file=sys.stderr)
         print(reproducer(reduced), file=sys.stderr)
         return InternalError.exit_code
+
+
+def limit_reached(error: RecursionError | MemoryError) -> str:
+    """What was too much: for memory how much an array needs, where NumPy says so."""
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply"
+    return f"out of memory{f': {error}' if str(error) else ''}"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 from xla_emitters.tools.given import read_given, refuse_programs
 from xla_emitters.tools.verb_options import add_input
@@ -35,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"fusions": {name: rows_as_json(rows) for name, rows in found.items()}}, indent=2))
         return 0
+    if not found:
+        print(f"note: {given.stem} has no fusion: `xla-emitters list` shows what it calls", file=sys.stderr)
     for name, rows in found.items():
         print(f"fusion {name}\n{print_rows(rows)}")
     return 0

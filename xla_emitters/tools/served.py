@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions, Replacement
 from xla_emitters.support.limits import limited_memory
+from xla_emitters.tools.failures import limit_reached
 from xla_emitters.tools.given import sizes_given
 from xla_emitters.tools.workers import Job, run_jobs
 
@@ -67,7 +68,7 @@ def answer(asked: Asked, how: CompileOptions, max_memory: str | None = None) -> 
     except XlaEmittersError as error:
         return {"errors": [_error(each) for each in (error, *error.others)]}
     except (RecursionError, MemoryError) as error:
-        return {"errors": [_message(f"{type(error).__name__}: the text is nested too deeply or is too large")]}
+        return {"errors": [_message(limit_reached(error))]}
     except Exception as error:
         return {"errors": [_message(f"a bug of ours: {type(error).__name__}: {error}")]}
     return {**found, "seconds": time.perf_counter() - start}

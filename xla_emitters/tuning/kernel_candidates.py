@@ -87,7 +87,7 @@ def cheapest_candidate(planned: PlannedKernel, passes: Passes, emitter: TunableE
     prices = "; ".join(f"{each}{', not taken: ' + wrong[each.name] if each.name in wrong else ''}" for each in known)
     decide(
         "tune",
-        f"{chosen.name}, by {_reason(chosen, by_rule)}{_order(chosen.way)}. {prices}",
+        f"{chosen.name}, by {_reason(chosen, known)}{_order(chosen.way)}. {prices}",
         chosen=chosen.name,
         candidates=[{**each.figures, "wrong": wrong.get(each.name)} for each in known],
     )
@@ -118,7 +118,12 @@ def grid_instructions(cost: KernelCost) -> int:
     return cost.instructions * cost.blocks * cost.threads
 
 
-def _reason(chosen: Candidate, by_rule: Candidate) -> str:
+def _reason(chosen: Candidate, known: Sequence[Candidate]) -> str:
+    """By what `in_order_of_choice` has decided."""
+    by_rule, *_ = known
+    least, is_short = min(each.cost.time for each in known), by_rule.cost.bound == "launch"
+    if chosen is by_rule and is_short and least <= (1 - LEAST_GAIN) * by_rule.cost.time:
+        return "instructions: where the launch takes longest, expected times are not compared"
     if chosen is by_rule or chosen.cost.time <= (1 - LEAST_GAIN) * by_rule.cost.time:
         return "expected times"
     share = grid_instructions(chosen.cost) / grid_instructions(by_rule.cost)

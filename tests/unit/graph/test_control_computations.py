@@ -129,6 +129,9 @@ def test_fusions_are_found_anywhere_and_entrys_come_first() -> None:
     with pytest.raises(UsageError, match="no fusion instruction 'h' in ENTRY") as raised:
         fusion_named(module, "h")
     assert raised.value.help == "there are: f, g (in 'body')"
+    with pytest.raises(UsageError, match="no fusion instruction 'h' in ENTRY") as raised:
+        fusion_named(parse_hlo("ENTRY main { x = f32[4] parameter(0)\n ROOT c = f32[4] negate(x) }"), "h")
+    assert raised.value.help == "there are none: without --fusion, ENTRY itself is compiled"
 
 
 def test_a_computation_that_runs_itself_is_refused() -> None:

@@ -44,11 +44,9 @@ def no_debug(monkeypatch: pytest.MonkeyPatch) -> None:
             1,
             "error: [file] a.hlo: No such file or directory",
         ),
-        (
-            RecursionError("maximum depth"),
-            1,
-            "error: [limits] RecursionError: the input is nested too deeply or is too large",
-        ),
+        (RecursionError("maximum depth"), 1, "error: [limits] the input is nested too deeply"),
+        (MemoryError(), 1, "error: [limits] out of memory"),
+        (MemoryError("Unable to allocate 12.0 GiB"), 1, "error: [limits] out of memory: Unable to allocate 12.0 GiB"),
         (KeyboardInterrupt(), INTERRUPTED, ""),
     ],
 )

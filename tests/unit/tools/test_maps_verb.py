@@ -71,3 +71,11 @@ def test_no_device(path: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_such_instruction(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["maps", path, "--instruction", "q"]) == 2
     assert "fusion %fusion has no instruction 'q'" in capsys.readouterr().err
+
+
+def test_a_module_without_fusions_is_said_to_have_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "product.hlo"
+    dot = "dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    file.write_text(f"ENTRY e {{ p = f32[4,5] parameter(0) q = f32[5,3] parameter(1) ROOT d = f32[4,3] {dot} }}")
+    assert main(["maps", str(file)]) == 0
+    assert capsys.readouterr() == ("", "note: product has no fusion: `xla-emitters list` shows what it calls\n")

@@ -6,12 +6,14 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from long_lists import but_long
 from tools_here import PTX, SASS, needs
 
+from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.tools.main import main
 
@@ -119,6 +121,22 @@ def test_stablehlo_is_printed_beside_the_code(stage: str, capsys: pytest.Capture
     assert len(of_maxima) > 10
     assert all("%max" in comment for comment in of_maxima)
     assert sum("%max = stablehlo.reduce" in comment for comment in of_maxima) >= len(of_maxima) - 1  # one of all ops
+
+
+@needs(*PTX)
+def test_kernels_are_lowered_once_for_annotated_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lowered, lower = list[str](), GpuLowering._lower
+
+    def counted(self: GpuLowering, name: str, *rest: Any, **how: Any) -> Any:
+        lowered.append(name)
+        return lower(self, name, *rest, **how)
+
+    monkeypatch.setattr(GpuLowering, "_lower", counted)
+    assert main(["compile", SOFTMAX, "--annotate"]) == 0
+    assert "stablehlo.exponential" in capsys.readouterr().out
+    assert sorted(set(lowered)) == sorted(lowered)
 
 
 @needs(*SASS)

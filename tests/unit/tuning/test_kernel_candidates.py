@@ -117,6 +117,26 @@ def test_short_kernels_are_compared_by_instructions(others: list[tuple[float, in
 
 
 @needs(*SASS)
+def test_a_faster_candidate_of_a_short_kernel_that_is_not_taken_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA's choice is not the fastest: it is not said to be taken by expected times."""
+    times(monkeypatch, 2.5, 2.3, 2.2, 2.1)
+    priced = kernel_candidates.priced_candidates
+
+    def short(ways: Sequence[tuple[PlannedKernel, Way]], passes: Passes) -> list[Candidate]:
+        made = priced(ways, passes)
+        return [
+            replace(each, cost=replace(each.cost, bound="launch", instructions=9 if each is made[0] else 900))
+            for each in made
+        ]
+
+    monkeypatch.setattr(kernel_candidates, "priced_candidates", short)
+    _, decision = tuned()
+    assert decision is not None
+    reason = "by instructions: where the launch takes longest, expected times are not compared. "
+    assert decision.text.startswith(f"4 a thread, {reason}")
+
+
+@needs(*SASS)
 def test_a_candidate_with_other_numbers_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the two cheapest the first is said to be wrong."""
     times(monkeypatch, 9, 8, 7, 6)

@@ -9,6 +9,7 @@ Source: docs/reference/contracts "Passes" and "Numbers".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
@@ -16,11 +17,12 @@ from xla_emitters.explore.check.verdict import Reference, Verdict, reference_of
 from xla_emitters.explore.check.watched_kernels import check_kernels
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.pass_lists import program_rows
+from xla_emitters.pipelines.passes import BY_LLVM
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.program import Program
 
 WATCHED = ("loops", "kernels", "llvm-dialect")
-"""The stages at which each kernel has a verdict of its own."""
+"""The stages at which each kernel has a verdict of its own. So have those of `BY_LLVM`, by a second run of LLVM, where they are wrong."""
 
 
 def check_program(
@@ -70,12 +72,16 @@ def _compared(program: Program, arrays: Sequence[Array], reference: Reference, s
 
 def _kernels_at(program: Program, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:
     """The kernels' verdicts at the first wrong stage, else at the last one; none if there are no kernels, or a pipeline makes them."""
-    on_kernels = [stage for stage in stages if stage.name in WATCHED]
-    if not on_kernels or program_rows(lowerings_of(program).options)[1] is not None:
+    wrong = [stage.name for stage in stages if not stage.ok]
+    on_kernels = [stage.name for stage in stages if stage.name in WATCHED]
+    shown = next((name for name in wrong if name in (*WATCHED, *BY_LLVM)), on_kernels[-1] if on_kernels else None)
+    if shown is None or program_rows(lowerings_of(program).options)[1] is not None:
         return []
-    stage = next((each for each in on_kernels if not each.ok), on_kernels[-1])
     try:
-        return check_kernels(program, arrays, stage.name)[0]
+        kernels, _ = check_kernels(program, arrays, shown)
     except ExecutionError:
         # The stage's verdict has reported it already.
         return []
+    if not wrong or shown in wrong:
+        return kernels
+    return [replace(each, summary=f"at stage {shown}: {each.summary}") if each.ok else each for each in kernels]

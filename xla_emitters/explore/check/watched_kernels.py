@@ -195,7 +195,7 @@ def check_kernels(program: Program, arrays: Sequence[Array], stage: str) -> tupl
     """A verdict for each fusion of the program, in order, and the results of the run.
 
     arrays  arguments that fit
-    stage   "loops", "kernels" or "llvm-dialect"
+    stage   "loops", "kernels", "llvm-dialect", "llvm" or "ptx"
     raises  like `Program.run`
     """
     lowering, watched = watched_lowering(program)

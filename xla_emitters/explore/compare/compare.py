@@ -20,9 +20,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.errors import DataError
 from xla_emitters.explore.compare.pass_rows import PassRow, compare_passes
 from xla_emitters.explore.compare.xla_log import XlaLog, parse_log
-from xla_emitters.explore.optimize import ask_xla
+from xla_emitters.explore.optimize import FAILED, ask_xla
 from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.kept_programs import read_text
@@ -145,7 +146,14 @@ def kernels_of_xla(text: str, name: str, options: CompileOptions) -> tuple[XlaKe
     """What XLA makes of a module's text for the target. raises as `compare`; needs no ptxas"""
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         request = {"work": "compile", "text": text, "target": options.target, "directory": directory}
-        ask_xla(request, text, name, options.toolchain)
+        try:
+            ask_xla(request, text, name, options.toolchain)
+        except DataError as error:
+            if error.message.startswith(FAILED):
+                error.help = (
+                    error.help or "XLA's optimizer is not run: compare what `xla-emitters optimize` makes of the file"
+                )
+            raise
         return read_dump(Path(directory))
 
 

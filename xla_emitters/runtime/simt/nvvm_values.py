@@ -256,11 +256,11 @@ _FUNCTIONS: dict[str, Unary] = {
 
 
 def _function(name: str, rest: Sequence[str]) -> Unary:
-    mode, word = rest
+    mode, *flushes, word = rest
     of, compute = form(word), _FUNCTIONS[name]
     if mode != "approx":
         return _directed_root(name, mode, of)
-    if of.lanes == F64:
+    if flushes:
         return partial(_upper_word, compute)
     # Once in float64, rounded once: the hardware's error is the ISA's bound.
     return lambda x: scalars.from_float(of, compute(np.ascontiguousarray(x).astype(F64)))
@@ -271,9 +271,10 @@ for _name in _FUNCTIONS:
 
 
 def _upper_word(compute: Unary, x: Array) -> Array:
-    """rcp and rsqrt of f64: from the upper word of the operand, to the upper word of the result.
+    """rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: from the upper word of the operand, to the upper word of the result.
 
-    Source: PTX ISA, "rcp.approx.ftz.f64": the lower 32 bits of the operand are ignored, those of the result are 0; denormals are flushed.
+    The lower 32 bits of the operand are ignored, those of the result are 0; denormals are flushed.
+    Source: PTX ISA, "rcp.approx.ftz.f64" and "rsqrt.approx.ftz.f64".
     """
     upper = np.uint64(0xFFFF_FFFF_0000_0000)
     least = np.finfo(F64).tiny

@@ -162,7 +162,7 @@ class _ModuleParser:
         entry: ComputationOp | None = None
         while cursor.token.kind is not TokenKind.END:
             start = cursor.token
-            is_entry = start.text == "ENTRY" and cursor.peek().kind is TokenKind.NAME and bool(cursor.advance())
+            is_entry = start.text == "ENTRY" and bool(cursor.advance())
             computation = self._computation()
             if is_entry and entry is not None:
                 raise cursor.error(

@@ -155,8 +155,10 @@ def extremum(e: OpBuilder, i: Instruction, found: SSAValue, *others: SSAValue) -
 @row("sin cos lg2", "t=t", {"f32"}, "ftz", needs="approx")
 @row("ex2 tanh", "t=t", FLOATS - {"f64"}, "ftz", needs="approx")
 def function(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
-    """Approximations are computed right; how far hardware may be off is in `docs/ptx.md`."""
+    """Approximations are computed right, and those of f64 with `.ftz` from upper word to upper word; see `docs/ptx.md`."""
     kind = "approx" if "approx" in i.parts else rounding(i)
+    if kind == "approx" and "ftz" in i.parts and word_of(a.type) == "f64":
+        kind = "approx.ftz"
     if kind:
         return in_direction(e, i.stem, kind, a)
     if i.stem == "sqrt":

@@ -163,7 +163,24 @@ def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
                 if part not in found.types and part not in found.modifiers:
                     return f"'.{part}' of '{'.'.join(parts)}' is not supported"
             return _fault_of(found, parts) or found
-    return f"instruction '{'.'.join(parts)}' is not supported{nearest(parts[0], ROWS)}"
+    return f"instruction '{'.'.join(parts)}' is not supported{_likely(parts)}"
+
+
+def _likely(parts: tuple[str, ...]) -> str:
+    """`; did you mean ...?` for a misspelt mnemonic: with the same first word, else the same first letter. "" for one of `WITHOUT_ROW`."""
+    if parts[0] in WITHOUT_ROW:
+        return ""
+    kin = [name for name in ROWS if name.startswith(f"{parts[0]}.")]
+    alike = [name for name in (*ROWS, *(name.partition(".")[0] for name in ROWS)) if name[0] == parts[0][0]]
+    return nearest(".".join(parts), kin) if kin else nearest(parts[0], alike)
+
+
+WITHOUT_ROW = frozenset(
+    "alloca clusterlaunchcontrol istypep multimem stackrestore stacksave suld suq sured sust tcgen05 tex tld4 txq "
+    "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 "
+    "vshl vshr vsub vsub2 vsub4".split()
+)
+"""Instructions of the ISA that are not read: their names are no misspellings of others."""
 
 
 def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:
@@ -183,12 +200,34 @@ def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:
     if types[0] in INTEGERS or types[0] in PACKED:
         refused = _OF_FLOATS | (set[str]() if types[0] == "s32" else {"sat"})
     else:
-        refused = {"cc"} | ({"ftz", "sat"} if types[0] == "f64" and "approx" not in given else set[str]())
+        refused = {"cc", *_refused_of_floats(parts[0], types[0].removesuffix("x2"), "approx" in given)}
     wrong = next((part for part in given if part in refused), None)
-    return f"'.{wrong}' of '{name}' is not of type .{types[0]}" if wrong else ""
+    if wrong:
+        return f"'.{wrong}' of '{name}' is not of type .{types[0]}"
+    is_unflushed = row.name in ("rcp", "ex2") and "ftz" not in given and _is_always_flushed(given)
+    return f"'{name}' needs .ftz" if is_unflushed else ""
 
 
-_ARITHMETIC = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "neg", "div", "rcp", "sqrt", "rsqrt"})
+def _is_always_flushed(given: tuple[str, ...]) -> bool:
+    """Whether an approximation has `.ftz` alone: `rcp.approx.ftz.f64`, `ex2.approx.ftz.bf16`."""
+    return "approx" in given and not {"f64", "bf16", "bf16x2"}.isdisjoint(given)
+
+
+def _refused_of_floats(name: str, word: str, is_approximate: bool) -> Collection[str]:
+    """Modifiers that `name` has for other types than `word`, and not for this one."""
+    if name == "tanh" or (name, word) == ("ex2", "f16"):
+        return {"ftz"}
+    if (name in ("rcp", "rsqrt") and is_approximate) or name == "ex2":
+        return ()
+    return _REFUSED.get(word, ())
+
+
+_REFUSED = {
+    "f16": {"rz", "rm", "rp"},
+    "bf16": {"rz", "rm", "rp", "ftz", "sat"},
+    "f64": {"ftz", "sat", "approx", "full"},
+}
+_ARITHMETIC = frozenset("abs add sub mul mad fma min max neg div rcp sqrt rsqrt ex2 tanh".split())
 
 
 def row_of(source: Source, instruction: Instruction) -> PtxRow:

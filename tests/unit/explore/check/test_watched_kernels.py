@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +13,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 
 from xla_emitters.dialects.mlir import arith
+from xla_emitters.dtypes import Array
 from xla_emitters.explore.check.program_stages import check_program
 from xla_emitters.explore.check.watched_kernels import check_kernels, first_difference
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.pipelines.pass_lists import LISTS
+from xla_emitters.pipelines.pass_lists import LISTS, rows_of
 from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.text import ptx
 from xla_emitters.tools.main import main
 
 TEXT = """
@@ -66,7 +69,7 @@ class TakesMore(KernelPass):
 
 
 def planted(wrong: KernelPass, monkeypatch: pytest.MonkeyPatch, of: str = "program-kernel") -> None:
-    monkeypatch.setitem(LISTS, of, (PassRow(lambda _: wrong, "it is wrong"), *LISTS[of]))
+    monkeypatch.setitem(LISTS, of, (PassRow(lambda _: wrong, "it is wrong"), *rows_of(of)))
 
 
 def program() -> Program:
@@ -101,6 +104,34 @@ def test_a_wrong_kernel_is_named_with_its_first_wrong_element(
     assert any(line.startswith(f"kernel {bad.name}: %") for line in verdict.details)
     # What comes after a wrong kernel gets its wrong numbers, and is right all the same.
     assert [kernel.ok for kernel in verdict.kernels].count(False) == 1
+
+
+def test_a_kernel_that_is_wrong_in_ptx_alone_is_named_and_no_other_is_called_right_by_an_earlier_stage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LLVM's code generator negates nothing: -x is x in PTX."""
+    read = ptx.read_ptx
+    monkeypatch.setattr(ptx, "read_ptx", lambda text, *rest: read(text.replace("neg.f32", "mov.f32"), *rest))
+    verdict = check_program(program(), INPUTS, ["llvm-dialect", "ptx"])
+    assert not verdict.ok
+    assert verdict.summary.startswith("stage ptx: differs")
+    (bad,) = (kernel for kernel in verdict.kernels if not kernel.ok)
+    assert " at stage ptx; launched: " in bad.summary
+    assert all(kernel.summary.startswith("ok; launched") for kernel in verdict.kernels if kernel.ok)
+
+
+def test_kernels_that_are_right_beside_a_wrong_stage_say_at_which_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage `hlo` has no kernels: what is wrong there is in none of them."""
+    found, run = program(), Program.run
+
+    def run_wrong(self: Program, inputs: Sequence[Array], stage: str = "ptx") -> list[Array]:
+        results = run(self, inputs, stage)
+        return [array + 1 for array in results] if stage == "hlo" else results
+
+    monkeypatch.setattr(Program, "run", run_wrong)
+    verdict = check_program(found, INPUTS, ["hlo", "kernels"])
+    assert verdict.summary.startswith("stage hlo: differs")
+    assert {kernel.summary.partition(";")[0] for kernel in verdict.kernels} == {"at stage kernels: ok"}
 
 
 def test_a_loop_on_the_host_runs_its_kernels_again_and_again() -> None:

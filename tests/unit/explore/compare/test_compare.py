@@ -11,7 +11,8 @@ from tools_here import PTX, SASS, here, needs
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
 
 from xla_emitters.device import device
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import DataError, UsageError
+from xla_emitters.explore.compare import compare as comparing
 from xla_emitters.explore.compare.compare import (
     Code,
     Comparison,
@@ -19,6 +20,7 @@ from xla_emitters.explore.compare.compare import (
     compare,
     compiled,
     kernel_ptx,
+    kernels_of_xla,
     read_dump,
     same_kernels,
 )
@@ -128,6 +130,16 @@ def test_a_file_that_is_not_compared_keeps_its_reason() -> None:
     alone = Comparison("m", "h200", (), ("a", "b"), ("c",))
     text = files_text([FileRow("x.hlo", None, "XLA aborted"), FileRow("y.hlo", alone)])
     assert text.splitlines() == ["x.hlo: XLA aborted", "y.hlo: only ours: a, b", "y.hlo: only XLA's: c"]
+
+
+def test_a_module_that_xla_has_not_optimized_is_told_to_be_optimized(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise DataError("XLA:GPU: Unsupported instruction opcode: reduce", stage="xla")
+
+    monkeypatch.setattr(comparing, "ask_xla", refuse)
+    with pytest.raises(DataError, match="opcode: reduce") as raised:
+        kernels_of_xla("", "m.hlo", CompileOptions())
+    assert "`xla-emitters optimize`" in (raised.value.help or "")
 
 
 def test_dumps_become_kernels(tmp_path: Path) -> None:

@@ -191,6 +191,8 @@ P = "p = f32[4] parameter(0)"
         ((P, "f32 = f32[4] negate(p)"), "'f32' cannot be an instruction"),
         ((P, "r = f32[4] foo(p)"), "no HLO op 'foo' (instruction %r of computation 'e')"),
         ((P, "r = f32[4] negat(p)"), "did you mean 'negate'?"),
+        ((P, "r = f32[4] exp(p)"), "did you mean 'exponential'?"),
+        ((P, "r = f32[4] neg(p)"), "did you mean 'negate'?"),
         ((P, "r = b16[4] negate(p)"), "no element type 'b16'; did you mean 'bf16'?"),
         ((P, "r = f32[4] negate(q)"), "no instruction 'q' before this one in computation 'e'"),
         (("%param = f32[4] parameter(0)", "r = f32[4] negate(%parm)"), "did you mean 'param'?"),
@@ -278,7 +280,7 @@ def test_all_errors_of_a_module():
         parse_hlo(SEVERAL, "t.hlo")
     found = [error.value, *error.value.others]
     assert [(one.place.line if one.place else 0, one.message) for one in found] == [
-        (2, "no HLO op 'ad' (instruction %c of computation 'sum'); did you mean 'pad'?"),
+        (2, "no HLO op 'ad' (instruction %c of computation 'sum'); did you mean 'add'?"),
         (6, "elementwise operands differ in shape"),
         (8, "'negate' cannot have this result shape"),
         (11, "no instruction 'missing' before this one in computation 'f'"),
@@ -362,6 +364,8 @@ def test_a_signature_must_be_that_of_the_instructions():
         ("", "expected a computation"),
         ("HloModule", "expected the module's name"),
         ("HloModule m, is_scheduled", "expected '=' after 'is_scheduled'"),
+        ("ENTRY \u00e9 { p = f32[] parameter(0) }", "t.hlo:1:7: error: [hlo.parse] expected the name of a computation"),
+        ("ENTRY { p = f32[] parameter(0) }", "t.hlo:1:7: error: [hlo.parse] expected the name of a computation"),
         ("HloModule m, is_sheduled=true e { p = f32[] parameter(0) }", "did you mean 'is_scheduled'?"),
         (
             "HloModule m, replica_count=1, replica_count=1 e { p = f32[] parameter(0) }",

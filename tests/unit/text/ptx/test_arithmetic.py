@@ -388,6 +388,17 @@ def test_functions_are_rounded_once(text: str, function: Callable[[np.ndarray], 
         same(executed(f"{text} %d, %a0;", a, result=F32), function(a.astype(F64)).astype(F32))
 
 
+def test_the_root_s_reciprocal_of_f64_is_rounded_once_and_of_its_upper_word_with_ftz() -> None:
+    """ptxas refines rsqrt.approx.f64 (MUFU.RSQ64H, two Newton steps, denormals scaled); with .ftz it is the upper word alone."""
+    a = np.array([0.1, 0.65, 2.0, 1e-310, np.inf, 0.0, -1.0])
+    with np.errstate(all="ignore"):
+        want = 1 / np.sqrt(a)
+    same(executed("rsqrt.approx.f64 %d, %a0;", a, result=F64), want)
+    quarter = np.array([4.0, np.nextafter(4.0, 5.0), 1e-310])
+    same(executed("rsqrt.approx.ftz.f64 %d, %a0;", quarter, result=F64), np.array([0.5, 0.5, np.inf]))
+    same(executed("rcp.approx.ftz.f64 %d, %a0;", quarter, result=F64), np.array([0.25, 0.25, np.inf]))
+
+
 def test_special_values_of_approximations_are_the_isa_s() -> None:
     """The ISA's tables for ex2, lg2, rcp, rsqrt, and div.approx with a divisor above 2**126."""
     a = np.array([-np.inf, -0.0, 0.0, np.inf, np.nan], F32)

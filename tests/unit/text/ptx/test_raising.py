@@ -213,6 +213,13 @@ FAULTS = {
     "add.rz.s32 %d, %a0, %a0;": "'.rz' of 'add.rz.s32' is not of type .s32",
     "add.sat.u32 %d, %a0, %a0;": "'.sat' of 'add.sat.u32' is not of type .u32",
     "add.cc.f32 %d, %a0, %a0;": "'.cc' of 'add.cc.f32' is not of type .f32",
+    "rcp.approx.f64 %w1, %w1;": "'rcp.approx.f64' needs .ftz",
+    "sqrt.approx.f64 %w1, %w1;": "'.approx' of 'sqrt.approx.f64' is not of type .f64",
+    "div.full.f64 %w1, %w1, %w1;": "'.full' of 'div.full.f64' is not of type .f64",
+    "mul.rz.f16 %d, %a0, %a0;": "'.rz' of 'mul.rz.f16' is not of type .f16",
+    "add.ftz.bf16x2 %d, %a0, %a0;": "'.ftz' of 'add.ftz.bf16x2' is not of type .bf16x2",
+    "ex2.approx.bf16 %d, %a0;": "'ex2.approx.bf16' needs .ftz",
+    "tanh.approx.ftz.f32 %d, %a0;": "'.ftz' of 'tanh.approx.ftz.f32' is not of type .f32",
     "fma.f32 %d, %a0, %a0, %a0;": "'fma.f32' needs one of .rn, .rz, .rm, .rp",
     "ex2.f32 %d, %a0;": "'ex2.f32' needs one of .approx",
     "shf.l.b32 %d, %a0, %a0, 3;": "'shf.l.b32' needs one of .clamp, .wrap",
@@ -237,6 +244,31 @@ FAULTS = {
     "add.u32 %d, %a0, %a0": "expected ',' or ';' after the operand",
     'mov.u32 %d, "x': "this string is not closed",
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "likely"),
+    [
+        *(
+            ("exp.approx.f32", "ex2"),
+            ("barr.sync", "barrier"),
+            ("bar2.sync", "bar"),
+            ("mulhi.u32", "mul.hi"),
+            ("popcount.b32", "popc"),
+        ),
+        *(("griddepcontrol.waits", "griddepcontrol.wait"), ("cp.async.wait_al", "cp.async.wait_all")),
+        # Instructions of the ISA that are not read, and a name that is like none.
+        *((name, "") for name in ("tex.2d.v4.f32.s32", "tld4.r.2d", "suld.b.1d", "sured.b.add", "vadd4.u32.u32.u32")),
+        *(
+            (name, "")
+            for name in ("multimem.ld_reduce.add.f32", "tcgen05.alloc", "istypep.texref", "alloca.u64", "cp.x", "frob")
+        ),
+    ],
+)
+def test_only_a_misspelt_mnemonic_has_a_suggestion(name: str, likely: str) -> None:
+    with pytest.raises(XlaEmittersError) as caught:
+        lanes(f"{name} %d, %a0;")
+    assert caught.value.message.endswith(f"; did you mean '{likely}'?" if likely else f"'{name}' is not supported")
 
 
 @pytest.mark.parametrize("body", FAULTS)
