@@ -99,7 +99,7 @@ def test_a_tool_that_reads_late_gets_all_of_its_input() -> None:
 
 
 def test_a_tool_that_does_not_read_is_late() -> None:
-    with pytest.raises(ToolError, match="did not end within 0.5 s"):
+    with pytest.raises(ToolError, match=r"did not end within 0\.5 s"):
         run_tool([sys.executable, "-c", "import time; time.sleep(60)"], bytes(3_000_000), timeout_seconds=0.5)
 
 

@@ -170,6 +170,7 @@ def tree_error(name: str, wanted: Sequence[str], given: Sequence[str], takes: st
         f"{name}: {', '.join(said) or 'the arguments are of another structure'}",
         stage=STAGE,
         details=(f"it takes {takes}",),
+        help="p.run([...], donate=True) of the flat arguments" if "keywords['donate']" in more else "",
     )
 
 
