@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BytesAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
@@ -332,7 +333,7 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
 
 def bytes_attribute(data: bytes) -> Attribute:
     """Bytes as the value of a global."""
-    return DenseIntOrFPElementsAttr.from_list(VectorType(i8, [len(data)]), [byte - 256 * (byte > 127) for byte in data])
+    return DenseIntOrFPElementsAttr(VectorType(i8, [len(data)]), BytesAttr(data))
 
 
 def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:
