@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus mpi modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench lab torch gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
+.PHONY: help run install tools test tiny long bounds corpus mpi modules programs c-programs models cpu cpu-features kernels reduction-schedules digests toolchains fuzz mutants lint filecheck-subprocess bless docs pictures notebook bench lab torch gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -109,9 +109,6 @@ bounds: install $(TESTS_STAMP)  ## are right kernels within the bounds, and wron
 digests: install $(TESTS_STAMP)  ## is the PTX of the corpus what it was? (DIGESTS=--write records it)
 	@PYTHONPATH=tests $(BIN)/python -m runtime.digests $(DIGESTS)
 
-provenance: install $(TESTS_STAMP)  ## how much of the corpus's PTX and SASS says which HLO it is from; is it the same code? (PROVENANCE="--every 10")
-	@PYTHONPATH=tests $(BIN)/python -m runtime.provenance $(PROVENANCE)
-
 toolchains: install $(TESTS_STAMP)  ## do llvmlite and mlir-opt make the same PTX of the corpus? (TOOLCHAINS="--every 4 --target sm_100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.toolchains $(TOOLCHAINS)
 
@@ -123,12 +120,6 @@ floors: $(TESTS_STAMP)  ## the lowest and the newest versions of the dependencie
 
 mutants: install $(TESTS_STAMP)  ## what the tests do not see: 300 changes of the source, each against the tests nearest to it (MUTANTS="--seed 1 xla_emitters/rewrite")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.mutants $(MUTANTS)
-
-bisect-faults: install $(TESTS_STAMP)  ## does bisect name the wrong pass? 40 changes of the source in 9 rooms, one at a time (BISECT="--count 10 --rooms lowering")
-	@PYTHONPATH=tests $(BIN)/python -m runtime.wrong_passes $(BISECT)
-
-reductions: install $(TESTS_STAMP)  ## how small does reduce make random fusions of 100 to 300 instructions? 30 planted faults (REDUCTIONS="--count 3")
-	@PYTHONPATH=tests $(BIN)/python -m runtime.planted_reductions $(REDUCTIONS)
 
 lint: $(TESTS_STAMP)
 	@$(BIN)/ruff check .
@@ -162,7 +153,7 @@ compile-time: install  ## warm compile time over the corpus against the real XLA
 
 NAME ?= prices
 
-lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one; NAME=suite_times, which test files cost most (NAME="suite_times --every 25")
+lab: install $(TESTS_STAMP)  ## a long experiment: NAME=prices, expected times beside an H200's (NAME="prices --fit": the constants from half of the rows); NAME=ptx, all PTX on a CPU, XLA's too, and damaged texts (NAME="ptx corpus --every 10"); NAME=cupy_names, what is called of CuPy beside a real one
 	@$(BIN)/python -m lab.$(NAME)
 
 # PyTorch is in a folder of its own: its packages are large, and only this target needs them. The build for CPUs has its own index.

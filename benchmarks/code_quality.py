@@ -41,7 +41,7 @@ from benchmarks.table import header, print_table
 from xla_emitters.device import device
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.cost.cost import cost
-from xla_emitters.explore.xla import XlaGpu, description
+from xla_emitters.explore.real_xla import XlaGpu, description
 from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
 from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.pipelines.compiler import compile

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.table import header, print_table
 from xla_emitters.errors import ToolError
-from xla_emitters.explore.xla import XlaGpu
+from xla_emitters.explore.real_xla import XlaGpu
 from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.settings import read_settings

@@ -27,7 +27,7 @@ from statistics import geometric_mean
 from benchmarks.compile_time import cpu_seconds
 from benchmarks.table import header, print_table
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.xla import XlaGpu
+from xla_emitters.explore.real_xla import XlaGpu
 from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program

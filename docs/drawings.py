@@ -31,7 +31,7 @@ from xla_emitters.explore.plots import (
     shuffle_tree,
 )
 from xla_emitters.graph.heroes import find_transposes
-from xla_emitters.graph.reductions import find_reductions
+from xla_emitters.graph.reduction_kinds import find_reductions
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import Program

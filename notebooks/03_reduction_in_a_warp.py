@@ -63,7 +63,7 @@ def _(mo, row_sum):
     from xla_emitters.device import device
     from xla_emitters.dialects.hlo.computation import FusionOp
     from xla_emitters.emitters.reduction_plans import plan_for
-    from xla_emitters.graph.reductions import find_reductions
+    from xla_emitters.graph.reduction_kinds import find_reductions
     from xla_emitters.graph.view import view_of
     from xla_emitters.pipelines.compiler import read_module
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from xla_emitters.runtime import Program as Program
     from xla_emitters.settings import Settings as Settings
     from xla_emitters.settings import Toolchain as Toolchain
-    from xla_emitters.support.iteration_limit import limited_iterations as limited_iterations
-    from xla_emitters.support.memory_limit import limited_memory as limited_memory
+    from xla_emitters.support.limits import limited_iterations as limited_iterations
+    from xla_emitters.support.limits import limited_memory as limited_memory
     from xla_emitters.trace import Trace as Trace
 
     __version__: str
@@ -58,8 +58,8 @@ _HOMES = {
     "from_jax": "explore.from_jax.jax_program",
     "from_torch": "explore.from_torch.torch_program",
     "jit": "explore.from_jax.jax_jit",
-    "limited_iterations": "support.iteration_limit",
-    "limited_memory": "support.memory_limit",
+    "limited_iterations": "support.limits",
+    "limited_memory": "support.limits",
     "optimize": "explore.optimize",
     "register_device": "device",
     "register_emitter": "emitters.emit",

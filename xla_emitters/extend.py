@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from xla_emitters.emitters.emit import register_emitter as register_emitter
     from xla_emitters.emitters.emitter import Emitter as Emitter
     from xla_emitters.emitters.emitter import TunableEmitter as TunableEmitter
-    from xla_emitters.emitters.entry import entry_function as entry_function
-    from xla_emitters.emitters.entry import kernel_module as kernel_module
+    from xla_emitters.emitters.entry_function import entry_function as entry_function
+    from xla_emitters.emitters.entry_function import kernel_module as kernel_module
     from xla_emitters.emitters.loop import LoopEmitter as LoopEmitter
     from xla_emitters.emitters.partitioner import Epilogue as Epilogue
     from xla_emitters.emitters.partitioner import partition as partition
@@ -101,9 +101,9 @@ _HOMES = {
     "dims_of": "dialects.hlo.types",
     "element_types": "emitters.elemental",
     "emit_functions": "emitters.elemental",
-    "entry_function": "emitters.entry",
+    "entry_function": "emitters.entry_function",
     "find_non_trivial_hero": "graph.heroes",
-    "kernel_module": "emitters.entry",
+    "kernel_module": "emitters.entry_function",
     "make_context": "dialects.context",
     "partition": "emitters.partitioner",
     "place_map": "graph.heroes",

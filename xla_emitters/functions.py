@@ -33,7 +33,7 @@ class Gpu(Enum):
     INSTRUCTIONS = "instructions"
 
 
-class Size(Enum):
+class CodeSize(Enum):
     """Code size of one use of a function.
 
     SMALL   an instruction or two
@@ -88,14 +88,14 @@ class RealFunction:
     operands: int = 1
     gpu: Gpu = Gpu.LIBDEVICE
     has_fast: bool = False
-    size: Size = Size.MEDIUM
+    size: CodeSize = CodeSize.MEDIUM
     intrinsics: tuple[str, ...] = ()
     takes_complex: bool = False
     complex_op: str | None = None
 
 
 LIBDEVICE, INSTRUCTIONS = Gpu.LIBDEVICE, Gpu.INSTRUCTIONS
-SMALL, MEDIUM, LARGE = Size.SMALL, Size.MEDIUM, Size.LARGE
+SMALL, MEDIUM, LARGE = CodeSize.SMALL, CodeSize.MEDIUM, CodeSize.LARGE
 # fmt: off
 FUNCTIONS: tuple[RealFunction, ...] = (
     # exponentials and logarithms

@@ -129,7 +129,7 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
 
 def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: Any, inputs: Any, cupy: Any) -> None:
     """Times and bits of the only kernel, ours and XLA's; inputs: NumPy's, or flat arrays of the device."""
-    from xla_emitters.program.arrays import place_of
+    from xla_emitters.program.step_values import place_of
     from xla_emitters.runtime.cuda import cupy_flat, cupy_platform, cupy_steps
 
     if len(program.kernels) != 1 or len(program.steps) != 1:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from xla_emitters.device import device
-from xla_emitters.explore.xla import XlaGpu
+from xla_emitters.explore.real_xla import XlaGpu
 
 root, out = Path(sys.argv[1]), sys.argv[2]
 x = XlaGpu(device("h100"))

@@ -53,7 +53,7 @@ from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.explore.check.check import check
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.reductions import chains_of_heroes
+from xla_emitters.graph.reduction_kinds import chains_of_heroes
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference.tolerance import ulps_of
 from xla_emitters.text.hlo import parse_hlo

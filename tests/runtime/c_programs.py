@@ -38,8 +38,8 @@ from xla_emitters.pipelines.c_bundle import c_bundle
 from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.program import Extents, Program
 from xla_emitters.runtime.arrays import same_bits
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.host_program import HostProgram
-from xla_emitters.runtime.ral.kernels import Kernels
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
 FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable"]

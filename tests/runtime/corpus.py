@@ -31,7 +31,7 @@ from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.tools.executors import carried_out
-from xla_emitters.tools.options import add_engine
+from xla_emitters.tools.verb_options import add_engine
 from xla_emitters.tools.workers import Job
 
 CORPUS = Path(__file__).parents[1] / "corpus"

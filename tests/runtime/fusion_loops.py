@@ -22,7 +22,7 @@ from xla_emitters.dialects.mlir import arith, func, memref, scf
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.loops.schedule import FusionLoops
-from xla_emitters.runtime.simt.loops import compile_loops
+from xla_emitters.runtime.simt.fusion_loops import compile_loops
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 

@@ -26,7 +26,7 @@ from xla_emitters.pipelines.compiler import compile_module, plan_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.inputs import draw_inputs
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 from xla_emitters.text.hlo import parse_hlo
 
 MODULES = Path(__file__).parents[1] / "corpus" / "modules"

@@ -13,7 +13,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.runtime.arrays import load_named
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.device_arrays import load_for_devices, shards_of, whole_specs
-from xla_emitters.runtime.devices import run_on_devices
+from xla_emitters.runtime.device_threads import run_on_devices
 
 FILES = Path(__file__).parents[1] / "corpus" / "devices"
 NAMES = sorted(path.stem for path in FILES.glob("*.hlo"))

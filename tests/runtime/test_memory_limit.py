@@ -20,7 +20,7 @@ from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.settings import Settings
-from xla_emitters.support import memory_limit
+from xla_emitters.support import limits
 from xla_emitters.text.stablehlo import parse_stablehlo
 
 IOTA = """module @m { func.func public @main(%n: tensor<1xi64>) -> tensor<?xf32> {
@@ -89,8 +89,8 @@ def test_the_padding_of_a_convolution_counts(way: str, monkeypatch: pytest.Monke
 
 
 def test_without_a_limit_of_its_own_a_run_takes_three_quarters_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_limit, "free_bytes", lambda: 4000)
-    monkeypatch.setattr(memory_limit, "_read", (float("-inf"), 0))
+    monkeypatch.setattr(limits, "free_bytes", lambda: 4000)
+    monkeypatch.setattr(limits, "_read", (float("-inf"), 0))
     made = compile_program(parse_stablehlo(IOTA, "m.mlir"))
     for stage in ("stablehlo", "fused", "kernels", "ptx"):
         assert made.run([np.array([700])], stage)[0].size == 700
@@ -132,9 +132,9 @@ def test_an_amount_of_memory_is_read() -> None:
     for text, wanted in texts.items():
         if wanted is None:
             with pytest.raises(UsageError, match="is no amount of memory"):
-                memory_limit.bytes_of(text)
+                limits.bytes_of(text)
         else:
-            assert memory_limit.bytes_of(text) == wanted
+            assert limits.bytes_of(text) == wanted
 
 
 @pytest.mark.parametrize("verb", ["run", "check"])

@@ -63,6 +63,7 @@ def test_a_run_takes_little_more_memory_than_its_order_needs(name: str) -> None:
         assert results <= least <= made.memory(inputs).peak <= 1.1 * least + SCALARS
 
 
+@pytest.mark.long  # `disc_merge_equal_kernels.mlir` shows it of a few kernels
 def test_layers_share_their_kernels() -> None:
     """Two layers of an encoder compute the same: fewer than two thirds of the launches are of different kernels."""
     made = program("encoder")

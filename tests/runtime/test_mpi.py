@@ -13,7 +13,7 @@ from shutil import which
 import numpy as np
 import pytest
 from runtime.test_device_programs import FILES
-from unit.runtime.test_devices import DIVERGING
+from unit.runtime.test_device_threads import DIVERGING
 
 pytestmark = [
     pytest.mark.skipif(find_spec("mpi4py") is None, reason="mpi4py is missing: the extra [mpi]"),

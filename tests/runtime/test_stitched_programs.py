@@ -21,10 +21,10 @@ from xla_emitters.pipelines.program_runs import load
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.access_counts import AccessCounter
-from xla_emitters.runtime.simt.loops import Loops
+from xla_emitters.runtime.simt.fusion_loops import Loops
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 from xla_emitters.text.stablehlo import parse_stablehlo

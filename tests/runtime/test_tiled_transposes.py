@@ -18,7 +18,7 @@ from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.errors import ExecutionError
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 from xla_emitters.text.stablehlo import parse_stablehlo

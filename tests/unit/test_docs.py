@@ -22,7 +22,7 @@ import pytest
 from in_process import call_main
 from long_lists import but_long, long_case
 from runtime.mutations import Mutation
-from runtime.wrong_passes import wrong_op
+from runtime.planted_faults import wrong_op
 from tools_here import PTX, needs
 
 import xla_emitters as xe

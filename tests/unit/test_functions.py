@@ -58,12 +58,11 @@ NAMED_ELSEWHERE = {
     ),
     # LLVM's and PTX's own words for their instructions, and their values.
     "text/llvm_ir/calls.py": {"abs"},
-    "text/llvm_ir/constants.py": {"trunc"},
+    "text/llvm_ir/llvm_constants.py": {"trunc"},
     "text/llvm_ir/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
     "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt"},
     "text/ptx/conversions.py": {"ceil", "floor", "trunc"},
-    "text/ptx/forms.py": {"fma"},
-    "text/ptx/memory.py": {"fmax", "fmin"},
+    "text/ptx/memory_rows.py": {"fmax", "fmin"},
     "text/ptx/rows.py": {"abs", "fma", "rsqrt", "sqrt"},
     "text/ptx/threads.py": {"abs"},
     "runtime/simt/nvvm_values.py": set("abs cos fma rsqrt sin sqrt tanh".split()),
@@ -86,7 +85,7 @@ NAMED_ELSEWHERE = {
     "text/stablehlo/chlo.py": {*BY_OPCODE, "atan"},
     "text/stablehlo/formulas.py": {*BY_OPCODE, "erfc"},
     "text/stablehlo/mlir_rules.py": {*BY_OPCODE, "arith.divf"},
-    "text/stablehlo/syntax.py": set(BY_OPCODE),
+    "text/stablehlo/syntax_tables.py": set(BY_OPCODE),
     # How an error of its operand grows through each function: a rule an opcode.
     **{file: set(BY_OPCODE) for file in ERRORS},
 }

@@ -187,7 +187,7 @@ def test_no_pass_is_made_of_another() -> None:
         ("cupy", {"runtime/cuda/cupy_platform.py"}),
         ("islpy", {"explore/prove.py"}),
         ("jax", {"explore/from_jax/jax_program.py"}),
-        ("jaxlib", {"text/binary/jaxlib_process.py", "explore/xla.py"}),
+        ("jaxlib", {"text/binary/jaxlib_process.py", "explore/real_xla.py"}),
         ("torch", {"explore/from_torch/torch_program.py"}),
         ("torchax", {"explore/from_torch/torch_rows.py"}),
         ("llvmlite", {"lowering/cpu/cpu_probe.py", "lowering/cpu/cpu_target.py", "lowering/toolchain/llvm_process.py"}),

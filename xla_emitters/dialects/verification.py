@@ -8,7 +8,7 @@ much later. Here definitions are checked too: down each block, and from a block 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TypeAlias
@@ -28,6 +28,7 @@ from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import Place, VerifyError
+from xla_emitters.support.dominance import immediate_dominators
 
 # Exceptions that xDSL's parser, verifiers and attribute constructors raise on wrong input, besides its ParseError, without a common base.
 ESCAPING_ERRORS = (
@@ -194,7 +195,7 @@ def _by_dominance(region: Region) -> Iterator[Block | None]:
         yield None
         return
     below: dict[Block, list[Block]] = {}
-    for block, parent in immediate_dominators(entry).items():
+    for block, parent in immediate_dominators(entry, successors).items():
         if block is not entry:
             below.setdefault(parent, []).append(block)
     stack: list[Block | None] = [entry]
@@ -205,54 +206,6 @@ def _by_dominance(region: Region) -> Iterator[Block | None]:
             stack += [None, *below.get(block, [])]
 
 
-def immediate_dominators(entry: Block) -> dict[Block, Block]:
-    """For every block that can be reached from `entry`: the nearest block that all paths to it pass; `entry` for itself.
-
-    Source: Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm".
-    """
-    order = reverse_postorder(entry)
-    number = {block: index for index, block in enumerate(order)}
-    predecessors: dict[Block, list[Block]] = {}
-    for block in order:
-        for successor in block.last_op.successors if block.last_op else ():
-            predecessors.setdefault(successor, []).append(block)
-    dominator = {entry: entry}
-    changed = True
-    while changed:
-        changed = False
-        for block in order[1:]:
-            found: Block | None = None
-            for other in predecessors[block]:
-                if other not in dominator:
-                    continue
-                if found is None:
-                    found = other
-                    continue
-                while found is not other:
-                    if number[found] > number[other]:
-                        found = dominator[found]
-                    else:
-                        other = dominator[other]
-            assert found is not None, "a block that can be reached has a predecessor that was visited"
-            if dominator.get(block) is not found:
-                dominator[block] = found
-                changed = True
-    return dominator
-
-
-def reverse_postorder(entry: Block) -> list[Block]:
-    """The reachable blocks, each before the blocks that are visited from it first."""
-    order: list[Block] = []
-    seen = {entry}
-    stack = [(entry, iter(entry.last_op.successors if entry.last_op else ()))]
-    while stack:
-        block, successors = stack[-1]
-        for successor in successors:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(successor.last_op.successors if successor.last_op else ())))
-                break
-        else:
-            order.append(block)
-            stack.pop()
-    return order[::-1]
+def successors(block: Block) -> Sequence[Block]:
+    """The blocks that its terminator names."""
+    return block.last_op.successors if block.last_op else ()

@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.emitter import Way, ways_of_works
-from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.graph.buffers import aliases_of

@@ -29,7 +29,7 @@ from xla_emitters.errors import Unsupported, UsageError, VerifyError
 from xla_emitters.graph.heroes import find_transposes
 from xla_emitters.graph.in_place_updates import find_in_place_updates
 from xla_emitters.graph.kinds import why_no_lone_concatenate
-from xla_emitters.graph.reductions import find_reductions
+from xla_emitters.graph.reduction_kinds import find_reductions
 from xla_emitters.graph.refusals import has_code, refuse_unsupported
 from xla_emitters.graph.scatters import arrays_in_place
 from xla_emitters.graph.view import FusionView, is_scheduled, once_per_view

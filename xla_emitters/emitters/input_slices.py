@@ -29,7 +29,7 @@ from xla_emitters.dialects.hlo.types import dims_of, minor_to_major, type_text
 from xla_emitters.dialects.mlir import scf
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
-from xla_emitters.emitters.entry import entry_function, kernel_module
+from xla_emitters.emitters.entry_function import entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.graph.launch import launch_for, work_item_map

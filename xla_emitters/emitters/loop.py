@@ -32,7 +32,7 @@ from xla_emitters.dialects.hlo.types import dims_of, leaf_types, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.emitter import Way, ways_of_works
-from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.graph.launch import launch_for, work_item_map
 from xla_emitters.graph.scatters import is_scatter, scatter_of

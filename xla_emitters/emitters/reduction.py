@@ -52,7 +52,7 @@ from xla_emitters.dialects.xla_gpu import (
 )
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.emitter import Way
-from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_partials import Partials
 from xla_emitters.emitters.reduction_plans import (
@@ -63,8 +63,8 @@ from xla_emitters.emitters.reduction_plans import (
     reduction_works,
     stage_bytes,
 )
+from xla_emitters.graph.reduction_kinds import FusionReductions, find_reductions
 from xla_emitters.graph.reduction_starts import identities_needed, rounding_of_sums
-from xla_emitters.graph.reductions import FusionReductions, find_reductions
 from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.rewrite.notes import decide
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from xdsl.dialects.builtin import i8
 from xdsl.ir import Block, Region, SSAValue
 
-from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.hlo.convert import constant, select_by_flag
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.dialects.mlir.llvm import LinkageAttr
@@ -82,7 +82,7 @@ class Partials:
             return list(builder.call(self.body, [*so_far, *elements]))
         *values, is_one = so_far
         combined = builder.call(self.body, [*values, *elements])
-        return [*_chosen(builder, is_one, combined, elements), constant(builder, 1, i8)]
+        return [*select_by_flag(builder, is_one, combined, elements), constant(builder, 1, i8)]
 
     def with_init(self, builder: FunctionBuilder, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """The results, from the last partial result of all elements: the initial values are added unless it contains them."""
@@ -100,9 +100,9 @@ class Partials:
         builder = FunctionBuilder(block, self.hero.location)
         *ones, is_one = block.args[: len(types)]
         *others, is_other = block.args[len(types) :]
-        either = [*_chosen(builder, is_one, ones, others)]
+        either = [*select_by_flag(builder, is_one, ones, others)]
         both = builder.insert(arith.AndIOp(is_one, is_other)).result
-        found = _chosen(builder, both, builder.call(self.body, [*ones, *others]), either)
+        found = select_by_flag(builder, both, builder.call(self.body, [*ones, *others]), either)
         builder.insert(func.ReturnOp(*found, builder.insert(arith.OrIOp(is_one, is_other)).result))
         made = func.FuncOp(self.combiner, ([*types, *types], types), Region(block), visibility="private")
         made.attributes["llvm.linkage"] = LinkageAttr("internal")
@@ -110,12 +110,3 @@ class Partials:
             argument.location = self.hero.location
         made.location = self.hero.location
         return made
-
-
-def _chosen(
-    builder: FunctionBuilder, flag: SSAValue, values: Sequence[SSAValue], others: Sequence[SSAValue]
-) -> list[SSAValue]:
-    """`values` if the flag is set, else `others`."""
-    is_set = builder.insert(arith.CmpiOp(flag, constant(builder, 0, i8), "ne")).result
-    pairs = zip(values, others, strict=True)
-    return [builder.insert(arith.SelectOp(is_set, value, other)).result for value, other in pairs]

@@ -26,7 +26,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
-from xla_emitters.graph.reductions import ABSENT, ELEMENTS_PER_THREAD, WARP, FusionReductions, vector_size
+from xla_emitters.graph.reduction_kinds import ABSENT, ELEMENTS_PER_THREAD, WARP, FusionReductions, vector_size
 from xla_emitters.program import Launch
 
 ZERO = Expr.constant(0)

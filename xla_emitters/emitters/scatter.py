@@ -55,7 +55,7 @@ from xla_emitters.dialects.mlir import arith, scf, tensor, vector
 from xla_emitters.dialects.xla_gpu import PACKED, AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
 from xla_emitters.emitters.emitter import Way
-from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.graph.buffers import aliases_of

@@ -48,7 +48,7 @@ from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
 from xla_emitters.emitters.emitter import Way
-from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles, rotated_tiles
 from xla_emitters.errors import InternalError

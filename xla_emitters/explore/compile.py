@@ -21,7 +21,7 @@ from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from xla_emitters.explore.xla import Flag
+    from xla_emitters.explore.real_xla import Flag
     from xla_emitters.pipelines.recorder import Observer
 
 

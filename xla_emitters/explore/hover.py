@@ -24,11 +24,11 @@ from xla_emitters.explore.text_index import TextIndex
 from xla_emitters.graph.buffers import array_spec
 from xla_emitters.pipelines.compiler import parse_module
 from xla_emitters.support.units import bytes_text
-from xla_emitters.text.hlo.attributes import COMMON, attributes_of
+from xla_emitters.text.hlo.attribute_text import COMMON, attributes_of
 from xla_emitters.text.stablehlo import is_kernel_ir, parse_stablehlo
 from xla_emitters.text.stablehlo.computations import op_names
 from xla_emitters.text.stablehlo.reader import RULES
-from xla_emitters.text.stablehlo.syntax import KEYS
+from xla_emitters.text.stablehlo.syntax_tables import KEYS
 
 MOST_MAPS = 4
 """Operands whose index maps are shown."""

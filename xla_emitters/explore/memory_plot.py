@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 
-from xla_emitters.runtime.memory_history import Buffer, Memory
+from xla_emitters.runtime.memory_history import Buffer, MemoryHistory
 from xla_emitters.trace.html import Html
 
 WIDTH, HEIGHT = 900, 360
@@ -32,7 +32,7 @@ class Life:
     low: int
 
 
-def lives(memory: Memory) -> tuple[Life, ...]:
+def lives(memory: MemoryHistory) -> tuple[Life, ...]:
     """The place of each buffer in the drawing: buffers that are live at the same time do not overlap.
 
     Those of the peak are placed first, so that together they are as high as the peak; then the others, in order of allocation.
@@ -60,7 +60,7 @@ def _lowest(size: int, others: list[Life]) -> int:
     return low
 
 
-def memory_plot(memory: Memory) -> Html:
+def memory_plot(memory: MemoryHistory) -> Html:
     """The drawing; a buffer's name, shape and bytes are its tooltip."""
     found = lives(memory)
     top = max((life.low + life.buffer.bytes for life in found), default=0) or 1

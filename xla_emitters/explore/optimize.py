@@ -24,7 +24,7 @@ from typing import Any
 from xla_emitters import errors
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.errors import DataError, ParseError, Place, ToolError, Unsupported, UsageError, XlaEmittersError
-from xla_emitters.explore.xla import Flag, dumped, toolkit_of
+from xla_emitters.explore.real_xla import Flag, dumped, toolkit_of
 from xla_emitters.settings import Toolchain, child_environment, read_settings
 from xla_emitters.support.processes import run_tool
 from xla_emitters.trace import Remark
@@ -32,7 +32,7 @@ from xla_emitters.trace import Remark
 TIMEOUT_SECONDS = 600.0
 
 # The child gets this process's search path. XLA's own log would hide the important line; level 2 leaves errors and failed checks.
-_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from xla_emitters.explore.xla import serve; serve()"
+_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from xla_emitters.explore.real_xla import serve; serve()"
 
 
 _TRITON_GEMM = "xla_gpu_enable_triton_gemm"

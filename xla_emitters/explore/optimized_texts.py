@@ -20,7 +20,7 @@ from xla_emitters.device import device
 from xla_emitters.dtypes import DTYPES, Kind
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.optimize import optimize
-from xla_emitters.explore.xla import Flag
+from xla_emitters.explore.real_xla import Flag
 from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.runtime.cache import OPTIMIZED, Cache, key_of
 from xla_emitters.settings import Settings, Toolchain

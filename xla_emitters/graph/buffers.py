@@ -38,7 +38,7 @@ from xla_emitters.graph.in_place_updates import find_in_place_updates
 from xla_emitters.graph.scatters import arrays_in_place
 from xla_emitters.graph.view import FusionView, once_per_view
 from xla_emitters.program import Argument, ArraySpec, Slot
-from xla_emitters.program.arrays import ALIGN_ALLOCATED
+from xla_emitters.program.step_values import ALIGN_ALLOCATED
 
 ALIGN_PARAMETER = 16
 

@@ -37,7 +37,7 @@ from xla_emitters.graph.control_computations import is_control
 from xla_emitters.graph.overwrites import is_donated
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
-from xla_emitters.program.arrays import place_of
+from xla_emitters.program.step_values import place_of
 from xla_emitters.program.steps import (
     Allocate,
     Branch,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.graph.heroes import find_non_trivial_hero
 from xla_emitters.graph.in_place_updates import why_no_update
-from xla_emitters.graph.reductions import why_not_hero
+from xla_emitters.graph.reduction_kinds import why_not_hero
 from xla_emitters.graph.scatters import scatter_at
 from xla_emitters.graph.transposes import describe_transpose
 from xla_emitters.graph.view import FusionView

@@ -20,7 +20,7 @@ from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.graph.reductions import chains_of_heroes
+from xla_emitters.graph.reduction_kinds import chains_of_heroes
 from xla_emitters.graph.scan_ranges import scan_of
 from xla_emitters.graph.steps_of_reductions import two_steps_of
 from xla_emitters.graph.view import SCANS, STITCHED, FusionView

@@ -46,8 +46,8 @@ from xla_emitters.graph.control_computations import fusions_of, fusions_run_by, 
 from xla_emitters.graph.entry import computation_of, entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.graph.names import Names
+from xla_emitters.graph.reduction_kinds import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.graph.reduction_starts import identities_needed
-from xla_emitters.graph.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.view import is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently

@@ -30,7 +30,7 @@ from xla_emitters.graph.heroes import find_non_trivial_hero, find_transposes
 from xla_emitters.graph.in_place_updates import find_in_place_updates
 from xla_emitters.graph.kinds import kind_of
 from xla_emitters.graph.names import Names
-from xla_emitters.graph.reductions import Reduction, find_reductions, shared_reduction
+from xla_emitters.graph.reduction_kinds import Reduction, find_reductions, shared_reduction
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.view import FusionView, is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass

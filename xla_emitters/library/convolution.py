@@ -30,7 +30,7 @@ import numpy as np
 from xla_emitters.library import cudnn
 from xla_emitters.library.arguments import Array, LibraryArguments, element_name
 from xla_emitters.library.gemm import held_type
-from xla_emitters.support.memory_limit import refuse_beyond_limit
+from xla_emitters.support.limits import refuse_beyond_limit
 
 PATCHES, PATCHES_ON_GPU = 1 << 22, 1 << 27
 """Most elements of a copy of all windows, for which one matrix product is used instead of one per point of the kernel."""

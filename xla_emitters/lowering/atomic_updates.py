@@ -58,7 +58,7 @@ from xla_emitters.dialects.build import builder_inside
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, complex, llvm, scf, vector
-from xla_emitters.dialects.mlir.llvm.memory import ordering_number
+from xla_emitters.dialects.mlir.llvm.memory_ops import ordering_number
 from xla_emitters.dialects.mlir.ptx_atomics import WORD_BITS, add_floats, addition_to
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp

@@ -26,7 +26,7 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.quick_op import walk
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 

@@ -30,7 +30,7 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.accesses import subscript
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import SHARED
 from xla_emitters.rewrite.symbols import Scope
 from xla_emitters.support.late_dataclass import dataclass

@@ -46,7 +46,7 @@ from xla_emitters.dialects.mlir import affine, arith
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.support.late_dataclass import dataclass
 

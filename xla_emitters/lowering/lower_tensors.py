@@ -69,8 +69,8 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts
 from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.accesses import accesses_in, argument_attribute, buffer_of, subscript
-from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.in_place import find_conflict
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.symbols import functions, scopes

@@ -69,10 +69,10 @@ from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
 from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
-from xla_emitters.functions import BY_OP, Size
+from xla_emitters.functions import BY_OP, CodeSize
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
@@ -117,7 +117,7 @@ _RENAMED = {
     "arith.uitofp": "llvm.uitofp",
     "arith.xori": "llvm.xor",
     "math.ctpop": "llvm.intr.ctpop",
-    **{op: row.intrinsics[0] for op, row in BY_OP.items() if row.size is Size.SMALL and row.intrinsics},
+    **{op: row.intrinsics[0] for op, row in BY_OP.items() if row.size is CodeSize.SMALL and row.intrinsics},
     "ub.poison": "llvm.mlir.poison",
     "vector.fma": "llvm.intr.fma",
 }

@@ -36,7 +36,7 @@ from xla_emitters.lowering.index_arithmetic import (
     overflowing_part,
     replace_by,
 )
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 

@@ -46,7 +46,7 @@ from xla_emitters.pipelines.program_llvm import MAIN, LlvmHost
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.rewrite.kernel_pass import refusal
-from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.constants_file import StoredConstants
 
 STAGE = "bundle"
 MOST_DIMENSIONS = 16
@@ -146,7 +146,7 @@ class Stored:
 def _constants(host: LlvmHost) -> tuple[bytes, list[Stored]]:
     """The contents of the constants' file, and each constant's location in it, by number."""
     source = constants_of(host.source)
-    reader, data, places = Constants(source), bytearray(), dict[int, Stored]()
+    reader, data, places = StoredConstants(source), bytearray(), dict[int, Stored]()
     for number, (name, element) in host.constants.items():
         held = dtype(element).numpy
         array = reader.get(name, held)

@@ -28,7 +28,7 @@ from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.lowering.cpu.cpu_code import CpuCode, cpu_ir
 from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
 from xla_emitters.lowering.cpu.cpu_target import STAGE, cpu_target, is_installed
-from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.lowering.llvm_ir.spelling import type_text
 from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
@@ -38,7 +38,7 @@ from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.runtime.cpu.cpu_platform import CpuPlatform
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.ral.constants import constants_in
+from xla_emitters.runtime.ral.constants_file import constants_in
 from xla_emitters.settings import AUTO, CPU, Settings
 
 LLVM, NUMPY = "llvm", "numpy"

@@ -37,7 +37,7 @@ from xla_emitters.dialects.mlir import arith, func, gpu
 from xla_emitters.dialects.mlir import gpu as gpu_functions
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.emitters.entry import argument_attributes, data_layout
+from xla_emitters.emitters.entry_function import argument_attributes, data_layout
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.graph.buffers import kernel_arguments
 from xla_emitters.graph.view import FusionView

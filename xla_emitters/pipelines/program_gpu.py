@@ -34,7 +34,6 @@ from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatf
 from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.reference.reference import call_beside
 
 
 class GpuProgram(OnPlatform):
@@ -60,7 +59,7 @@ class GpuProgram(OnPlatform):
         refuse_packed(self.made.results)
         return CupyPlatform(
             self._cupy,
-            lambda number: function_of(op := made.ops[number], call_beside(op)),
+            lambda number: function_of(made.ops[number]),
             list(map(called_op, made.ops)),
             names,
             lambda is_wide, device: load_module(

@@ -36,15 +36,14 @@ from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
 from xla_emitters.program.executable import Executable
-from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.index_bounds import IndexBounds
+from xla_emitters.rewrite.index_width import NARROW
 from xla_emitters.rewrite.kernel_entry import shared_bytes
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.ral.constants import constants_in
+from xla_emitters.runtime.numpy_platform import Kernels, NumpyPlatform
+from xla_emitters.runtime.ral.constants_file import constants_in
 from xla_emitters.runtime.ral.host_program import HostProgram
-from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
 

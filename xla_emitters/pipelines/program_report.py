@@ -39,7 +39,7 @@ from xla_emitters.pipelines.program_outline import not_in_kernels
 from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.pipelines.program_steps import ProgramSteps
 from xla_emitters.program import Program
-from xla_emitters.runtime.memory_history import Memory
+from xla_emitters.runtime.memory_history import MemoryHistory
 from xla_emitters.text.hlo.stack_frames import PythonLines
 from xla_emitters.trace import Remark
 
@@ -187,10 +187,10 @@ def _precision(program: Program, made: Lowerings, values: Mapping[str, int], dev
     ]
 
 
-def _measured(program: Program, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:
+def _measured(program: Program, values: Mapping[str, int]) -> tuple[dict[str, Any], MemoryHistory]:
     """The memory of one run at these sizes: bytes of arguments and results, and its buffers."""
     inputs = drawn_inputs(program, values, 0)
-    memory: Memory = program.memory(inputs)
+    memory: MemoryHistory = program.memory(inputs)
     returned = [event.buffer.bytes for event in memory.events if event.what == "returned"]
     sums = {
         "sizes": dict(values),

@@ -14,11 +14,9 @@ from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.numpy_platform import NumpyPlatform
+from xla_emitters.runtime.numpy_platform import Kernels, NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.ral.constants import constants_in
-from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.runtime.ral.constants_file import constants_in
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.ral.host_program import HostProgram
@@ -35,6 +33,8 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     Buffers are filled before the run, so that a result that is never written is certainly wrong.
     """
     if any(entries_of(module)):
+        from xla_emitters.runtime.reference.reference import evaluate  # imported here: only stages on tensors need it
+
         return evaluate(entry_of(module), arrays, value_of=value_of)
     loaded = load_any(module)
     given = [array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)]

@@ -26,9 +26,9 @@ from xla_emitters.dynamic.sizes import Sizes
 from xla_emitters.dynamic.sizes.program import plain_size
 from xla_emitters.pipelines.program_gpu import library_function
 from xla_emitters.pipelines.program_kernels import LoweredKernel
-from xla_emitters.program.arrays import UNKNOWN, Argument, ArraySpec, Launch, Size
 from xla_emitters.program.callees import OF_THE_HOST, Kernel, LibraryCall, Scalar
 from xla_emitters.program.executable import Executable
+from xla_emitters.program.step_values import UNKNOWN, Argument, ArraySpec, Launch, Size
 from xla_emitters.program.steps import (
     Allocate,
     Branch,

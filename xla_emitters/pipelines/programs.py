@@ -63,7 +63,6 @@ from xla_emitters.program.executable import NO_STEPS
 from xla_emitters.program.steps import Step
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.loaded import Dispatch
-from xla_emitters.runtime.memory_history import Memory
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES
 from xla_emitters.text.stablehlo.computations import SKIPPED
 from xla_emitters.trace import Remark, Trace
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.program_gpu import GpuProgram
     from xla_emitters.pipelines.program_steps import ProgramSteps
     from xla_emitters.program.outline import Contents
+    from xla_emitters.runtime.memory_history import MemoryHistory
 
 
 @dataclass
@@ -199,7 +199,7 @@ class OnDemand(Lowerings):
             return self.lowering.run(arrays, stage)
         return run_module(self.at(stage), arrays)
 
-    def memory(self, program: Program, inputs: Sequence[Any]) -> Memory:
+    def memory(self, program: Program, inputs: Sequence[Any]) -> MemoryHistory:
         return self.loaded.memory(self.owned(self.checked(inputs)))
 
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> list[Dispatch]:

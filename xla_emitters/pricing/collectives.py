@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xla_emitters.device import Device
-from xla_emitters.pricing.calls import CallCost, Sized, bytes_moved
+from xla_emitters.pricing.call_prices import CallCost, Sized, bytes_moved
 from xla_emitters.pricing.model import Assumption
 from xla_emitters.program.communication import COLLECTIVES, members_of, sent_bytes
 

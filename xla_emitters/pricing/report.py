@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from xla_emitters.pricing.calls import CallCost
+from xla_emitters.pricing.call_prices import CallCost
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.timeline import Timeline
 from xla_emitters.support.units import bytes_text, microseconds

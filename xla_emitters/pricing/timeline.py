@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from xla_emitters.pricing.calls import CallCost
+from xla_emitters.pricing.call_prices import CallCost
 from xla_emitters.program.callees import LibraryCall
 from xla_emitters.program.communication import WAIT, waits_for
 from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step

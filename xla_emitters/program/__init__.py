@@ -1,4 +1,4 @@
-"""The result of a compilation as plain values: a `Program`, its steps (`steps`), and what they name (`arrays`, `callees`).
+"""The result of a compilation as plain values: a `Program`, its steps (`steps`), and what they name (`step_values`, `callees`).
 
     Program "gelu"                          parameters  p0 bf16[6,512,4096]          results  r0 bf16[6,512,4096]
       Launch "fusion": p0, r0
@@ -10,7 +10,9 @@ Every platform (CuPy, the CPU, the bundle's script) executes these steps alone. 
 that a kernel can be compiled here and launched on a machine that has neither xDSL nor LLVM.
 """
 
-from xla_emitters.program.arrays import (
+from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
+from xla_emitters.program.compiled import LAUNCHERS, Compilation, Compiled, Program
+from xla_emitters.program.step_values import (
     Argument,
     Arrays,
     ArraySpec,
@@ -18,8 +20,6 @@ from xla_emitters.program.arrays import (
     Launch,
     Slot,
 )
-from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
-from xla_emitters.program.compiled import LAUNCHERS, Compilation, Compiled, Program
 
 __all__ = [
     "LAUNCHERS",

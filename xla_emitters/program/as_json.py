@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, cast, get_args
 
-from xla_emitters.program.arrays import UNKNOWN, Argument, ArraySpec, Extents, Launch
 from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
+from xla_emitters.program.step_values import UNKNOWN, Argument, ArraySpec, Extents, Launch
 from xla_emitters.program.steps import Number, Place, Recurrence, Step
 
 

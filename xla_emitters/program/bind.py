@@ -46,7 +46,7 @@ from xla_emitters.program.steps import (
     parts_of,
     steps_within,
 )
-from xla_emitters.support.memory_limit import refuse_beyond_limit
+from xla_emitters.support.limits import refuse_beyond_limit
 
 STAGE = "run"
 ALIGNMENT = 64

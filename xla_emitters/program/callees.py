@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from xla_emitters.program.arrays import Argument, ArraySpec, Launch, Size
+from xla_emitters.program.step_values import Argument, ArraySpec, Launch, Size
 from xla_emitters.support.late_dataclass import dataclass
 
 

@@ -14,8 +14,8 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.callees import Kernel, LibraryCall
+from xla_emitters.program.step_values import Arrays, ArraySpec
 from xla_emitters.program.steps import Launch, Move, Step, moved_memory, peak_of_temporaries
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Trace
@@ -213,7 +213,7 @@ class Program:
         raises   like `run`, ToolError on a GPU without CuPy
         """
         if max_memory is not None:
-            from xla_emitters.support.memory_limit import limited_memory  # imported here, as few calls need it
+            from xla_emitters.support.limits import limited_memory  # imported here, as few calls need it
 
             with limited_memory(max_memory):
                 return Program.__call__(self, *inputs, donate=donate)
@@ -247,7 +247,7 @@ class Program:
         """
         if max_memory is None:
             return self.compilation.run(self, inputs, stage, donate=donate)
-        from xla_emitters.support.memory_limit import limited_memory
+        from xla_emitters.support.limits import limited_memory
 
         with limited_memory(max_memory):
             return self.compilation.run(self, inputs, stage, donate=donate)

@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any, cast, overload
 
 from xla_emitters.library.arguments import Array
-from xla_emitters.program.arrays import ALIGN_ALLOCATED, Argument, Arrays
 from xla_emitters.program.bind import ALIGNMENT
+from xla_emitters.program.step_values import ALIGN_ALLOCATED, Argument, Arrays
 from xla_emitters.program.steps import (
     Allocate,
     Branch,

@@ -12,10 +12,10 @@ from dataclasses import replace
 from math import prod
 
 from xla_emitters.device import Device
-from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.communication import WAIT
 from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
+from xla_emitters.program.step_values import Arrays
 from xla_emitters.program.steps import (
     Branch,
     Call,

@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xla_emitters.program.arrays import Argument, Arrays, ArraySpec
 from xla_emitters.program.callees import LibraryCall
+from xla_emitters.program.step_values import Argument, Arrays, ArraySpec
 from xla_emitters.program.steps import (
     Allocate,
     Branch,

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import builtin as quick_builtin
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.symbols import HOLDERS, symbol_name
 
 _LAYOUT = "dlti.dl_spec"

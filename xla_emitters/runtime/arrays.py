@@ -26,7 +26,7 @@ from xla_emitters.runtime.draws import Places, draw
 from xla_emitters.runtime.layouts import to_buffer
 from xla_emitters.runtime.npz import Archive, Header, opened
 from xla_emitters.runtime.walk import ARGUMENT_ALIGNMENT
-from xla_emitters.support.memory_limit import refuse_beyond_limit
+from xla_emitters.support.limits import refuse_beyond_limit
 
 LONGEST_DTYPE_NAME = 4 * 32
 """Size in bytes of a member `p0.dtype`: 32 characters."""

@@ -22,7 +22,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.runtime.arrays import StandardInput, checked, host_array, load_named, random_array
-from xla_emitters.runtime.devices import run_on_devices
+from xla_emitters.runtime.device_threads import run_on_devices
 from xla_emitters.runtime.inputs import allowed_starts, exchanged_rows
 from xla_emitters.runtime.npz import opened
 from xla_emitters.runtime.shards import Shards

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.program.arrays import ArraySpec
+from xla_emitters.program.step_values import ArraySpec
 
 
 def to_buffer(array: Any, spec: ArraySpec, xp: Any = np) -> Any:

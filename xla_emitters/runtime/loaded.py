@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
 from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import Call, Launch, Place, Recurrence
-from xla_emitters.runtime.memory_history import Memory as Recorded
-from xla_emitters.runtime.memory_history import WatchedFrame
 from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
+
+if TYPE_CHECKING:
+    from xla_emitters.runtime.memory_history import MemoryHistory
 
 FrameT = TypeVar("FrameT", bound=Frame)
 MOST_BINDINGS = 64
@@ -142,8 +143,10 @@ class LoadedProgram:
         with np.errstate(all="ignore"):
             return frame, frame.run(inputs)
 
-    def memory(self, inputs: Sequence[Array]) -> Recorded:
+    def memory(self, inputs: Sequence[Array]) -> MemoryHistory:
         """What a run on these arguments does to its memory. raises like `run`"""
+        from xla_emitters.runtime.memory_history import WatchedFrame  # imported here: few runs are watched
+
         return self._run_once(WatchedFrame, inputs)[0].memory()
 
     def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: Memory | None = None) -> list[Any]:
@@ -191,6 +194,8 @@ class LoadedProgram:
 
         For checks: memory that was just freed may contain the very numbers that a wrong program forgets to write.
         """
+        from xla_emitters.runtime.memory_history import WatchedFrame  # imported here: few runs are watched
+
         frame, found = self._run_once(WatchedFrame, inputs, memory=HostMemory(garbage))
         if left := frame.left():
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0].shape)}", stage=STAGE)

@@ -76,7 +76,7 @@ class BufferRow:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryHistory:
     """The memory of one call.
 
     events  in chronological order
@@ -172,9 +172,9 @@ class WatchedFrame(Frame):
         """The buffers that a run has neither freed nor returned."""
         return _live_after(self._events)
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryHistory:
         """The events so far."""
-        return Memory(tuple(self._events))
+        return MemoryHistory(tuple(self._events))
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         found = super().run(inputs)

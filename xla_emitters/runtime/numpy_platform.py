@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, WATCH, CallableOp
 from xla_emitters.errors import InternalError
 from xla_emitters.program.bind import STAGE
+from xla_emitters.program.step_values import Extents
 from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.reference.reference import call_beside
 from xla_emitters.runtime.walk import Frame, Run
+
+
+class Kernels(Protocol):
+    """The kernels of a program, on a platform: found by name, made ready before the first launch."""
+
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
+        """Launches a kernel on arrays and numbers. raises DataError, ExecutionError"""
+        ...
 
 
 class NumpyPlatform(NumpyCalls):
@@ -36,7 +43,7 @@ class NumpyPlatform(NumpyCalls):
 
     def _made(self, number: int) -> BufferFunction:
         op = self.ops[number]
-        return _loops_of(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
+        return _loops_of(op) if isinstance(op, FusionOp) else function_of(op)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
@@ -69,6 +76,6 @@ class NumpyPlatform(NumpyCalls):
 
 def _loops_of(op: FusionOp) -> Callable[..., None]:
     # Imported here: a program whose kernels are machine code does not load the executor.
-    from xla_emitters.runtime.simt.loops import compile_loops
+    from xla_emitters.runtime.simt.fusion_loops import compile_loops
 
     return compile_loops(op)

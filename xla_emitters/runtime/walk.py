@@ -47,8 +47,13 @@ from xla_emitters.program.steps import (
     steps_within,
 )
 from xla_emitters.runtime.repetition import LONG_LOOP, Repetition, asked_after, too_long
-from xla_emitters.support.iteration_limit import MOST_ITERATIONS, iteration_limit
-from xla_emitters.support.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
+from xla_emitters.support.limits import (
+    MOST_ITERATIONS,
+    allowed_memory,
+    iteration_limit,
+    memory_limit,
+    refuse_beyond_limit,
+)
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""

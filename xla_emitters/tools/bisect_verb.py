@@ -24,10 +24,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 from xla_emitters.tools.given import INPUTS, Given, read_given, refuse_sizes_with_inputs, sizes_given, told_if_drawn
 from xla_emitters.tools.input_output import arrays_source, counted, refuse_second_reader
-from xla_emitters.tools.options import (
+from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import (
     add_arrays,
     add_compilation,
     add_input,
@@ -35,7 +36,6 @@ from xla_emitters.tools.options import (
     add_sizes,
     compile_options,
 )
-from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
     from xla_emitters.explore.bisect.blame import Culprit, Search

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from xla_emitters.errors import Unsupported, UsageError, file_errors
 from xla_emitters.tools.given import Given, read_given, sizes_of
 from xla_emitters.tools.input_output import counted, print_left_out, refuse_second_reader
-from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, compile_options
 from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import add_compilation, add_input, add_keep_going, compile_options
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.bundle.bundle import ProgramCase

@@ -19,8 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
-from xla_emitters.support.iteration_limit import limited_iterations
-from xla_emitters.support.memory_limit import limited_memory
+from xla_emitters.support.limits import limited_iterations, limited_memory
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.file_rows import FileRow, rows_of
 from xla_emitters.tools.findings import Finding, add_findings_format, at_instruction, findings_of, print_findings
@@ -32,7 +31,8 @@ from xla_emitters.tools.input_output import (
     print_warnings,
     refuse_second_reader,
 )
-from xla_emitters.tools.options import (
+from xla_emitters.tools.ptx_files import check_ptx
+from xla_emitters.tools.verb_options import (
     add_arrays,
     add_compilation,
     add_engine,
@@ -46,7 +46,6 @@ from xla_emitters.tools.options import (
     compile_options,
     is_ptx,
 )
-from xla_emitters.tools.ptx_files import check_ptx
 
 if TYPE_CHECKING:
     from xla_emitters.explore.check.verdict import Verdict

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
 from xla_emitters.tools.dump_directory import modules_in
 from xla_emitters.tools.given import Given, read_given
-from xla_emitters.tools.options import add_compilation, add_input, compile_options
 from xla_emitters.tools.page_index import module_index
 from xla_emitters.tools.show_verb import write_page
 from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import add_compilation, add_input, compile_options
 
 if TYPE_CHECKING:
     from xla_emitters.explore.compare.compare import Comparison

@@ -28,7 +28,8 @@ from xla_emitters.settings import Toolchain
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.given import Given, read_given
 from xla_emitters.tools.input_output import counted, print_dumps, print_left_out, print_warnings, write_file
-from xla_emitters.tools.options import (
+from xla_emitters.tools.terminal import coloured, progress
+from xla_emitters.tools.verb_options import (
     add_compilation,
     add_dumps,
     add_engine,
@@ -40,7 +41,6 @@ from xla_emitters.tools.options import (
     prints_anything,
     record_wanted,
 )
-from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut

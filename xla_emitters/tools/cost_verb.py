@@ -14,8 +14,8 @@ from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
 from xla_emitters.tools.findings import add_findings_format, at_instruction, findings_of, print_findings
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import write_chrome
-from xla_emitters.tools.options import add_compilation, add_input, add_sizes, add_trace_format, compile_options
 from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import add_compilation, add_input, add_sizes, add_trace_format, compile_options
 
 if TYPE_CHECKING:
     from xla_emitters.explore.cost.cost import CostReport

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.tools.options import module_options
+from xla_emitters.tools.verb_options import module_options
 from xla_emitters.tools.workers import isolated
 
 BUDGET_SECONDS = 20.0

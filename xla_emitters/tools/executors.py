@@ -25,8 +25,8 @@ from typing import Any
 from xla_emitters.errors import ToolError, UsageError, file_errors
 from xla_emitters.support.extras import install_command
 from xla_emitters.tools.input_output import counted
-from xla_emitters.tools.options import ENGINE, ENGINES, check_engine
 from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import ENGINE, ENGINES, check_engine
 from xla_emitters.tools.workers import Done, Job, run_jobs
 
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from xla_emitters.tools.given import read_given, sizes_given
-from xla_emitters.tools.options import add_compilation, add_input, add_mixed_precision, add_sizes, compile_options
+from xla_emitters.tools.verb_options import add_compilation, add_input, add_mixed_precision, add_sizes, compile_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

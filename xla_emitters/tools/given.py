@@ -110,7 +110,7 @@ class Given:
         """What `check` and `bisect` take: of StableHLO a program that is not lowered yet, for its symbols; else the text."""
         if not self.is_program:
             return self.source
-        from xla_emitters.tools.options import compile_options
+        from xla_emitters.tools.verb_options import compile_options
 
         return self.compiled(replace(compile_options(options), stage="stablehlo", record="none"))
 

@@ -15,8 +15,8 @@ from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.file_rows import PrintedRow, rows_of
 from xla_emitters.tools.given import read_given
 from xla_emitters.tools.input_output import counted
-from xla_emitters.tools.options import add_compilation, add_engine, add_file, compile_options
 from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import add_compilation, add_engine, add_file, compile_options
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import ListedCall, ListedKernel, Listing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from xla_emitters.tools.options import add_compilation, add_limits, module_options
+from xla_emitters.tools.verb_options import add_compilation, add_limits, module_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

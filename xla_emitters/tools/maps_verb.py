@@ -6,7 +6,7 @@ import argparse
 import json
 
 from xla_emitters.tools.given import read_given, refuse_programs
-from xla_emitters.tools.options import add_input
+from xla_emitters.tools.verb_options import add_input
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 
 from xla_emitters.tools.input_output import read_source, write_file
-from xla_emitters.tools.options import add_target
+from xla_emitters.tools.verb_options import add_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

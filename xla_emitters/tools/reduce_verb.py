@@ -35,7 +35,7 @@ from xla_emitters.support.processes import within
 from xla_emitters.tools.failures import INTERRUPTED
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import counted, write_file
-from xla_emitters.tools.options import add_compilation, add_file, add_sizes, module_options
+from xla_emitters.tools.verb_options import add_compilation, add_file, add_sizes, module_options
 from xla_emitters.tools.workers import isolated
 
 if TYPE_CHECKING:

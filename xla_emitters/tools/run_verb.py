@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from xla_emitters.errors import EndlessLoop, NumbersDiffer, ToolError, Unsupported, UsageError, file_errors
-from xla_emitters.support.iteration_limit import limited_iterations
-from xla_emitters.support.memory_limit import limited_memory
+from xla_emitters.support.limits import limited_iterations, limited_memory
 from xla_emitters.tools.given import (
     Given,
     inputs_of,
@@ -25,7 +24,8 @@ from xla_emitters.tools.given import (
     told_if_drawn,
 )
 from xla_emitters.tools.input_output import arrays_source, print_dumps, print_warnings, refuse_second_reader
-from xla_emitters.tools.options import (
+from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import (
     COMMS,
     add_arrays,
     add_compilation,
@@ -40,7 +40,6 @@ from xla_emitters.tools.options import (
     is_ptx,
     record_wanted,
 )
-from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -321,7 +320,7 @@ class _Runner:
     def _devices(self) -> int:
         """How many devices the run has. raises UsageError for another number than the module's, and for options that are for one"""
         from xla_emitters.pipelines.compiler import source_of
-        from xla_emitters.runtime.devices import devices_wanted, ranks_named
+        from xla_emitters.runtime.device_threads import devices_wanted, ranks_named
 
         self.module, devices = source_of(self.program), self.program.devices
         if self.options.ranks:
@@ -372,7 +371,7 @@ class _Runner:
     def _run_on_devices(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.runtime.cpu.cpu_launcher import run_program
         from xla_emitters.runtime.device_arrays import named_results
-        from xla_emitters.runtime.devices import run_on_devices
+        from xla_emitters.runtime.device_threads import run_on_devices
 
         start, program, given = time.perf_counter(), self.program, self._by_device(arrays)
 

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.options import add_compilation, add_limits, module_options
+from xla_emitters.tools.verb_options import add_compilation, add_limits, module_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

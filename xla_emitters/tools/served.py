@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions, Replacement
-from xla_emitters.support.memory_limit import limited_memory
+from xla_emitters.support.limits import limited_memory
 from xla_emitters.tools.given import sizes_given
 from xla_emitters.tools.workers import Job, run_jobs
 

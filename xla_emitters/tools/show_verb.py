@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import print_left_out, write_file
-from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, add_sizes, compile_options
 from xla_emitters.tools.page_index import CHECKED_BLOCKS, DEAREST, module_index, module_verdict, program_index
 from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.verb_options import add_compilation, add_input, add_keep_going, add_sizes, compile_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

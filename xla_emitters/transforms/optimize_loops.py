@@ -70,7 +70,7 @@ from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnota
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
-from xla_emitters.functions import BY_OP, Size
+from xla_emitters.functions import BY_OP, CodeSize
 from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 from xla_emitters.rewrite.kernel_entry import UNROLL_FACTOR
@@ -83,9 +83,9 @@ DEFAULT_UNROLL_FACTOR = 4
 SIZE_MAX = 400
 MATH_WEIGHT = 20
 # A loop that contains one of these ops is not unrolled.
-HEAVY = frozenset({"scf.for", "func.call", *(op for op, row in BY_OP.items() if row.size is Size.LARGE)})
+HEAVY = frozenset({"scf.for", "func.call", *(op for op, row in BY_OP.items() if row.size is CodeSize.LARGE)})
 _UNROLL_FULLY = LoopAnnotationAttr.of(unroll=LoopUnrollAttr.of(full=BoolAttr.from_bool(True)))
-CHEAP_MATH = frozenset(op for op, row in BY_OP.items() if row.size is Size.SMALL and op.startswith("math."))
+CHEAP_MATH = frozenset(op for op, row in BY_OP.items() if row.size is CodeSize.SMALL and op.startswith("math."))
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.rewrite.constants import constant_integer
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.range_folds import RANGE_PATTERNS

@@ -26,8 +26,8 @@ from xla_emitters.graph.control_computations import fusions_run_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.graph.plan import plan_program
+from xla_emitters.graph.reduction_kinds import FusionReductions, find_reductions
 from xla_emitters.graph.reduction_starts import identities_needed, rounding_of_sums
-from xla_emitters.graph.reductions import FusionReductions, find_reductions
 from xla_emitters.graph.view import is_scheduled
 from xla_emitters.pricing.model import LEAST_GAIN, least_time
 from xla_emitters.pricing.traffic import arrays_for

@@ -35,3 +35,12 @@ func.func @f(%x: index, %f: f32, %m: memref<64xf32>) {
   %8 = affine.vector_load %m[0] : memref<64xf32>, vector<4xf32>
   return
 }
+// -----
+// affine: attributes
+func.func @f(%i: index, %j: index) {
+  %r0 = affine.max affine_map<(d0)[s0] -> (d0 + s0, 8)>(%i)[%j] {note}
+  %r1:3 = affine.delinearize_index %i into (%j, 8) {note} : index, index, index
+  %r2 = affine.linearize_index [%i, %j] by (4, %j) : index
+  %r3 = affine.linearize_index disjoint [%i, %j] by (8) {note} : index
+  return
+}

@@ -165,3 +165,13 @@ func.func @f(%x: index, %h: bf16, %iv: vector<4xi32>, %fv: vector<4xf32>) {
   %3 = arith.bitcast %h : bf16 to i16
   return
 }
+// -----
+// arith: attributes beside fast-math flags; numbers that need their bits
+func.func @f(%f: f32, %h: bf16, %s: f8E8M0FNU) {
+  %r0 = arith.remf %f, %f fastmath<nnan> {note} : f32
+  %r1 = arith.scaling_extf %h, %s fastmath<nnan> {note} : bf16, f8E8M0FNU to f32
+  %r2 = arith.scaling_truncf %f, %s toward_zero fastmath<nnan> : f32, f8E8M0FNU to f8E4M3FN
+  %r3 = arith.constant 0xFF800000 : f32
+  %r4 = arith.constant 4.467770e-02 : bf16
+  return
+}

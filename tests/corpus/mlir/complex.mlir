@@ -57,3 +57,9 @@ func.func @f(%z: complex<f32>) {
   %2 = arith.constant dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>
   return
 }
+// -----
+// complex: attributes beside fast-math flags
+func.func @f(%z: complex<f32>, %n: i32) {
+  %r0 = complex.powi %z, %n fastmath<nnan> {note} : complex<f32>, i32
+  return
+}

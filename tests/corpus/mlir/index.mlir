@@ -65,3 +65,43 @@ func.func @f() {
   %0 = index.bool.constant true
   return
 }
+// -----
+// index: every op with an attribute that it does not know, every comparison
+func.func @f(%a: index, %b: index, %n: i32) {
+  %add = index.add %a, %b {note}
+  %and = index.and %a, %b {note}
+  %maxs = index.maxs %a, %b {note}
+  %maxu = index.maxu %a, %b {note}
+  %mins = index.mins %a, %b {note}
+  %minu = index.minu %a, %b {note}
+  %mul = index.mul %a, %b {note}
+  %or = index.or %a, %b {note}
+  %shl = index.shl %a, %b {note}
+  %shrs = index.shrs %a, %b {note}
+  %shru = index.shru %a, %b {note}
+  %sub = index.sub %a, %b {note}
+  %xor = index.xor %a, %b {note}
+  %ceildivs = index.ceildivs %a, %b {note}
+  %ceildivu = index.ceildivu %a, %b {note}
+  %divs = index.divs %a, %b {note}
+  %divu = index.divu %a, %b {note}
+  %floordivs = index.floordivs %a, %b {note}
+  %rems = index.rems %a, %b {note}
+  %remu = index.remu %a, %b {note}
+  %is_eq = index.cmp eq(%a, %b)
+  %is_ne = index.cmp ne(%a, %b)
+  %is_slt = index.cmp slt(%a, %b)
+  %is_sle = index.cmp sle(%a, %b)
+  %is_sgt = index.cmp sgt(%a, %b)
+  %is_sge = index.cmp sge(%a, %b)
+  %is_ult = index.cmp ult(%a, %b)
+  %is_ule = index.cmp ule(%a, %b)
+  %is_ugt = index.cmp ugt(%a, %b)
+  %is_uge = index.cmp uge(%a, %b)
+  %s = index.casts %a {note} : index to i32
+  %u = index.castu %n : i32 to index
+  %c = index.constant -4
+  %t = index.bool.constant true
+  %z = index.sizeof {note}
+  return
+}

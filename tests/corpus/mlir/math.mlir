@@ -84,3 +84,10 @@ func.func @f(%f: f32, %fv: vector<4xf32>, %t: tensor<64xf32>) {
   %9 = math.tanh %t : tensor<64xf32>
   return
 }
+// -----
+// math: attributes beside fast-math flags
+func.func @f(%f: f32, %v: vector<4xf32>) {
+  %r0 = math.clampf %f to [%f, %f] fastmath<nnan> {note} : f32
+  %r1 = math.isnan %v {note} : vector<4xf32>
+  return
+}

@@ -93,3 +93,23 @@ func.func @f(%x: index, %i: i32, %b: i1, %f: f32, %t: tensor<64xf32>) {
   %6 = scf.forall (%k) in (4) shared_outs(%o = %t) -> (tensor<64xf32>) { scf.forall.in_parallel { } }
   return
 }
+// -----
+// scf.forall: bounds that are values, one shared out, attributes
+func.func @f(%n: index, %t: tensor<8xf32>) {
+  %r0 = scf.forall (%i, %j) in (128, %n) shared_outs(%o = %t) -> (tensor<8xf32>) {
+  scf.forall.in_parallel {
+    tensor.parallel_insert_slice %t into %o[0] [8] [1] : tensor<8xf32> into tensor<8xf32>
+  }
+  }
+  %r1 = scf.forall (%i) = (%n) to (8) step (2) shared_outs(%o = %t) -> (tensor<8xf32>) {
+  scf.forall.in_parallel {
+    tensor.parallel_insert_slice %t into %o[0] [8] [1] : tensor<8xf32> into tensor<8xf32>
+  }
+  }
+  %r2 = scf.forall (%i) in (128) shared_outs(%o = %t) -> (tensor<8xf32>) {
+  scf.forall.in_parallel {
+    tensor.parallel_insert_slice %t into %o[0] [8] [1] : tensor<8xf32> into tensor<8xf32>
+  }
+  } {note}
+  return
+}

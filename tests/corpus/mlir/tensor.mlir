@@ -46,3 +46,17 @@ func.func @f(%x: index, %f: f32, %t: tensor<64xf32>) {
   %2 = tensor.pad %t nofold low[1] high[1] { ^bb0(%q: index): tensor.yield %f : f32 } : tensor<64xf32> to tensor<66xf32>
   return
 }
+// -----
+// tensor: bitcast, generate
+func.func @f(%t: tensor<8xf32>, %f: f32, %n: index) {
+  %r0 = tensor.bitcast %t {note} : tensor<8xf32> to tensor<8xi32>
+  %r1 = tensor.generate %n {
+  ^bb0(%i: index):
+    tensor.yield %f : f32
+  } : tensor<?xf32>
+  %r2 = tensor.generate {
+  ^bb0(%i: index):
+    tensor.yield %f : f32
+  } {note} : tensor<4xf32>
+  return
+}

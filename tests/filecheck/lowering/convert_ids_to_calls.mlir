@@ -1,4 +1,5 @@
 // RUN: xla-emitters-opt -p xla-convert-ids-to-calls --split-input-file %s | filecheck %s
+// RUN: xla-emitters-opt -p xla-convert-ids-to-calls --split-input-file --remarks %s 2>&1 | filecheck %s --check-prefix REMARK
 
 // Two kernels of one module share the function that reads a register between the same bounds; other bounds are another function.
 llvm.func @f(%p: !llvm.ptr) attributes {nvvm.kernel} {
@@ -46,6 +47,8 @@ llvm.func @stays() -> i32 {
 // CHECK-NEXT:    nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
 // CHECK-NEXT:    nvvm.read.ptx.sreg.tid.y range <i32, -1, 32> : i32
 // CHECK-NEXT:    nvvm.read.ptx.sreg.tid.z range <i32, 8, 8> : i32
+// REMARK:        skipped nvvm.read.ptx.sreg.tid.z: its range is empty, or starts below 0
+// REMARK:        skipped nvvm.read.ptx.sreg.tid.y: the module has another function called sreg.tid.y.0.64
 // CHECK-NOT:     llvm.func
 
 // -----

@@ -98,3 +98,55 @@ module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
 }
 // CHECK-LABEL: func.func @large
 // CHECK:         arith.constant 1 : i32
+
+// -----
+
+// One cast of %x, also for the branch, and one back for each result that an access reads; none between the sums.
+func.func @border(%x: index, %t: tensor<64xf32>, %c: i1) -> (f32, f32) {
+  %c3 = arith.constant 3 : index
+  %0 = arith.muli %x, %c3 : index
+  %1 = arith.addi %0, %x : index
+  %a = tensor.extract %t[%1] : tensor<64xf32>
+  %b = tensor.extract %t[%1] : tensor<64xf32>
+  %r = scf.if %c -> (f32) {
+    %2 = arith.addi %x, %0 : index
+    %d = tensor.extract %t[%2] : tensor<64xf32>
+    scf.yield %d : f32
+  } else {
+    scf.yield %b : f32
+  }
+  func.return %a, %r : f32, f32
+}
+// CHECK-LABEL: func.func @border
+// CHECK-SAME:    (%[[X:[a-z0-9]*]]: index
+// CHECK:         %[[I:.*]] = arith.index_cast %[[X]] : index to i64
+// CHECK-NEXT:    %[[P:.*]] = arith.muli %[[I]], %{{.*}} : i64
+// CHECK-NEXT:    %[[S:.*]] = arith.addi %[[P]], %[[I]] : i64
+// CHECK-NEXT:    %[[AT:.*]] = arith.index_cast %[[S]] : i64 to index
+// CHECK-NEXT:    tensor.extract %{{.*}}[%[[AT]]]
+// CHECK-NEXT:    tensor.extract %{{.*}}[%[[AT]]]
+// CHECK-NEXT:    scf.if
+// CHECK-NEXT:      %[[T:.*]] = arith.addi %[[I]], %[[P]] : i64
+// CHECK-NEXT:      arith.index_cast %[[T]] : i64 to index
+// CHECK-NOT:     arith.index_cast
+
+// -----
+
+// A constant that several ops read is converted once; a value that is an integer already is not converted again.
+module attributes {dlti.dl_spec = #dlti.dl_spec<#dlti.dl_entry<index, 32 : i32>>} {
+  func.func @chain(%x: index) -> i32 {
+    %c3 = arith.constant 3 : index
+    %0 = arith.muli %x, %c3 : index
+    %1 = arith.addi %0, %c3 : index
+    %2 = arith.remui %1, %c3 : index
+    %3 = arith.index_castui %2 : index to i32
+    func.return %3 : i32
+  }
+}
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT:    %[[C:.*]] = arith.constant 3 : i32
+// CHECK-NEXT:    %[[X:.*]] = arith.index_cast %{{.*}} : index to i32
+// CHECK-NEXT:    %[[P:.*]] = arith.muli %[[X]], %[[C]] : i32
+// CHECK-NEXT:    %[[S:.*]] = arith.addi %[[P]], %[[C]] : i32
+// CHECK-NEXT:    %[[R:.*]] = arith.remui %[[S]], %[[C]] : i32
+// CHECK-NEXT:    return %[[R]] : i32

@@ -168,3 +168,44 @@ func.func @execute_region(%c: i1, %x: i32) -> i32 {
 // CHECK-NEXT:    cf.cond_br %c, ^[[THEN:.*]], ^[[ELSE:.*]]
 // CHECK:       ^[[REST]](%[[R:.*]]: i32):
 // CHECK-NEXT:    return %[[R]]
+
+// -----
+
+// Blocks are in the order in which they run: no jump but a loop's goes backwards.
+func.func @nested(%n: index, %c: i1, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (f32) {
+    %s = scf.if %c -> (f32) {
+      %t = scf.for %j = %c0 to %i step %c1 iter_args(%b = %a) -> (f32) {
+        %d = arith.addf %b, %x : f32
+        scf.yield %d : f32
+      }
+      scf.yield %t : f32
+    } else {
+      scf.yield %x : f32
+    }
+    scf.yield %s : f32
+  }
+  func.return %r : f32
+}
+// CHECK-LABEL: func.func @nested
+// CHECK:         cf.br ^[[OUTER:bb[0-9]+]](
+// CHECK-NEXT:  ^[[OUTER]](
+// CHECK:         cf.cond_br %{{.*}}, ^[[BODY:.*]], ^[[END:.*]]
+// CHECK-NEXT:  ^[[BODY]]:
+// CHECK-NEXT:    cf.cond_br %{{.*}}, ^[[THEN:.*]], ^[[ELSE:.*]]
+// CHECK-NEXT:  ^[[THEN]]:
+// CHECK-NEXT:    cf.br ^[[INNER:bb[0-9]+]](
+// CHECK-NEXT:  ^[[INNER]](
+// CHECK:         cf.cond_br %{{.*}}, ^[[SUM:.*]], ^[[DONE:.*]]
+// CHECK-NEXT:  ^[[SUM]]:
+// CHECK:         cf.br ^[[INNER]](
+// CHECK-NEXT:  ^[[DONE]]:
+// CHECK-NEXT:    cf.br ^[[REST:bb[0-9]+]](
+// CHECK-NEXT:  ^[[ELSE]]:
+// CHECK-NEXT:    cf.br ^[[REST]](
+// CHECK-NEXT:  ^[[REST]](
+// CHECK:         cf.br ^[[OUTER]](
+// CHECK-NEXT:  ^[[END]]:
+// CHECK-NEXT:    return

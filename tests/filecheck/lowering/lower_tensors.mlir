@@ -457,3 +457,50 @@ func.func @dead_writes(%t: tensor<8xf32>, %i: index, %x: f32) -> f32 {
 // CHECK-LABEL: func.func @dead_writes
 // CHECK-NOT:     llvm.store
 // CHECK:         return %x
+
+// -----
+
+// Accesses inside other ops with regions.
+func.func @switch(%t: tensor<8xf32>, %i: index, %x: f32) -> f32 {
+  %y = scf.index_switch %i -> f32
+  case 0 {
+    %z = tensor.extract %t[%i] : tensor<8xf32>
+    scf.yield %z : f32
+  }
+  default {
+    scf.yield %x : f32
+  }
+  return %y : f32
+}
+// CHECK-LABEL: @switch(%{{[a-z]*}}: !llvm.ptr,
+// CHECK:       scf.index_switch
+// CHECK:         llvm.load %{{.*}} : !llvm.ptr -> f32
+// CHECK-NOT:   tensor.extract
+
+// -----
+
+// The name of a global is one that the module does not have.
+func.func @global_cst_0(%i: index) -> i32 {
+  %t = arith.constant dense<[1, 2]> : tensor<2xi32>
+  %x = tensor.extract %t[%i] : tensor<2xi32>
+  return %x : i32
+}
+// CHECK:       llvm.mlir.global private constant @global_cst_1(dense<[1, 2]> : tensor<2xi32>)
+// CHECK-LABEL: @global_cst_0(
+
+// -----
+
+// A constant that a call takes is a global even if all of its elements are equal.
+func.func private @g(%t: tensor<2xi32>, %i: index) -> i32 {
+  %x = tensor.extract %t[%i] : tensor<2xi32>
+  return %x : i32
+}
+func.func @f(%i: index) -> i32 {
+  %t = arith.constant dense<7> : tensor<2xi32>
+  %x = func.call @g(%t, %i) : (tensor<2xi32>, index) -> i32
+  return %x : i32
+}
+// CHECK:       llvm.mlir.global private constant @global_cst_0(dense<7> : tensor<2xi32>)
+// CHECK-LABEL: @f(
+// CHECK:       %[[T:.*]] = llvm.mlir.addressof @global_cst_0 : !llvm.ptr
+// CHECK-NEXT:  call @g(%[[T]], %{{.*}}) : (!llvm.ptr, index) -> i32

@@ -213,3 +213,75 @@ func.func @waits() {
 // CHECK-LABEL: llvm.func @waits
 // CHECK-NEXT:    nvvm.griddepcontrol wait
 // CHECK-NEXT:    llvm.return
+
+// -----
+
+// Blocks that nothing reaches go.
+func.func @unreachable() {
+  cf.br ^end
+^never(%y: i64):
+  cf.br ^never(%y : i64)
+^end:
+  func.return
+}
+// CHECK-LABEL: llvm.func @unreachable
+// CHECK-NEXT:    llvm.br ^[[END:.*]]
+// CHECK-NEXT:  ^[[END]]:
+// CHECK-NEXT:    llvm.return
+
+// -----
+
+// Floats of eight bits and fewer are integers: 1.0 of f8E4M3FN is 0x38, -2.0 of f4E2M1FN is 0xC. A bitcast to the integer is nothing any more.
+func.func @narrow(%x: f8E4M3FN, %p: i1) -> (i8, vector<2xi4>) {
+  %one = arith.constant 1.0 : f8E4M3FN
+  %v = arith.constant dense<[1.0, -2.0]> : vector<2xf4E2M1FN>
+  %w = vector.bitcast %v : vector<2xf4E2M1FN> to vector<2xi4>
+  %s = arith.select %p, %x, %one : f8E4M3FN
+  %b = arith.bitcast %s : f8E4M3FN to i8
+  %u = arith.addi %w, %w : vector<2xi4>
+  cf.br ^end(%u : vector<2xi4>)
+^end(%z: vector<2xi4>):
+  func.return %b, %z : i8, vector<2xi4>
+}
+// CHECK-LABEL: llvm.func @narrow(%{{[a-z]*}}: i8, %{{[a-z]*}}: i1)
+// CHECK-NEXT:    llvm.mlir.constant(56 : i8) : i8
+// CHECK-NEXT:    %[[V:.*]] = llvm.mlir.constant(dense<[2, -4]> : vector<2xi4>) : vector<2xi4>
+// CHECK-NEXT:    %[[S:.*]] = llvm.select %{{.*}} : i1, i8
+// CHECK-NEXT:    llvm.add %[[V]], %[[V]] : vector<2xi4>
+// CHECK:         llvm.insertvalue %[[S]]
+
+// -----
+
+// What is private and has a body is internal, so that LLVM can drop it once it is inlined.
+func.func private @declared(f32) -> f32
+func.func private @helper(%x: f32) -> f32 { func.return %x : f32 }
+func.func private @said() attributes {llvm.linkage = #llvm.linkage<"linkonce_odr">} { func.return }
+func.func @kernel() attributes {xla.entry} { func.return }
+// CHECK:       llvm.func @declared(f32) -> f32
+// CHECK:       llvm.func internal @helper
+// CHECK:       llvm.func linkonce_odr @said
+// CHECK:       llvm.func @kernel() attributes {nvvm.kernel}
+
+// -----
+
+// Flags of integers and weights of branches reach LLVM.
+func.func @flags(%a: i32, %b: i32, %v: vector<4xi1>, %x: vector<4xi32>, %c: i1) -> i32 {
+  %0 = arith.shrui %a, %b exact : i32
+  %1 = arith.divsi %0, %b exact : i32
+  %2 = arith.trunci %1 overflow<nsw> : i32 to i8
+  %3 = arith.extui %2 : i8 to i32
+  %4 = arith.select %v, %x, %x : vector<4xi1>, vector<4xi32>
+  %5 = arith.addi %4, %4 : vector<4xi32>
+  cf.cond_br %c weights([1, 2000]), ^bb1, ^bb2
+^bb1:
+  cf.br ^bb2
+^bb2:
+  return %3 : i32
+}
+// CHECK-LABEL: llvm.func @flags
+// CHECK-NEXT:    llvm.lshr exact
+// CHECK-NEXT:    llvm.sdiv exact
+// CHECK-NEXT:    llvm.trunc %{{.*}} overflow<nsw> : i32 to i8
+// CHECK-NEXT:    llvm.zext
+// CHECK-NEXT:    llvm.select %{{.*}} : vector<4xi1>, vector<4xi32>
+// CHECK:         llvm.cond_br %{{.*}} weights([1, 2000]),

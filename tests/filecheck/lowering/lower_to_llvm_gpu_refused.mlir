@@ -2,7 +2,8 @@
 
 // What has no lowering is named, never left behind.
 func.func @left_over(%x: vector<2xf32>) -> vector<2xf32> {
-  %0 = math.tanh %x : vector<2xf32>
+  %0 = math.tanh %x : vector<2xf32> loc("tanh_0"("gelu.hlo":19:3))
   func.return %0 : vector<2xf32>
 }
-// CHECK: error: [xla-lower-to-llvm-gpu] no lowering to LLVM for math.tanh
+// CHECK:      gelu.hlo:19:3: error: [xla-lower-to-llvm-gpu] no lowering to LLVM for math.tanh
+// CHECK-NEXT: at tanh_0 (gelu.hlo:19:3)

@@ -59,3 +59,41 @@ func.func @tensors(%a: tensor<4xf32> {xla.slice_index = 0 : index}, %b: tensor<4
 // CHECK-LABEL: @tensors
 // CHECK-SAME:  (%{{.*}}: tensor<4xf32> {xla.slice_index = 0 : index}, %{{.*}}: tensor<4xf32> {xla.slice_index = 0 : index})
 // REMARK:      xla-merge-pointers: skipped func.func: argument 0 is tensor<4xf32>, not a pointer
+
+// -----
+
+// A caller between the entry and a callee loses its duplicates first.
+func.func private @f(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.slice_index = 0 : index}) {
+  return
+}
+func.func private @g(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.slice_index = 0 : index}) {
+  func.call @f(%b, %a) : (!llvm.ptr, !llvm.ptr) -> ()
+  return
+}
+func.func @main(%a: !llvm.ptr {xla.slice_index = 0 : index}) attributes {xla.entry} {
+  func.call @g(%a, %a) : (!llvm.ptr, !llvm.ptr) -> ()
+  return
+}
+// CHECK-LABEL: func.func private @f(%{{[a-z]*}}: !llvm.ptr {llvm.noalias}) {
+// CHECK-LABEL: func.func private @g(
+// CHECK-SAME:    %[[A:[a-z]*]]: !llvm.ptr {llvm.noalias}) {
+// CHECK-NEXT:  call @f(%[[A]]) : (!llvm.ptr) -> ()
+// CHECK-LABEL: @main(
+// CHECK-SAME:    %[[A:[a-z]*]]: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
+// CHECK-NEXT:  call @g(%[[A]]) : (!llvm.ptr) -> ()
+
+// -----
+
+// A public function may have other callers: it keeps its arguments.
+func.func @public(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.slice_index = 0 : index}) {
+  return
+}
+// CHECK-LABEL: @public(%{{[a-z]*}}: !llvm.ptr {llvm.noalias}, %{{[a-z]*}}: !llvm.ptr {llvm.noalias})
+
+// -----
+
+// The pointer that stands for both gets no noalias if something else may write through one of them.
+func.func private @written(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.not_invariant, xla.slice_index = 0 : index}) {
+  return
+}
+// CHECK-LABEL: func.func private @written(%{{[a-z]*}}: !llvm.ptr) {

@@ -458,3 +458,57 @@ func.func @selections(%a: i32, %b: i32, %c: i1) -> (i32, i32, i1, i32, i1) {
   %bit = arith.cmpi ne, %wide, %0 : i32
   return %one, %zero, %ge, %x, %bit : i32, i32, i1, i32, i1
 }
+
+// -----
+
+// A region that asks to be kept is kept.
+func.func @region(%a: i32) -> (i32, i32) {
+  %r = scf.execute_region -> i32 no_inline {
+    %b = arith.muli %a, %a : i32
+    scf.yield %b : i32
+  }
+  %s = scf.execute_region -> i32 {
+    %b = arith.addi %a, %a : i32
+    scf.yield %b : i32
+  }
+  return %r, %s : i32, i32
+}
+// CHECK-LABEL: @region
+// CHECK-NEXT:    scf.execute_region -> i32 no_inline {
+// CHECK-NEXT:      arith.muli
+// CHECK:         }
+// CHECK-NEXT:    arith.addi
+// CHECK-NOT:     scf.execute_region
+
+// -----
+
+// A conversion that rounds otherwise than to nearest even is not folded.
+func.func @rounded() -> (bf16, bf16, bf16) {
+  %a = arith.constant 1.001 : f32
+  %n = arith.truncf %a : f32 to bf16
+  %e = arith.truncf %a to_nearest_even : f32 to bf16
+  %u = arith.truncf %a upward : f32 to bf16
+  return %n, %e, %u : bf16, bf16, bf16
+}
+// CHECK-LABEL: @rounded
+// CHECK:         %[[C:.*]] = arith.constant 1.000000e+00 : bf16
+// CHECK-NEXT:    %[[U:.*]] = arith.truncf %{{.*}} upward : f32 to bf16
+// CHECK-NEXT:    return %[[C]], %[[C]], %[[U]]
+
+// -----
+
+// A loop that counts unsigned still does without its unused value.
+func.func @unsigned(%out: tensor<4xi32>) -> i32 {
+  %low = arith.constant 0 : i8
+  %high = arith.constant -6 : i8
+  %step = arith.constant 50 : i8
+  %zero = arith.constant 0 : i32
+  %sum, %unused = scf.for unsigned %i = %low to %high step %step iter_args(%a = %zero, %b = %zero) -> (i32, i32) : i8 {
+    %wide = arith.extui %i : i8 to i32
+    %next = arith.addi %a, %wide : i32
+    scf.yield %next, %b : i32, i32
+  }
+  return %sum : i32
+}
+// CHECK-LABEL: @unsigned
+// CHECK:         %{{.*}} = scf.for unsigned %{{.*}} iter_args(%{{[a-z]*}} = %{{.*}}) -> (i32) : i8 {

@@ -200,3 +200,44 @@ func.func @row(%v: vector<2x3xf32>, %t: tensor<2x3xf32>, %i: index) -> (vector<3
   %2 = tensor.extract %t[%i, %i] : tensor<2x3xf32>
   return %0, %1, %2 : vector<3xf32>, f32, f32
 }
+
+// -----
+
+// Other maps depend on no more than they need: the row is the same in every column. What the division by 8 takes apart comes together in the offset.
+func.func @needed(%a: tensor<4x8x8xi32>, %t: index, %v: index) -> i32 {
+  %row = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p)[s] -> (p floordiv 8), domain: p in [0, 255], s in [0, 1]">(%t)[%v]
+  %i = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(r) -> (r floordiv 8), domain: r in [0, 31]">(%row)
+  %j = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(r) -> (r mod 8), domain: r in [0, 31]">(%row)
+  %0 = tensor.extract %a[%i, %j, %v] : tensor<4x8x8xi32>
+  %1 = arith.index_cast %row : index to i32
+  %2 = arith.addi %0, %1 : i32
+  return %2 : i32
+}
+// CHECK-DAG:   #[[ROW:.*]] = #xla_gpu.indexing_map<"(p) -> (p floordiv 8), domain: p in [0, 255]">
+// CHECK-DAG:   #[[AT:.*]] = #xla_gpu.indexing_map<"(d0, r) -> (r * 8 + d0), domain: d0 in [0, 7], r in [0, 31]">
+// CHECK-LABEL: @needed
+// CHECK-NEXT:    %[[R:.*]] = xla_gpu.apply_indexing #[[ROW]](%t)
+// CHECK-NEXT:    %[[K:.*]] = xla_gpu.apply_indexing #[[AT]](%v, %[[R]])
+// CHECK-NEXT:    tensor.extract %a[%[[K]]]
+
+// -----
+
+// The row is 0 whatever %i is: %i goes, and so does %k, which only %i read.
+func.func @one_row(%a: tensor<1x16xi32>, %t: index) -> i32 {
+  %k = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p) -> (p + 1), domain: p in [0, 9]">(%t)
+  %i = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p) -> (p floordiv 20), domain: p in [1, 10]">(%k)
+  %0 = tensor.extract %a[%i, %t] : tensor<1x16xi32>
+  return %0 : i32
+}
+// CHECK-LABEL: @one_row
+// CHECK-NEXT:    tensor.extract %a[%t] : tensor<16xi32>
+
+// -----
+
+// A constant of one value stays one value, whatever the order in memory.
+func.func @splat() -> tensor<3x4xi32, dense<[0, 1]> : tensor<2xi64>> {
+  %0 = arith.constant dense<7> : tensor<3x4xi32, dense<[0, 1]> : tensor<2xi64>>
+  return %0 : tensor<3x4xi32, dense<[0, 1]> : tensor<2xi64>>
+}
+// CHECK-LABEL: @splat
+// CHECK-NEXT:    arith.constant dense<7> : tensor<12xi32>

@@ -233,3 +233,44 @@ func.func private @h(%a: f32) -> f32 attributes {no_inline} {
   %0 = math.log %a : f32
   return %0 : f32
 }
+
+// -----
+
+// A function that only moves data is copied while others call it, and moved by the last one.
+func.func @moves(%t: tensor<8xf32>, %i: index, %j: index) -> (f32, f32) {
+  %0 = xla_gpu.pure_call @data(%t, %i) : (tensor<8xf32>, index) -> f32
+  %1 = xla_gpu.pure_call @data(%t, %j) : (tensor<8xf32>, index) -> f32
+  return %0, %1 : f32, f32
+}
+func.func private @data(%t: tensor<8xf32>, %i: index) -> f32 attributes {no_compute} {
+  %0 = tensor.extract %t[%i] : tensor<8xf32>
+  return %0 : f32
+}
+// CHECK-LABEL: @moves
+// CHECK-NEXT:    tensor.extract %t[%i]
+// CHECK-NEXT:    tensor.extract %t[%j]
+// CHECK-NOT:     @data
+
+// -----
+
+// Where nothing is inlined nothing is merged: a call that stays does not cause another round. A public function may have other callers.
+func.func @stays(%x: f32) -> (f32, f32, f32, f32) {
+  %0 = arith.negf %x : f32
+  %1 = arith.negf %x : f32
+  %2 = xla_gpu.pure_call @f(%x) {noinline} : (f32) -> f32
+  %3 = xla_gpu.pure_call @public(%x) : (f32) -> f32
+  return %0, %1, %2, %3 : f32, f32, f32, f32
+}
+func.func private @f(%a: f32) -> f32 {
+  return %a : f32
+}
+func.func @public(%a: f32) -> f32 {
+  %0 = arith.negf %a : f32
+  return %0 : f32
+}
+// CHECK-LABEL: @stays
+// CHECK-NEXT:    arith.negf
+// CHECK-NEXT:    arith.negf
+// CHECK-NEXT:    xla_gpu.pure_call @f(%x) {noinline}
+// CHECK-NEXT:    xla_gpu.pure_call @public(%x)
+// REMARK:        inline: skipped xla_gpu.pure_call: @public: it is public, so it may have other callers

@@ -547,3 +547,25 @@ func.func @nest(%in: tensor<512xf32>, %x: f32) -> f32 {
 // CHECK:       scf.for
 // CHECK:         vector.transfer_read {{.*}} vector<4xf32>
 // CHECK:         scf.for
+
+// -----
+
+// A loop that counts unsigned still does.
+#map = #xla_gpu.indexing_map<"(th_x, v) -> (th_x * 4 + v), domain: th_x in [0, 3], v in [0, 3]">
+func.func @unsigned(%in: tensor<16xf32> {llvm.align = 16 : index, xla.invariant, xla.slice_index = 0 : index}, %out: tensor<16xf32> {llvm.align = 16 : index, xla.slice_index = 1 : index}) -> tensor<16xf32> attributes {xla.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %t = gpu.thread_id x {xla.range = [0 : index, 3 : index]}
+  %l = scf.for unsigned %v = %c0 to %c4 step %c1 iter_args(%iter = %out) -> (tensor<16xf32>) {
+    %i = xla_gpu.apply_indexing #map(%t, %v)
+    %x = tensor.extract %in[%i] : tensor<16xf32>
+    %y = arith.mulf %x, %x : f32
+    %b = tensor.insert %y into %iter[%i] : tensor<16xf32>
+    scf.yield %b : tensor<16xf32>
+  }
+  return %l : tensor<16xf32>
+}
+// CHECK-LABEL: @unsigned
+// CHECK:         scf.for unsigned
+// CHECK:         vector.transfer_write

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, MemRefType, NameLoc, StringAttr, f32, i1, i64
-from xdsl.ir import Block, Region
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.mlir import cf, func
-from xla_emitters.dialects.verification import immediate_dominators, verify_ir
+from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.errors import VerifyError
 
 WRONG = {
@@ -145,43 +142,6 @@ def test_the_place_is_the_locations_when_there_is_no_text():
     with pytest.raises(VerifyError) as caught:
         verify_ir(function)
     assert str(caught.value.place) == "gelu.hlo:19:3"
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_immediate_dominators_are_those_of_the_definition(seed: int):
-    """d dominates b iff b cannot be reached without d; the immediate dominator is the dominator that all others dominate."""
-    rng = random.Random(seed)
-    blocks = [Block() for _ in range(8)]
-    region = Region(blocks)
-    edges: dict[Block, list[Block]] = {}
-    for block in blocks:
-        targets = rng.sample(blocks[1:], rng.randint(0, 2))
-        edges[block] = targets
-        if len(targets) == 1:
-            block.add_op(cf.BranchOp(targets[0]))
-        elif targets:
-            condition = Block(arg_types=[i1]).args[0]
-            block.add_op(cf.ConditionalBranchOp(condition, targets[0], [], targets[1], []))
-    entry = region.blocks[0]
-
-    def reached(without: Block | None) -> set[Block]:
-        seen: set[Block] = set()
-        stack = [entry] if entry is not without else []
-        while stack:
-            block = stack.pop()
-            if block not in seen and block is not without:
-                seen.add(block)
-                stack += edges[block]
-        return seen
-
-    everything = reached(None)
-    dominators = {b: {d for d in everything if d is b or b not in reached(d)} for b in everything}
-    found = immediate_dominators(entry)
-    assert set(found) == everything
-    for block in everything - {entry}:
-        strict = dominators[block] - {block}
-        assert found[block] in strict
-        assert all(other in dominators[found[block]] for other in strict)
 
 
 BEHIND = {

@@ -15,7 +15,7 @@ from xla_emitters.device import DEVICES, device
 from xla_emitters.errors import DataError, ParseError, ToolError, Unsupported, UsageError
 from xla_emitters.explore import optimize as optimizer
 from xla_emitters.explore.optimize import optimize, parse_flag
-from xla_emitters.explore.xla import Flag, description
+from xla_emitters.explore.real_xla import Flag, description
 from xla_emitters.settings import Toolchain
 from xla_emitters.support.processes import RunningTool
 from xla_emitters.support.text_proto import parse_text_proto

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from long_lists import but_long
-from runtime.planted_reductions import Fault, planted
+from runtime.planted_faults import Fault, planted
 from runtime.stablehlo_programs import CASES, CORPUS
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -103,7 +103,6 @@ PLANTED = [
 ]
 
 
-# `make reductions` plants thirty.
 @pytest.mark.parametrize(("name", "fault", "stage", "left"), but_long(PLANTED, PLANTED[1:]))
 def test_planted_faults(name: str, fault: Fault, stage: str, left: list[str] | None) -> None:
     """The result is wrong with the fault, at given sizes, and right without it."""

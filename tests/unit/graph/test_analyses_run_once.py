@@ -17,7 +17,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.heroes import find_transposes
 from xla_emitters.graph.in_place_updates import find_in_place_updates
 from xla_emitters.graph.plan import plan_program
-from xla_emitters.graph.reductions import find_reductions
+from xla_emitters.graph.reduction_kinds import find_reductions
 from xla_emitters.graph.scatters import arrays_in_place, scatter_of
 from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import compile_module

@@ -21,7 +21,7 @@ from xla_emitters.runtime import scalar_computations
 from xla_emitters.runtime.reference import reference
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.repetition import CLEARLY_LONG_LOOP, LONG_LOOP, asked_after
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 from xla_emitters.text.hlo import parse_hlo
 
 

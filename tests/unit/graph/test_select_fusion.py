@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.control_computations import called_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.plan import plan_program
-from xla_emitters.graph.select_fusion import SelectFusionPass, select_fusion
+from xla_emitters.graph.select_fusion import select_fusion
 from xla_emitters.program import Slot
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
@@ -61,12 +60,6 @@ def test_its_computation_and_place_stay() -> None:
     select_fusion(module, "a")
     assert called_by(module, "a") is computation
     assert all(op.location == where for op in entry_of(module).instructions)
-
-
-def test_without_a_name_nothing_changes() -> None:
-    module = parse_hlo(TEXT)
-    SelectFusionPass().apply(Context(), module)
-    assert print_hlo(module) == print_hlo(parse_hlo(TEXT))
 
 
 def test_a_name_that_no_fusion_has() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dynamic.passes.disc_split_large_ops import DiscSplitLargeOpsPass
 from xla_emitters.errors import InternalError
-from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
+from xla_emitters.rewrite.kernel_pass import verify_after
 
 
 def concatenation(operands: int) -> str:
@@ -19,17 +18,6 @@ def concatenation(operands: int) -> str:
     return "\n".join(
         ["hlo.computation @m entry {", *parameters, whole, f"  hlo.return %c : tensor<{operands}xf32>", "}"]
     )
-
-
-@pytest.mark.parametrize("operands", [33, 40, 64, 65, 200])
-def test_each_part_has_a_name_of_its_own(operands: int) -> None:
-    module = parse_ir(concatenation(operands), "c.mlir")
-    run_pass(DiscSplitLargeOpsPass(), make_context(), module, verify=True)
-    (computation,) = (op for op in module.ops if isinstance(op, ComputationOp))
-    names = [op.instruction_name.data for op in computation.instructions]
-    assert len(set(names)) == len(names)
-    assert names[-1] == "concatenate.0"
-    assert max(len(op.operands) for op in computation.instructions) <= 32
 
 
 def test_two_instructions_of_one_name_do_not_verify() -> None:

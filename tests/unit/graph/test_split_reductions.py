@@ -12,7 +12,7 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.plan import plan_program
-from xla_emitters.graph.reductions import Reduction
+from xla_emitters.graph.reduction_kinds import Reduction
 from xla_emitters.graph.split_reductions import SplitReductionsPass, split_reductions
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.reference.reference import evaluate

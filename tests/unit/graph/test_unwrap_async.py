@@ -69,16 +69,6 @@ def test_the_plain_instruction_gives_the_value(case: str) -> None:
     assert not any("async_wrapped" in op.sym_name.data for op in module.ops if isinstance(op, ComputationOp))
 
 
-def test_custom_calls_keep_what_they_say() -> None:
-    text = """s = ((f32[8]), f32[2], u32[]) custom-call-start(p), custom_call_target="foo", backend_config="{}"
-              d = f32[2] custom-call-done(s)"""
-    module = parse_hlo(entry(text))
-    unwrap_async(module)
-    assert 'ROOT %s.wrapped = f32[2]{0} custom-call(%p), custom_call_target="foo", backend_config="{}"' in print_hlo(
-        module
-    )
-
-
 def test_it_runs_where_it_was_started() -> None:
     text = CASES["fusion-start"][0].replace("d =", "o = f32[8] negate(p)\n d =")
     module = parse_hlo(entry(text))

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from tools_here import PTX, STEPS, here, needs
-from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, ModuleOp
+from xdsl.dialects.builtin import FusedLoc, ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
 from xla_emitters.lowering.add_line_info import AddLineInfoPass
 from xla_emitters.lowering.toolchain.ptx_lines import read_lines
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
@@ -20,9 +19,10 @@ from xla_emitters.settings import TOOLCHAIN
 
 ROOT = Path(__file__).parents[3]
 CORPUS = ROOT / "tests" / "corpus"
+# Arithmetic with libdevice, a barrier, atomic updates.
 SAMPLES = (
-    *(ROOT / "examples" / name for name in ("gelu.hlo", "transpose.hlo", "row_sum.hlo")),
-    *(next((CORPUS / kind).glob("*.hlo")) for kind in ("concatenate", "dynamic_update_slice", "scatter", "memcpy")),
+    *(ROOT / "examples" / name for name in ("gelu.hlo", "transpose.hlo")),
+    next((CORPUS / "scatter").glob("*.hlo")),
 )
 KERNEL = """llvm.func @f(%p: !llvm.ptr) attributes {nvvm.kernel} {
   %x = llvm.load %p : !llvm.ptr -> f32 loc("a"("k.hlo":7:2))
@@ -50,20 +50,6 @@ def kernel_of(path: Path) -> ModuleOp:
         read_module(path), CompileOptions(stage="llvm-dialect", record="none"), observers=lambda planned: observe
     )
     return kept[0]
-
-
-def test_a_location_is_the_line_of_hlo_and_of_the_op() -> None:
-    """Line: of the first HLO instruction, for an op without one of what it reads or follows. Column: of the op in the printed module."""
-    module = parse_ir(KERNEL)
-    text = print_ir(module).split("\n")
-    (function,) = with_lines(module).body.ops
-    assert isinstance(function, llvm.FuncOp)
-    found = [op.location for op in function.body.block.ops]
-    assert all(isinstance(location, FileLineColLoc) for location in found)
-    places = [(at.filename.data, at.line.data, at.column.data) for at in found if isinstance(at, FileLineColLoc)]
-    assert places == [("k.hlo", 7, 3), ("k.hlo", 8, 4), ("k.hlo", 8, 5), ("k.hlo", 8, 6)]
-    words = ("llvm.load", "llvm.fmul", "llvm.store", "llvm.return")
-    assert all(word in text[column - 1] for word, (_, _, column) in zip(words, places, strict=True))
 
 
 def test_functions_of_all_kernels_have_subprograms_of_their_own() -> None:

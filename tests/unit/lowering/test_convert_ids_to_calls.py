@@ -1,4 +1,4 @@
-"""Ids that become calls: their values, their locations, and that MLIR reads them."""
+"""Ids that become calls: their values, and that MLIR reads them."""
 
 import subprocess
 
@@ -8,14 +8,12 @@ from tools_here import here, needs
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ExecutionError
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
 from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.kernel_entry import launch_of
-from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt.execute import execute
 
 # out[block * 8 + thread] = thread - 2 * block; the ids are the only thing that says the launch.
@@ -60,31 +58,6 @@ def test_ranges_are_still_promises() -> None:
     with pytest.raises(ExecutionError, match="outside the range that it promises, 0 to 7") as raised:
         execute(module, [np.zeros(80, np.int32)], launch=Launch((5, 1, 1), (16, 1, 1)))
     assert "k.hlo:1:2" in raised.value.render()
-
-
-def test_locations_and_names_are_kept() -> None:
-    module = converted(KERNEL)
-    calls = [op for op in module.walk() if isinstance(op, llvm.CallOp)]
-    assert [call.results[0].name_hint for call in calls] == ["t", "b", "again"]
-    declared = {op.sym_name.data: str(op.location) for op in module.body.ops if isinstance(op, llvm.FuncOp)}
-    assert declared["sreg.tid.x.0.8"] == str(calls[0].location) == 'loc("a"("k.hlo":1:2))'
-    assert declared["sreg.ctaid.x.0.5"] == 'loc(fused["a"("k.hlo":1:2), "b"("k.hlo":2:2)])'
-
-
-def test_what_stays_is_said() -> None:
-    module = parse_ir("""
-    llvm.func @f() -> i32 {
-      %a = nvvm.read.ptx.sreg.tid.x range <i32, 8, 8> : i32
-      %b = nvvm.read.ptx.sreg.tid.y range <i32, 0, 8> : i32
-      llvm.return %a : i32
-    }
-    llvm.func @sreg.tid.y.0.8() -> i32""")
-    with take_notes() as notes:
-        ConvertIdsToCallsPass().apply(make_context(), module)
-    assert [remark.text for remark in notes.remarks] == [
-        "skipped nvvm.read.ptx.sreg.tid.x: its range is empty, or starts below 0",
-        "skipped nvvm.read.ptx.sreg.tid.y: the module has another function called sreg.tid.y.0.8",
-    ]
 
 
 @needs("mlir-opt")

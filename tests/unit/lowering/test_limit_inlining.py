@@ -64,6 +64,7 @@ def test_what_stays_a_call_is_the_first_function_that_is_too_large_each_time() -
     )
 
 
+@pytest.mark.tiny
 def test_a_kernel_within_the_limit_and_a_cycle_are_left_alone() -> None:
     assert inlined(5) <= KERNEL_LIMIT
     assert limited(5) == ([], [])

@@ -7,7 +7,6 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr,
 from xdsl.traits import IsTerminator
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.runtime.simt import execute
@@ -217,46 +216,3 @@ def test_indices_must_reach_every_element():
     lower(text.replace("SIZE", str(2**31)).replace("index = 32", "index = 64"))
     with pytest.raises(Unsupported, match="32-bit indices do not reach all its elements"):
         lower(text.replace("SIZE", str(2**31)))
-
-
-def test_accesses_inside_other_region_ops_are_lowered():
-    module = lower("""
-        func.func @f(%t: tensor<8xf32>, %i: index, %x: f32) -> f32 {
-          %y = scf.index_switch %i -> f32
-          case 0 {
-            %z = tensor.extract %t[%i] : tensor<8xf32>
-            scf.yield %z : f32
-          }
-          default {
-            scf.yield %x : f32
-          }
-          return %y : f32
-        }""")
-    assert {op.name for op in module.walk()} >= {"llvm.load", "scf.index_switch"}
-    assert "tensor" not in print_ir(module)
-
-
-def test_global_names_are_free():
-    module = lower("""
-        func.func @global_cst_0(%i: index) -> i32 {
-          %t = arith.constant dense<[1, 2]> : tensor<2xi32>
-          %x = tensor.extract %t[%i] : tensor<2xi32>
-          return %x : i32
-        }""")
-    assert "llvm.mlir.global private constant @global_cst_1(dense<[1, 2]> : tensor<2xi32>)" in print_ir(module)
-
-
-def test_a_constant_handed_to_a_call_is_a_global_even_if_splat():
-    module = lower("""
-        func.func private @g(%t: tensor<2xi32>, %i: index) -> i32 {
-          %x = tensor.extract %t[%i] : tensor<2xi32>
-          return %x : i32
-        }
-        func.func @f(%i: index) -> i32 {
-          %t = arith.constant dense<7> : tensor<2xi32>
-          %x = func.call @g(%t, %i) : (tensor<2xi32>, index) -> i32
-          return %x : i32
-        }""")
-    text = print_ir(module)
-    assert "@global_cst_0(dense<7> : tensor<2xi32>)" in text
-    assert "call @g(%t, %i) : (!llvm.ptr, index) -> i32" in text

@@ -8,7 +8,7 @@ from runtime.row_modules import fusion_of, module_of
 from xla_emitters.device import device
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dynamic.loops.stitch_forms import NOWHERE, REGISTERS, RowForm
-from xla_emitters.emitters.entry import argument_attributes
+from xla_emitters.emitters.entry_function import argument_attributes
 from xla_emitters.graph.buffers import kernel_arguments
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.view import HloFusion, view_of

@@ -33,7 +33,7 @@ from xla_emitters.program.steps import (
 )
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.cuda.cupy_launcher import launch_program
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 
 FUSIONS = """
 HloModule parts

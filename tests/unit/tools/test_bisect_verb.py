@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from runtime.planted_faults import row_name, wrong_op
 from runtime.small_programs import PROGRAMS
-from runtime.wrong_passes import row_name, wrong_op
 
 from xla_emitters.tools.main import main
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass

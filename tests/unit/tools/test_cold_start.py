@@ -54,8 +54,8 @@ COMMANDS: Mapping[tuple[str, ...], tuple[int, tuple[str, ...], tuple[str, ...]]]
     ("explain", GELU): (217, ("emitters.loop",), NOT_FOR_HLO),
     ("compile", GELU): (220, ("emitters.loop",), ()),
     ("compile", GELU, "--stage", "llvm-dialect"): (209, ("emitters.loop",), NOT_FOR_HLO),
-    ("run", "examples/modules/loop.hlo", "--no-reference", "--platform", "cpu"): (283, (), ()),
-    ("run", SOFTMAX, "--sizes", "b=2,s=3", "--no-reference"): (336, ("runtime.cpu.cpu_platform",), FOR_GPUS),
+    ("run", "examples/modules/loop.hlo", "--no-reference", "--platform", "cpu"): (280, (), ()),
+    ("run", SOFTMAX, "--sizes", "b=2,s=3", "--no-reference"): (330, ("runtime.cpu.cpu_platform",), FOR_GPUS),
     ("explain", "examples/softmax.mlir"): (400, SECOND_SYSTEM, ()),
 }
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from runtime.planted_reductions import Fault, planted
+from runtime.planted_faults import Fault, planted
 from runtime.small_programs import PROGRAMS
 
 from xla_emitters.text.hlo import parse_hlo

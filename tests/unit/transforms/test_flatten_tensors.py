@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FusedLoc, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith, tensor
@@ -99,34 +99,6 @@ def test_an_operand_of_two_producers_is_one_variable_with_the_tighter_bounds():
     assert [offset.map.evaluate([t]) for t in range(2, 10)] == [((t + 1) * 16 + t // 2,) for t in range(2, 10)]
 
 
-def test_other_maps_depend_on_no_more_than_they_need():
-    """The row's number is the same in every column, and what the division by 8 takes apart comes together in the flat offset."""
-    module = flattened("""
-        func.func @f(%a: tensor<4x8x8xi32>, %t: index, %v: index) -> i32 {
-          %row = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p)[s] -> (p floordiv 8), domain: p in [0, 255], s in [0, 1]">(%t)[%v]
-          %i = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(r) -> (r floordiv 8), domain: r in [0, 31]">(%row)
-          %j = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(r) -> (r mod 8), domain: r in [0, 31]">(%row)
-          %0 = tensor.extract %a[%i, %j, %v] : tensor<4x8x8xi32>
-          %1 = arith.index_cast %row : index to i32
-          %2 = arith.addi %0, %1 : i32
-          return %2 : i32
-        }""")
-    maps = {str(op.map.results[0]): len(op.operands) for op in module.walk() if isinstance(op, ApplyIndexingOp)}
-    assert sorted(maps.values()) == [1, 2]
-    assert not any("mod" in text for text in maps)
-
-
-def test_a_shared_offset_takes_both_locations():
-    module = flattened("""
-        func.func @f(%a: tensor<4x4xi32>, %b: tensor<4x4xi32>, %i: index, %j: index) -> (i32, i32) {
-          %0 = tensor.extract %a[%i, %j] : tensor<4x4xi32> loc("one")
-          %1 = tensor.extract %b[%i, %j] : tensor<4x4xi32> loc("other")
-          return %0, %1 : i32, i32
-        }""")
-    [offset] = [op for op in module.walk() if isinstance(op, ApplyIndexingOp)]
-    assert isinstance(offset.location, FusedLoc)
-
-
 REFUSED = {
     "a dynamic dimension": "func.func private @f(tensor<?x4xf32>)",
     "not a plain order": 'func.func private @f(tensor<4x4xf32, #hlo.layout<[1, 0], "E(4)">>)',
@@ -149,52 +121,3 @@ def test_what_is_not_covered_is_refused_and_left_as_it_was(reason: str):
     with pytest.raises(Unsupported, match=reason):
         FlattenTensorsPass().apply(make_context(), module)
     assert print_ir(module) == before
-
-
-def test_vectors_and_flat_tensors_are_left_alone():
-    text = """
-        func.func @f(%t: tensor<8xf32>, %v: vector<2x2xf32>, %i: index) -> f32 {
-          %0 = tensor.extract %t[%i] : tensor<8xf32>
-          return %0 : f32
-        }"""
-    ops: list[Operation] = list(flattened(text).walk())
-    assert [op.name for op in ops] == ["builtin.module", "func.func", "tensor.extract", "func.return"]
-
-
-def test_what_replaces_an_access_keeps_its_attributes_and_location():
-    module = flattened("""
-        func.func @f(%t: tensor<4x8xf32>, %v: vector<2x2xf32>, %i: index, %x: f32) -> (f32, tensor<4x8xf32>, vector<2x2xf32>) {
-          %0 = vector.transfer_read %t[%i, %i], %x {in_bounds = [true], mark = 0 : i8} : tensor<4x8xf32>, vector<4xf32> loc("0")
-          %1 = vector.transfer_write %0, %t[%i, %i] {in_bounds = [true], mark = 1 : i8} : vector<4xf32>, tensor<4x8xf32> loc("1")
-          %2 = vector.insert %x, %v[0, 1] {mark = 2 : i8} : f32 into vector<2x2xf32> loc("2")
-          %3 = vector.extract %2[1, 0] {mark = 3 : i8} : f32 from vector<2x2xf32> loc("3")
-          return %3, %1, %2 : f32, tensor<4x8xf32>, vector<2x2xf32>
-        }""")
-    marked = [op for op in module.walk() if "mark" in op.attributes]
-    assert [str(op.attributes["mark"]) for op in marked] == ["0 : i8", "1 : i8", "2 : i8", "3 : i8"]
-    assert [str(op.location) for op in marked] == [f'loc("{number}")' for number in range(4)]
-
-
-def test_a_constant_of_one_value_stays_one_value():
-    """Whatever the order in memory: its elements are not written out."""
-    array = encoded((3, 4), (0, 1))
-    module = flattened(f"""
-        func.func @f() -> {array} {{
-          %0 = arith.constant dense<7> : {array}
-          return %0 : {array}
-        }}""")
-    [constant] = [op for op in module.walk() if isinstance(op, arith.ConstantOp)]
-    assert str(constant.value) == "dense<7> : tensor<12xi32>"
-    assert constant.value.is_splat()
-
-
-def test_maps_that_only_indices_of_size_one_needed_go():
-    """The row is 0 whatever %i is: %i goes, and so does %k, which only %i read."""
-    module = flattened("""
-        func.func @f(%a: tensor<1x16xi32>, %t: index) -> i32 {
-          %k = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p) -> (p + 1), domain: p in [0, 9]">(%t)
-          %i = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p) -> (p floordiv 20), domain: p in [1, 10]">(%k)
-          %0 = tensor.extract %a[%i, %t] : tensor<1x16xi32>
-          return %0 : i32
-        }""")
-    assert [op.name for op in module.walk()] == ["builtin.module", "func.func", "tensor.extract", "func.return"]

@@ -15,9 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.mlir import arith, cf, scf
-from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import Unsupported
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
@@ -95,12 +93,6 @@ def test_an_unsigned_loop_stays_one_after_every_pass(low: int, high: int):
         assert out.tolist() == wanted, count
 
 
-def test_an_unsigned_loop_without_its_unused_values_is_unsigned():
-    (made,) = ops_of(after(loop(0, -6), CanonicalizePass()), scf.ForOp)
-    assert "unsignedCmp" in made.properties
-    assert len(made.results) == 1
-
-
 def test_how_often_an_unsigned_loop_runs_is_not_guessed():
     (negative,) = ops_of(parse_ir(loop(0, -6)), scf.ForOp)
     (positive,) = ops_of(parse_ir(loop(0, 101)), scf.ForOp)
@@ -127,13 +119,6 @@ func.func @main(%in: tensor<64xf32> {{xla.invariant}}, %out: tensor<64xf32>) -> 
 }}"""
 
 
-def test_a_vectorized_loop_stays_unsigned():
-    module = after(ROW, VectorizeLoadsStoresPass())
-    (made,) = ops_of(module, scf.ForOp)
-    assert "unsignedCmp" in made.properties
-    assert "vector.transfer_write" in print_ir(module)
-
-
 def test_a_loop_unrolled_in_part_stays_unsigned():
     longer = ROW.replace("constant 4 :", "constant 1024 :").replace("tensor<64x", "tensor<16384x")
     longer = longer.replace("a * 4 + v", "a * 1024 + v").replace("v in [0, 3]", "v in [0, 1023]")
@@ -141,68 +126,3 @@ def test_a_loop_unrolled_in_part_stays_unsigned():
     assert isinstance(made, scf.ForOp)
     assert trip_count(made) in range(2, 1024)
     assert "unsignedCmp" in made.properties
-
-
-def test_a_region_that_asks_to_be_kept_is_kept():
-    text = """
-    func.func @f(%a: i32) -> i32 {
-      %r = scf.execute_region -> i32 KEPT {
-        %b = arith.muli %a, %a : i32
-        scf.yield %b : i32
-      }
-      return %r : i32
-    }"""
-    assert len(ops_of(after(text.replace("KEPT", "no_inline"), CanonicalizePass()), scf.ExecuteRegionOp)) == 1
-    assert not ops_of(after(text.replace("KEPT", ""), CanonicalizePass()), scf.ExecuteRegionOp)
-
-
-ROUNDING = """
-func.func @f() -> bf16 {
-  %a = arith.constant 1.001 : f32
-  %r = arith.truncf %a MODE : f32 to bf16
-  return %r : bf16
-}"""
-
-
-@pytest.mark.parametrize(("mode", "is_folded"), [("", True), ("to_nearest_even", True), ("upward", False)])
-def test_a_conversion_that_rounds_otherwise_is_not_folded(mode: str, is_folded: bool):
-    module = after(ROUNDING.replace("MODE", mode), CanonicalizePass())
-    assert (not ops_of(module, arith.TruncFOp)) is is_folded
-
-
-def test_a_conversion_that_rounds_otherwise_is_refused_by_llvm():
-    with pytest.raises(Unsupported, match=r"arith\.truncf that does not round to nearest even"):
-        after(ROUNDING.replace("MODE", "upward"), LowerToLlvmGpuPass())
-
-
-def test_flags_of_integers_reach_llvm():
-    text = """
-    func.func @f(%a: i32, %b: i32, %v: vector<4xi1>, %x: vector<4xi32>) -> i32 {
-      %0 = arith.shrui %a, %b exact : i32
-      %1 = arith.divsi %0, %b exact : i32
-      %2 = arith.trunci %1 overflow<nsw> : i32 to i8
-      %3 = arith.extui %2 : i8 to i32
-      %4 = arith.select %v, %x, %x : vector<4xi1>, vector<4xi32>
-      %5 = arith.index_cast %4 : vector<4xi32> to vector<4xindex>
-      return %3 : i32
-    }"""
-    module = after(text, LowerToLlvmGpuPass())
-    found = {op.name: op for op in module.walk()}
-    assert "isExact" in found["llvm.lshr"].properties
-    assert "isExact" in found["llvm.sdiv"].properties
-    assert "overflowFlags" in found["llvm.trunc"].properties
-    assert "llvm.select" in found
-
-
-def test_a_branchs_weights_reach_llvm():
-    text = """
-    func.func @f(%c: i1) {
-      cf.cond_br %c weights([1, 2000]), ^bb1, ^bb2
-    ^bb1:
-      cf.br ^bb2
-    ^bb2:
-      return
-    }"""
-    assert ops_of(parse_ir(text), cf.ConditionalBranchOp)
-    (made,) = [op for op in after(text, LowerToLlvmGpuPass()).walk() if op.name == "llvm.cond_br"]
-    assert "branch_weights" in made.properties

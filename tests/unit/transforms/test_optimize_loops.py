@@ -255,9 +255,3 @@ def test_constants_count_nothing():
     assert plain
     assert constants
     assert body_size(plain) == body_size(constants)
-
-
-def test_unrolled_bodies_have_at_most_400():
-    """In units of body size: as many copies as fit, exactly."""
-    assert [unroll_factor(64, size, 4) for size in (100, 101, 200, 201, 400, 401)] == [4, 2, 2, 1, 1, 1]
-    assert [unroll_factor(trips, 1, 4) for trips in (400, 401)] == [400, 1]

@@ -112,13 +112,6 @@ def test_in_place(read: str, write: str, found: set[str]):
     assert run(after, True) == run(parse_ir(text), True)
 
 
-def test_copies_are_copied():
-    text = kernel(4, "th_x * 16 + v + 4", "th_x * 16 + v").replace("tensor.insert %y", "tensor.insert %x")
-    after = vectorized(text)
-    assert not [op for op in after.walk() if op.name == "vector.insert"]
-    assert run(after, False) == run(parse_ir(text), False)
-
-
 @pytest.mark.parametrize(("chip", "loops", "widths"), [("h200", 2, {2}), ("b200", 1, {4})])
 def test_wide_accesses_go_by_halves(chip: str, loops: int, widths: set[int]):
     """Where 256 bits take two instructions: in maps, and where the loop's variable is a number, each half counts its own elements."""

@@ -15,7 +15,7 @@ Source: docs/reference/1 5.4 "convert rules".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
     f32,
     f64,
     i1,
+    i8,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -179,6 +180,15 @@ def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
     if isa(ir_type, IntegerType):
         return e.insert(arith.ConstantOp(integer(int(value), ir_type, True))).result
     return e.insert(arith.ConstantOp(integer(int(value), IndexType()))).result
+
+
+def select_by_flag(
+    e: Inserter, flag: SSAValue, values: Sequence[SSAValue], others: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """`values` where the i8 `flag` is set, else `others`."""
+    is_set = e.insert(arith.CmpiOp(flag, constant(e, 0, i8), "ne")).result
+    pairs = zip(values, others, strict=True)
+    return [e.insert(arith.SelectOp(is_set, value, other)).result for value, other in pairs]
 
 
 def extend_i1(e: Inserter, bit: SSAValue) -> SSAValue:

@@ -129,7 +129,7 @@ class SizeOp(HloOp):
 
     def refuse_beyond_limit(self, sizes: Sequence[int]) -> None:
         """raises DataError for a result of these sizes that is larger than the limit on memory."""
-        from xla_emitters.support.memory_limit import (
+        from xla_emitters.support.limits import (
             refuse_beyond_limit,
         )  # only for runs: commands that compile start faster without it
 

@@ -115,6 +115,12 @@ class ClusterDimensionOp(QuickOp):
         super().__init__(properties={"dimension": dimension}, result_types=[IndexType()])
 
 
+RANK_SHIFT, RANK_MASK = 18, 31
+"""Bits 18 to 22 of an address in shared memory are 0 for the thread's own block, else one more than the rank of the block in its cluster
+(PTX does not define where the rank is)."""
+MOST_BLOCKS = 16
+"""Largest size of a cluster. Source: PTX ISA 8.8, 9.7.9.22 "mapa"."""
+
 ClusterIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_id")
 ClusterDimOp = op_of_family(ClusterDimensionOp, "gpu.cluster_dim")
 ClusterBlockIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_block_id")

@@ -7,8 +7,8 @@
     }
     %s = xla_gpu.sync_threads %l : tensor<4xf32>
 
-The ops are in `loops.py` (apply_indexing, loop, atomic_rmw, yield), `calls.py` (pure_call, shuffle_reduce, reduce), `tensors.py` (guarded
-elements, shared memory, waiting) and `tiles.py` (indexed vectors); other packages import them from here.
+The ops are in `loops.py` (apply_indexing, loop, atomic_rmw, yield), `pure_calls.py` (pure_call, shuffle_reduce, reduce), `tensors.py`
+(guarded elements, shared memory, waiting) and `tiles.py` (indexed vectors); other packages import them from here.
 All are written as in the seed; the generic form and today's XLA's `xla.loop` (`xla.py`) are read too.
 Source: seed document, "MLIR Conversion"; docs/reference/1 1.1-1.8.
 """
@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Dialect, Operation
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.xla_gpu.calls import PureCallOp, ReduceOp, ShuffleReduceOp
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import (
     INDEX,
@@ -35,6 +34,7 @@ from xla_emitters.dialects.xla_gpu.loops import (
     parse_operands,
     print_values,
 )
+from xla_emitters.dialects.xla_gpu.pure_calls import PureCallOp, ReduceOp, ShuffleReduceOp
 from xla_emitters.dialects.xla_gpu.tensors import (
     AllocateSharedOp,
     GetDynamicDimSizeOp,

@@ -36,7 +36,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.map_text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.dialects.xla_gpu import calls, loops, tensors
+from xla_emitters.dialects.xla_gpu import loops, pure_calls, tensors
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_text
 from xla_emitters.errors import XlaEmittersError
 
@@ -196,7 +196,7 @@ SPELLINGS: dict[str, type[Operation]] = {
     "xla.loop": loops.LoopOp,
     "xla.predicated_extract": tensors.PredicatedExtractOp,
     "xla.predicated_insert": tensors.PredicatedInsertOp,
-    "xla.pure_call": calls.PureCallOp,
+    "xla.pure_call": pure_calls.PureCallOp,
     "xla.yield": loops.YieldOp,
 }
 """Today's XLA's name -> our op."""

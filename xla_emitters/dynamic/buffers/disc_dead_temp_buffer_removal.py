@@ -6,8 +6,8 @@
     memref.dealloc %t
 
 Repeated, since a removed op may have been the last reader of another buffer. An op with several results is removed when none is read. An op
-that updates a buffer in place does not count as its reader. A buffer that is given away stays; so does an op that may stop the program, such
-as an assertion, because it has no result.
+that updates a buffer in place does not count as its reader. A buffer that is given away stays; so does an op that may stop the program,
+such as an assertion, because it has no result.
 Source: seed document, "DeadTempBufferRemoval"; docs/reference/4 1.3.
 """
 

@@ -52,8 +52,7 @@ from xla_emitters.dtypes import Kind
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, updated_in_place
 from xla_emitters.dynamic.buffers.tiled_transposes import moves_last, tiled_transpose
-from xla_emitters.functions import BY_OPCODE
-from xla_emitters.functions import Size as CodeSize
+from xla_emitters.functions import BY_OPCODE, CodeSize
 
 MIDDLE = "kMiddleReduction"
 """The kind of a fusion of one transpose and the reductions of rows that read it, for a CPU."""

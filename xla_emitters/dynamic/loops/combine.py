@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
-from xla_emitters.dialects.hlo.convert import constant, emit_convert
+from xla_emitters.dialects.hlo.convert import constant, emit_convert, select_by_flag
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.isa import isa
@@ -172,7 +172,7 @@ class Reducer:
         if not self.is_flagged:
             return self._body(code, so_far, element)
         *values, flag = so_far
-        return [*_chosen(code, flag, self._body(code, values, element), element), constant(code, 1, i8)]
+        return [*select_by_flag(code, flag, self._body(code, values, element), element), constant(code, 1, i8)]
 
     @_located
     def combined(self, code: KernelCode, one: Sequence[SSAValue], other: Sequence[SSAValue]) -> list[SSAValue]:
@@ -181,8 +181,8 @@ class Reducer:
             return self._body(code, one, other)
         *ones, is_one = one
         *others, is_other = other
-        both = _chosen(code, is_other, self._body(code, ones, others), ones)
-        return [*_chosen(code, is_one, both, others), code.insert(arith.OrIOp(is_one, is_other)).result]
+        both = select_by_flag(code, is_other, self._body(code, ones, others), ones)
+        return [*select_by_flag(code, is_one, both, others), code.insert(arith.OrIOp(is_one, is_other)).result]
 
     @_located
     def with_partial(self, code: KernelCode, so_far: Sequence[SSAValue], loaded: Sequence[SSAValue]) -> list[SSAValue]:
@@ -196,7 +196,7 @@ class Reducer:
         if self.is_flagged:
             *values, flag = total
             initial = self._initial(code)
-            found = _chosen(code, flag, self._body(code, initial, values), initial)
+            found = select_by_flag(code, flag, self._body(code, initial, values), initial)
         elif self.starting is not None:
             found = self._body(code, self._initial(code), total)
         pairs = zip(found, self.carried, self.elements, strict=True)
@@ -241,13 +241,6 @@ class Reducer:
 
 def _is_narrow(element: DType) -> bool:
     return element.kind is Kind.FLOAT and element.bits < F32.bits
-
-
-def _chosen(code: KernelCode, flag: SSAValue, values: Sequence[SSAValue], others: Sequence[SSAValue]) -> list[SSAValue]:
-    """`values` where the flag is set, else the others."""
-    is_set = code.insert(arith.CmpiOp(flag, constant(code, 0, i8), "ne")).result
-    pairs = zip(values, others, strict=True)
-    return [code.insert(arith.SelectOp(is_set, value, other)).result for value, other in pairs]
 
 
 def reduces_rows(op: BufferOp) -> bool:

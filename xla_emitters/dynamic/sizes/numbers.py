@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import DType, Kind
-from xla_emitters.dynamic.sizes.arrays import Comparison, Number, Truth
+from xla_emitters.dynamic.sizes.walked_array import Comparison, Number, Truth
 from xla_emitters.errors import VerifyError
 
 FEWEST_BITS = 32  # of a type that sizes are computed in

@@ -66,13 +66,13 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     type_text,
 )
-from xla_emitters.dynamic.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.dynamic.sizes.numbers import is_data
 from xla_emitters.dynamic.sizes.size_walk import Assertion, Walk
+from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.program.arrays import ArraySpec
-from xla_emitters.program.arrays import Size as Plain
+from xla_emitters.program.step_values import ArraySpec
+from xla_emitters.program.step_values import Size as Plain
 
 _OBTAINED = re.compile(r"'([A-Za-z_]\w*)' = \{(\d+)\} from specification")
 

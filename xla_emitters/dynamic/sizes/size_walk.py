@@ -42,9 +42,9 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.dynamic.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.dynamic.sizes.numbers import FEWEST_BITS, Arithmetic, assume, in_range, is_data
 from xla_emitters.dynamic.sizes.sizing import Entry, SizeSizing
+from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.errors import DataError, Place, VerifyError
 
 MOST_ELEMENTS = 64  # largest tracked array: shape operands have one element per dimension

@@ -20,8 +20,8 @@ from xla_emitters.algebra.size import Size, floordiv, maximum, minimum
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Broken, Number, Shape, Sizing, Unknown
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.dynamic.sizes.arrays import AxisKey, Leaf
 from xla_emitters.dynamic.sizes.numbers import is_data
+from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf
 
 Entry: TypeAlias = AxisKey | Size | None
 """The size of an axis of a result: that of an operand's axis, a size, or None if it depends on data."""

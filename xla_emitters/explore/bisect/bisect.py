@@ -65,7 +65,7 @@ from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.program import Program, Slot
 from xla_emitters.rewrite.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.runtime.arrays import StandardInput, differing
-from xla_emitters.runtime.devices import devices_wanted
+from xla_emitters.runtime.device_threads import devices_wanted
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
 

@@ -48,8 +48,8 @@ from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import verify_after
 from xla_emitters.runtime.arrays import differing
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 

@@ -26,7 +26,7 @@ from xla_emitters.explore.bisect.blame import Computed
 from xla_emitters.explore.check.watched_kernels import differing_much, largest_magnitude
 from xla_emitters.program import Extents, Launch
 from xla_emitters.runtime.arrays import differing
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.simt.execute import PACKED_BITS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
 from xla_emitters.runtime.simt.memory import Watcher

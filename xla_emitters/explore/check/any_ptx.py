@@ -20,8 +20,8 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.mlir.clusters import MOST_BLOCKS
 from xla_emitters.dialects.mlir.data_layout import bits_of
+from xla_emitters.dialects.mlir.gpu import MOST_BLOCKS
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
@@ -33,10 +33,10 @@ from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher, address_of
 from xla_emitters.runtime.simt.ptx_kernels import launch_attributes
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
-from xla_emitters.support.iteration_limit import iteration_limit
+from xla_emitters.support.limits import iteration_limit
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
-from xla_emitters.text.ptx.emitter import TYPES
+from xla_emitters.text.ptx.op_builder import TYPES
 from xla_emitters.text.ptx.syntax import Function, PtxModule
 
 STAGE = "ptx"

@@ -33,7 +33,7 @@ from xla_emitters.pipelines.program_inputs import given_inputs
 from xla_emitters.pipelines.programs import compile_program, executable_stage
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput
-from xla_emitters.runtime.devices import devices_wanted
+from xla_emitters.runtime.device_threads import devices_wanted
 
 
 def check(

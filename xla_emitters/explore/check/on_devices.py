@@ -21,7 +21,7 @@ from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.arrays import StandardInput
 from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices
-from xla_emitters.runtime.devices import run_on_devices
+from xla_emitters.runtime.device_threads import run_on_devices
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 

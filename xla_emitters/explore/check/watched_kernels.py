@@ -37,9 +37,8 @@ from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.program import Program
 from xla_emitters.rewrite.captures import captured_by
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.reference.reference import call_beside
 
 RELATIVE = {1: 2.0**-2, 2: 2.0**-5, 4: 2.0**-10, 8: 2.0**-30}
 """Bytes of a float -> its allowed relative error. In addition, a 64th of that times the largest number that the fusion reads or writes."""
@@ -96,7 +95,7 @@ class Watched:
         """Runs the ops by NumPy."""
         for op in self.fusion.body.block.ops:
             if isinstance(op, BufferOp) and not _sum_in_f32(op, arrays):
-                function_of(op, call_beside(op))(*(arrays[value] for value in op.operands))
+                function_of(op)(*(arrays[value] for value in op.operands))
 
 
 def _sum_in_f32(op: BufferOp, arrays: dict[SSAValue, Array]) -> bool:

@@ -27,7 +27,7 @@ from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.lowering.toolchain.machine_code import EntryResources
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pricing.calls import CallCost, price_call
+from xla_emitters.pricing.call_prices import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
@@ -37,7 +37,7 @@ from xla_emitters.pricing.traffic import Traffic, count_traffic
 from xla_emitters.program import Extents, Launch, Program
 from xla_emitters.program.steps import Call
 from xla_emitters.program.steps import Launch as Launched
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 from xla_emitters.runtime.walk import Frame, Run

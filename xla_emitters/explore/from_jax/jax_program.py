@@ -42,7 +42,7 @@ from xla_emitters.explore.from_jax.jax_words import (
 )
 from xla_emitters.explore.optimize import counts_of
 from xla_emitters.explore.optimized_texts import dropped_round_trips, optimized
-from xla_emitters.explore.xla import Flag
+from xla_emitters.explore.real_xla import Flag
 from xla_emitters.library.arguments import numpy_type
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions

@@ -23,7 +23,7 @@ from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.dynamic.sizes import sizes_of
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.page.graph import entry_graph, graphs_of
+from xla_emitters.explore.page.graph_view import entry_graph, graphs_of
 from xla_emitters.explore.page.own_code import own_steps
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
@@ -258,7 +258,7 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
     ir = _recorded(trace, "llvm-dialect")
     found = None
     if ir is not None:
-        from xla_emitters.explore.page.threads import (
+        from xla_emitters.explore.page.thread_accesses import (
             launch_of,
             touched,
         )  # the executor is loaded where there is something to run
@@ -288,7 +288,7 @@ def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Tra
     on_buffers, ir = _recorded(trace, "kernels"), _recorded(trace, "llvm-dialect")
     if on_buffers is None or ir is None:
         return {}
-    from xla_emitters.explore.page.threads import touched  # imported here, as above
+    from xla_emitters.explore.page.thread_accesses import touched  # imported here, as above
 
     found = _unless_refused(lambda: touched(at, ir))
     (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))

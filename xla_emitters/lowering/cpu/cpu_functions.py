@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import Unsupported
 from xla_emitters.functions import FUNCTIONS
-from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.lowering.llvm_ir.spelling import type_text
 
 INTRINSICS = frozenset(("sqrt", "floor", "ceil", "trunc", "round", "rint", "nearbyint", "fabs", "copysign", "fma"))
 """Functions that a CPU has an instruction for, or LLVM a short sequence."""

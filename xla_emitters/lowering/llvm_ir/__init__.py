@@ -1,1 +1,1 @@
-"""The LLVM dialect written as LLVM IR text: `printer` (modules), `instructions` (a row for each op), `attributes`, `values`."""
+"""The LLVM dialect written as LLVM IR text: `printer` (modules), `instructions` (a row for each op), `function_attributes`, `spelling`."""

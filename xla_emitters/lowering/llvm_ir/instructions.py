@@ -35,14 +35,14 @@ from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.llvm import TailCallKind
 from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp, bundles_of
-from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
+from xla_emitters.dialects.mlir.llvm.memory_ops import ORDERINGS
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.llvm.values import CompareOp
 from xla_emitters.dialects.mlir.nvvm_async import MemoryBarrierOp
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.llvm_ir.attributes import memory_word, of_each, parameter_attributes, range_word
+from xla_emitters.lowering.llvm_ir.function_attributes import memory_word, of_each, parameter_attributes, range_word
 from xla_emitters.lowering.llvm_ir.nodes import Nodes, loop_text
-from xla_emitters.lowering.llvm_ir.values import STAGE, constant_text, escaped, global_name, type_text
+from xla_emitters.lowering.llvm_ir.spelling import STAGE, constant_text, escaped, global_name, type_text
 from xla_emitters.support.late_dataclass import dataclass
 
 

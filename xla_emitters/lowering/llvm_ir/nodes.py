@@ -35,7 +35,7 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
-from xla_emitters.lowering.llvm_ir.values import escaped
+from xla_emitters.lowering.llvm_ir.spelling import escaped
 from xla_emitters.support.late_dataclass import dataclass
 
 _FIRST = 100

@@ -42,8 +42,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.verification import reverse_postorder
-from xla_emitters.lowering.llvm_ir.attributes import (
+from xla_emitters.dialects.verification import successors
+from xla_emitters.lowering.llvm_ir.function_attributes import (
     FUNCTION_PROPERTIES,
     function_attributes,
     of_each,
@@ -51,13 +51,14 @@ from xla_emitters.lowering.llvm_ir.attributes import (
 )
 from xla_emitters.lowering.llvm_ir.instructions import constant_of, is_constant, row_of, unsupported
 from xla_emitters.lowering.llvm_ir.nodes import DebugNodes, Nodes, location_text, subprogram_of
-from xla_emitters.lowering.llvm_ir.values import (
+from xla_emitters.lowering.llvm_ir.spelling import (
     constant_text,
     escaped,
     global_name,
     is_plain_name,
     type_text,
 )
+from xla_emitters.support.dominance import reverse_postorder
 from xla_emitters.support.late_dataclass import dataclass
 
 _VISIBILITIES = ("", "hidden ", "protected ")
@@ -219,10 +220,10 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
     if len(blocks) < _SMALLEST_DIAMOND:
         return
     written = {block: number for number, block in enumerate(blocks)}
-    made = {block: number for number, block in enumerate(reverse_postorder(blocks[0]))}
+    made = {block: number for number, block in enumerate(reverse_postorder(blocks[0], successors))}
     entered: dict[Block, list[tuple[int, int, int]]] = {}
     for block in blocks:
-        for number, target in enumerate(_successors(block)):
+        for number, target in enumerate(successors(block)):
             entered.setdefault(target, []).append((made.get(block, -1), written[block], number))
     for target, uses in entered.items():
         own = sorted(uses, key=lambda use: use[1:], reverse=True)
@@ -231,10 +232,6 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
         if (numbers := [wanted[use] for use in own]) != sorted(numbers) and len({use[1] for use in uses}) == len(uses):
             listed = ", ".join(map(str, numbers))
             yield f"uselistorder_bb {global_name(op.sym_name.data)}, %bb{written[target]}, {{ {listed} }}"
-
-
-def _successors(block: Block) -> Sequence[Block]:
-    return block.last_op.successors if block.last_op is not None else ()
 
 
 def _convention(op: llvm.FuncOp) -> str:

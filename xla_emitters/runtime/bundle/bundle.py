@@ -47,9 +47,8 @@ FILES = (
     "__init__.py",
     "errors.py",
     "support/late_dataclass.py",
-    "support/iteration_limit.py",
-    "support/memory_limit.py",
-    "program/arrays.py",
+    "support/limits.py",
+    "program/step_values.py",
     "program/as_json.py",
     "program/bind.py",
     "program/callees.py",
@@ -71,7 +70,7 @@ FILES = (
     "runtime/plain_ops.py",
     "runtime/repetition.py",
     "runtime/walk.py",
-    "runtime/ral/constants.py",
+    "runtime/ral/constants_file.py",
     *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
 )
 """The files of `xla_emitters` that a bundle holds: with NumPy and ml_dtypes, all that its script imports."""

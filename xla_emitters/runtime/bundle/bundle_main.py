@@ -32,10 +32,10 @@ except ModuleNotFoundError as missing:
     sys.exit(4)
 
 from xla_emitters.library.arguments import Array
-from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json, value_from_json
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.executable import executable_of
+from xla_emitters.program.step_values import Arrays
 from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Move, Place, Release, Step, steps_within
 from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
 from xla_emitters.runtime.bundle.bundle_programs import run_programs
@@ -44,7 +44,7 @@ from xla_emitters.runtime.cuda.cupy_platform import bytes_of, find_cupy, to_devi
 from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.walk import Frame, Run
-from xla_emitters.support.iteration_limit import MOST_ITERATIONS, limited_iterations
+from xla_emitters.support.limits import MOST_ITERATIONS, limited_iterations
 
 FORMAT = 6
 EXIT_CODES = {"ok": 0, "not run": 4, "differs": 3, "refused": 4}

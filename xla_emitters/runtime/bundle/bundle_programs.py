@@ -21,17 +21,17 @@ import numpy as np
 
 from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.library.arguments import Array, numpy_type
-from xla_emitters.program.arrays import Arrays, Launch
 from xla_emitters.program.as_json import array_from_json, call_from_json, value_from_json
 from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
 from xla_emitters.program.executable import Constants, executable_of_arrays
+from xla_emitters.program.step_values import Arrays, Launch
 from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
 from xla_emitters.runtime.cuda.cupy_arrays import to_cupy, to_numpy
 from xla_emitters.runtime.cuda.cupy_platform import load_module
 from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.plain_ops import plain_function
-from xla_emitters.runtime.ral.constants import Constants as StoredConstants
+from xla_emitters.runtime.ral.constants_file import StoredConstants
 
 Row = dict[str, Any]
 

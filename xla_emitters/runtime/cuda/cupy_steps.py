@@ -27,14 +27,14 @@ from xla_emitters import library
 from xla_emitters.errors import DataError, ToolError, Unsupported
 from xla_emitters.library.arguments import LETTERS, Array, numpy_type, pattern_type
 from xla_emitters.library.cublas import product, rounds_to_tf32
-from xla_emitters.program.arrays import Launch as At
 from xla_emitters.program.bind import STAGE
+from xla_emitters.program.step_values import Launch as At
 from xla_emitters.program.steps import Call, Launch, Number, Place
 from xla_emitters.runtime.cuda.cupy_arrays import assign, is_numpy, refuse_packed, to_cupy, to_numpy
 from xla_emitters.runtime.cuda.cupy_platform import stored_shape
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.walk import ARGUMENT_ALIGNMENT, Frame, HostMemory, Run
-from xla_emitters.support.memory_limit import allowed_memory
+from xla_emitters.support.limits import allowed_memory
 
 COPIES = frozenset(("copy", "d2h", "h2d"))
 CONSTANT = "constant"

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from xla_emitters import library
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
@@ -91,12 +91,12 @@ Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
 """Operands' values -> the op's value."""
 
 
-def function_of(op: BufferOp, call: Call) -> BufferFunction:
+def function_of(op: BufferOp, beside: Operation | None = None) -> BufferFunction:
     """The function that executes an op on buffers.
 
-    call     evaluates the computations that the op applies
+    beside   an op of the module with the computations that `op` applies; None: `op`
     """
-    made = op.as_hlo()
+    made, call = op.as_hlo(), _calls_beside(beside or op)
     if isinstance(made, DotOp):
         return multiplying(made)
     if isinstance(made, ConstantOp):
@@ -120,6 +120,22 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
+
+
+def _calls_beside(beside: Operation) -> Call:
+    found: Call | None = None
+
+    def call(name: str, operands: Sequence[Any]) -> Any:
+        nonlocal found
+        if found is None:
+            from xla_emitters.runtime.reference.reference import (
+                call_beside,  # imported here: most ops apply no computation
+            )
+
+            found = call_beside(beside)
+        return found(name, operands)
+
+    return call
 
 
 def multiplying(made: DotOp) -> BufferFunction:

@@ -47,20 +47,19 @@ from xla_emitters.errors import DataError, ExecutionError, InternalError, UsageE
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.runtime.loaded import garbage
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.ral.constants_file import StoredConstants
 from xla_emitters.runtime.ral.ral_calls import function_of_call
-from xla_emitters.runtime.reference.reference import call_beside
 from xla_emitters.runtime.simt import func as calls_of_functions
 from xla_emitters.runtime.simt import memref as static_memrefs
 from xla_emitters.runtime.simt.code import Compiler, Function, Kernel, Rules, Scope, Step, symbols_of
 from xla_emitters.runtime.simt.execute import RULES
-from xla_emitters.runtime.simt.loops import bind, compile_loops
+from xla_emitters.runtime.simt.fusion_loops import bind, compile_loops
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Buffer, Memory, row_major_strides
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
-from xla_emitters.support.memory_limit import refuse_beyond_limit
+from xla_emitters.support.limits import refuse_beyond_limit
 
 STAGE = "run"
 ONE_THREAD = Launch((1, 1, 1), (1, 1, 1))
@@ -83,7 +82,7 @@ class HostProgram:
             raise UsageError(
                 "the module has no function on buffers", stage=STAGE, help="run disc-legalize-to-lhlo first"
             )
-        self.constants, self.kernels = Constants(constants_of(module)), kernels
+        self.constants, self.kernels = StoredConstants(constants_of(module)), kernels
         self.donated = _donated(main)
         self._main = main
         names = {op: name for name, op in name_buffer_ops(module).items()}
@@ -313,7 +312,7 @@ def share(op: lmhlo.IncRefOp) -> Kernel:
 
 @HOST_RULES.control(*BUFFER_OPS.values())
 def buffer_op(op: BufferOp, scope: Scope) -> Step:
-    run, types = function_of(op, call_beside(op)), [value.type for value in op.operands]
+    run, types = function_of(op), [value.type for value in op.operands]
     slots = scope.slots(op.operands)
     assert isinstance(scope.compiler, _Compiler)
     device = next((space for value in reversed(op.operands) if (space := space_of(value.type))), "cpu")

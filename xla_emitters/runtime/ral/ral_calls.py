@@ -34,7 +34,6 @@ from xla_emitters.library import call as call_library
 from xla_emitters.library.arguments import top_key
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of, print_array
-from xla_emitters.runtime.reference.reference import call_beside
 
 STAGE = "ral"
 
@@ -70,7 +69,7 @@ def _written_again(call: DispatchOp, opcode: str, properties: Mapping[str, Attri
     named = {**properties, "name": StringAttr(call.call.data)}
     made = BUFFER_OPS[opcode](operands=[inputs, [output]], properties=named, result_types=[])
     made.location = call.location
-    return function_of(made, call_beside(call))
+    return function_of(made, call)
 
 
 def _dims(numbers: Sequence[int]) -> Attribute:

@@ -14,7 +14,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.program import Extents, Launch
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 

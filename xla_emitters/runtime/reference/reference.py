@@ -32,7 +32,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.reference.tolerance import Bounds
 from xla_emitters.runtime.repetition import Repetition, asked_after, too_long
-from xla_emitters.support.iteration_limit import iteration_limit
+from xla_emitters.support.limits import iteration_limit
 
 if TYPE_CHECKING:
     from xla_emitters.graph.loop_recurrences import LoopEnd

@@ -18,8 +18,8 @@ from xla_emitters.dialects.hlo.base import Call, HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.graph.plan import ProgramPlan
-from xla_emitters.program.arrays import Argument
 from xla_emitters.program.executable import executable_of
+from xla_emitters.program.step_values import Argument
 from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.runtime.arrays import copy_donated, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer, to_buffer

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import index
 from xla_emitters.dtypes import Array
-from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import INTEGER_OPS, compare_integers, division, integer_conversion
 from xla_emitters.runtime.simt.code import Binary, Rules

@@ -28,7 +28,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.locations import place_of
-from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
+from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.program import Launch

@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import nvvm
-from xla_emitters.dialects.mlir.clusters import RANK_SHIFT
+from xla_emitters.dialects.mlir.gpu import RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncCommitGroupOp, CpAsyncOp, CpAsyncWaitGroupOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported

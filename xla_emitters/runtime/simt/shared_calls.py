@@ -31,7 +31,7 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import arith, func, llvm, scf
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.effects import is_pure, is_read_only, is_terminator
-from xla_emitters.support.memory_limit import memory_limit
+from xla_emitters.support.limits import memory_limit
 
 FunctionOp: TypeAlias = func.FuncOp | llvm.FuncOp
 

@@ -27,7 +27,7 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Body, Compiler, Graph, Scope
 from xla_emitters.runtime.simt.execute import RULES, Argument, chunks, memory_of
 from xla_emitters.runtime.simt.follow import followed
-from xla_emitters.runtime.simt.loops import ALIGNMENT, bind
+from xla_emitters.runtime.simt.fusion_loops import ALIGNMENT, bind
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import Memory, Space, Watcher, row_major_strides
 from xla_emitters.runtime.simt.scalars import INDEX, form_of

@@ -4,7 +4,7 @@
                                                           b"-" and the message of the reader, b"?" where jaxlib is missing
 
 `export`, `bytecode` and `stablehlo` (text) are converted to each other but for the first; `proto` (an HloModuleProto) and `hlo` (text) too.
-This file is run as a script and imports nothing from this package; the only other file that imports jaxlib is `explore/xla.py`.
+This file is run as a script and imports nothing from this package; the only other file that imports jaxlib is `explore/real_xla.py`.
 Source: jaxlib's Python bindings of StableHLO's portable artifacts and of HloModule; the schema of jax.export's blobs for their vtable.
 """
 

@@ -62,7 +62,7 @@ from xla_emitters.errors import SHOWN, ParseError, Place, VerifyError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
+from xla_emitters.text.hlo.attribute_text import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
 from xla_emitters.text.hlo.header import parse_attributes, parse_stack_tables, verify_header
 from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
 from xla_emitters.text.hlo.literals import parse_literal

@@ -26,7 +26,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import AliasAttr, dims_of, type_text
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
-from xla_emitters.text.hlo.attributes import COMMON, SYNTAX, attributes_of
+from xla_emitters.text.hlo.attribute_text import COMMON, SYNTAX, attributes_of
 from xla_emitters.text.hlo.literals import literal_text
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES
 

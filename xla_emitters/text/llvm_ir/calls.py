@@ -19,8 +19,8 @@ from xdsl.irdl import IRDLOperation
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
+from xla_emitters.text.llvm_ir.llvm_types import VOID
 from xla_emitters.text.llvm_ir.ptx_bodies import outputs_of, ptx, ptx_of_intrinsic
-from xla_emitters.text.llvm_ir.types import VOID
 
 _HINTS = (
     *("llvm.assume", "llvm.lifetime.", "llvm.experimental.noalias.scope.decl", "llvm.dbg.", "llvm.invariant."),
@@ -57,26 +57,26 @@ def call(r: FunctionReader) -> SSAValue | None:
 
 def _arguments(r: FunctionReader) -> tuple[list[SSAValue], list[int]]:
     """`(float noundef %x, ptr align 4 %p) #3 [ "align"(ptr %p, i64 16) ]`: the values, and the alignments of pointers; 0: not said."""
-    cursor, found, alignments = r.cursor, list[SSAValue](), list[int]()
+    cursor = r.cursor
     cursor.expect("(", "before the arguments")
-    is_first = True
-    while not cursor.accept(")"):
-        if not is_first:
-            cursor.expect(",", "or ')' after the argument")
-        is_first = False
-        if cursor.accept("metadata"):
-            r.metadata_value()
-            continue
-        ir_type = r.value_type()
-        alignments.append(r.skip_attributes().get("align", 0))
-        found.append(r.value(ir_type))
+    found = [each for each in cursor.items(")", lambda: _argument(r), "the argument") if each is not None]
     while cursor.token.kind in (TokenKind.GROUP, TokenKind.STRING) or cursor.at(*_TRAILING):
         cursor.advance()
         if cursor.at("("):
             cursor.skip_group()
     if cursor.at("["):
         cursor.skip_group()
-    return found, alignments
+    return [value for value, _ in found], [alignment for _, alignment in found]
+
+
+def _argument(r: FunctionReader) -> tuple[SSAValue, int] | None:
+    """A value and its alignment; None for metadata."""
+    if r.cursor.accept("metadata"):
+        r.metadata_value()
+        return None
+    ir_type = r.value_type()
+    alignment = r.skip_attributes().get("align", 0)
+    return r.value(ir_type), alignment
 
 
 # ---------------------------------------------------------------------------------------------- inline assembly

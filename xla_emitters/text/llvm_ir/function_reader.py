@@ -14,22 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    FileLineColLoc,
-    IntAttr,
-    LocationAttr,
-    StringAttr,
-    i32,
-)
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.constants import ConstantReader
 from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of
-from xla_emitters.text.llvm_ir.types import VOID
+from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
+from xla_emitters.text.llvm_ir.llvm_types import VOID
 
 Read = Callable[["FunctionReader"], SSAValue | None]
 INSTRUCTIONS: dict[str, Read] = {}
@@ -271,6 +265,14 @@ class FunctionReader(ConstantReader):
 
     def comma(self) -> None:
         self.cursor.expect(",", "after the operand")
+
+    def operands(self, count: int) -> list[SSAValue]:
+        """`i32 %a, ptr %p`: so many operands, each with its type."""
+        found = [self.typed()]
+        while len(found) < count:
+            self.comma()
+            found.append(self.typed())
+        return found
 
     def two_alike(self, ir_type: Attribute) -> tuple[SSAValue, SSAValue]:
         """`%a, %b`: two operands of that type."""

@@ -17,11 +17,11 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment
 from xla_emitters.dialects.mlir.llvm.atomics import ATOMIC_OPERATIONS
-from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
-from xla_emitters.text.llvm_ir.constants import BINARY, CASTS
+from xla_emitters.dialects.mlir.llvm.memory_ops import ORDERINGS
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.lexer import TokenKind
-from xla_emitters.text.llvm_ir.types import VOID
+from xla_emitters.text.llvm_ir.llvm_constants import BINARY, CASTS
+from xla_emitters.text.llvm_ir.llvm_types import VOID
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 
@@ -54,9 +54,7 @@ def compare(r: FunctionReader) -> SSAValue:
 @instruction("select")
 def select(r: FunctionReader) -> SSAValue:
     r.flags()
-    condition = r.typed()
-    r.comma()
-    one = r.typed()
+    condition, one = r.operands(2)
     r.comma()
     other, token = r.value_type(), r.cursor.previous
     if other != one.type:
@@ -87,9 +85,7 @@ def plain(r: FunctionReader) -> SSAValue:
 
 @instruction("shufflevector")
 def shufflevector(r: FunctionReader) -> SSAValue:
-    one = r.typed()
-    r.comma()
-    other, token = r.typed(), r.cursor.previous
+    (one, other), token = r.operands(2), r.cursor.previous
     r.comma()
     of = r.value_type()
     if not isa(one.type, VectorType) or one.type != other.type or not isa(of, VectorType[IntegerType]):
@@ -122,9 +118,7 @@ def extractvalue(r: FunctionReader) -> SSAValue:
 
 @instruction("insertvalue")
 def insertvalue(r: FunctionReader) -> SSAValue:
-    whole = r.typed()
-    r.comma()
-    part, path = r.typed(), r.integer_list()
+    (whole, part), path = r.operands(2), r.integer_list()
     if (wanted := _field_type(r, whole.type, path)) != part.type:
         raise r.error(f"the field is {wanted}, not {part.type}")
     return r.add(llvm.InsertValueOp(DenseArrayBase.from_list(i64, path), whole, part))
@@ -203,9 +197,7 @@ def load(r: FunctionReader) -> SSAValue:
 def store(r: FunctionReader) -> None:
     r.cursor.accept("atomic")
     volatile = r.cursor.accept("volatile")
-    value = r.typed()
-    r.comma()
-    pointer = r.typed()
+    value, pointer = r.operands(2)
     alignment, ordering, scope = _access(r, value.type, pointer)
     r.do(_with_scope(llvm.StoreOp(value, pointer, alignment, ordering, volatile), scope))
 
@@ -217,9 +209,7 @@ def atomicrmw(r: FunctionReader) -> SSAValue:
     word = f"_{token.text}" if token.text in ("and", "or", "xor") else token.text
     if word not in ATOMIC_OPERATIONS:
         raise r.unsupported(f"the atomic update '{token.text}'", token)
-    pointer = r.typed()
-    r.comma()
-    value = r.typed()
+    pointer, value = r.operands(2)
     scope, orderings = _order(r)
     if len(orderings) != 1:
         raise r.error("an atomic update has one ordering")
@@ -230,11 +220,7 @@ def atomicrmw(r: FunctionReader) -> SSAValue:
 def cmpxchg(r: FunctionReader) -> SSAValue:
     weak = r.cursor.accept("weak")
     volatile = r.cursor.accept("volatile")
-    pointer = r.typed()
-    r.comma()
-    expected = r.typed()
-    r.comma()
-    new = r.typed()
+    pointer, expected, new = r.operands(3)
     scope, orderings = _order(r)
     if len(orderings) != 2 or new.type != expected.type:
         raise r.error("a compare-and-swap has two orderings, and two values of one type")

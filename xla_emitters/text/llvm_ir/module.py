@@ -10,24 +10,12 @@ Bodies are read when a kernel needs them. Source: LLVM language reference, "High
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    FileLineColLoc,
-    IntAttr,
-    IntegerAttr,
-    LocationAttr,
-    ModuleOp,
-    StringAttr,
-    UnitAttr,
-    UnknownLoc,
-    i8,
-    i64,
-)
+from xdsl.dialects import builtin
+from xdsl.dialects.builtin import i8, i64
 from xdsl.ir import Attribute, Block
 
 from xla_emitters.dialects.mlir import llvm
@@ -37,11 +25,11 @@ from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir import calls, instructions
-from xla_emitters.text.llvm_ir.constants import ConstantReader
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.lexer import STAGE, Token, TokenKind, name_of, unescaped
-from xla_emitters.text.llvm_ir.types import MOST_BYTES, VOID
-from xla_emitters.text.ptx.raising import bytes_attribute
+from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
+from xla_emitters.text.llvm_ir.llvm_types import MOST_BYTES, VOID
+from xla_emitters.text.ptx.raising import bytes_attribute, kernel_module
 
 TABLES = (calls, instructions)
 """The modules that fill the table of instructions when they are imported."""
@@ -100,12 +88,12 @@ class LlvmModule:
             match[1].removeprefix("nvvm."): tuple(int(part) for part in match[2].split(",") if part) for match in found
         }
 
-    def location(self, text: str) -> LocationAttr:
+    def location(self, text: str) -> builtin.LocationAttr:
         """The place that a `!DILocation` or its number names."""
         text = self.metadata.get(text, text)
         line, column = (re.search(rf"\b{word}: (\d{{1,9}})\b", text) for word in ("line", "column"))
         if line is None or "DILocation" not in text:
-            return UnknownLoc()
+            return builtin.UnknownLoc()
         name, seen = "", 0
         while name == "" and seen < 100:
             seen += 1
@@ -115,8 +103,10 @@ class LlvmModule:
             elif (scope := _SCOPE.search(text)) is not None:
                 text = self.metadata.get(scope[1], "")
             else:
-                return UnknownLoc()
-        return FileLineColLoc(StringAttr(name), IntAttr(int(line[1])), IntAttr(int(column[1]) if column else 1))
+                return builtin.UnknownLoc()
+        return builtin.FileLineColLoc(
+            builtin.StringAttr(name), builtin.IntAttr(int(line[1])), builtin.IntAttr(int(column[1]) if column else 1)
+        )
 
 
 def read_llvm_ir(text: str, file: str) -> LlvmModule:
@@ -290,44 +280,37 @@ def raise_kernel(
     *,
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
-) -> ModuleOp:
+) -> builtin.ModuleOp:
     """The IR of one kernel.
 
     arguments   attributes of each argument, in place of the alignments that the text says
     attributes  attributes of the function, such as its launch
     raises      ParseError for names and types that do not fit, Unsupported for what is not read, each with its place
     """
-    ops, globals_ = list[llvm.FuncOp](), dict[str, Token]()
-    pending, seen = [entry], {entry.name}
-    while pending:
-        function = pending.pop()
+
+    def raised(function: Function) -> tuple[llvm.FuncOp, Mapping[str, Token], Iterable[Function]]:
         reader, op = _raised(module, function)
-        ops.append(op)
-        globals_ |= reader.globals
+        callees = list[Function]()
         for name, token in reader.callees.items():
             callee = module.functions.get(name)
             if callee is None or callee.body is None:
                 what = f"a call of '{name}', which is {'declared, not defined' if callee else 'not declared'},"
                 raise reader.unsupported(what, token)
-            if name not in seen:
-                seen.add(name)
-                pending.append(callee)
-    used = list[llvm.GlobalOp]()
-    for name, token in globals_.items():
-        if (found := module.globals.get(name)) is None:
-            place = module.source.place(token.start, token.end)
-            if name in module.functions:
-                raise Unsupported("the address of a function is not supported", stage=STAGE, place=place)
-            raise ParseError(f"{token} is not defined{nearest(name, module.globals)}", stage=STAGE, place=place)
-        used.append(found.clone())
-    kernel = ops[0]
+            callees.append(callee)
+        return op, reader.globals, callees
+
+    def global_named(name: str, token: Token) -> llvm.GlobalOp:
+        if (found := module.globals.get(name)) is not None:
+            return found.clone()
+        place = module.source.place(token.start, token.end)
+        if name in module.functions:
+            raise Unsupported("the address of a function is not supported", stage=STAGE, place=place)
+        raise ParseError(f"{token} is not defined{nearest(name, module.globals)}", stage=STAGE, place=place)
+
     given = arguments or [
-        {"llvm.align": IntegerAttr(each.align, i64)} if each.align else {} for each in entry.parameters
+        {"llvm.align": builtin.IntegerAttr(each.align, i64)} if each.align else {} for each in entry.parameters
     ]
-    kernel.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(dict(each)) for each in given])
-    kernel.attributes["nvvm.kernel"] = UnitAttr()
-    kernel.attributes |= attributes or {}
-    whole = ModuleOp([*used, *ops])
+    whole = kernel_module(entry, raised, global_named, given, attributes)
     verify_ir(whole)
     return whole
 
@@ -340,10 +323,12 @@ def _raised(module: LlvmModule, function: Function) -> tuple[FunctionReader, llv
         hint = "".join(char for char in parameter.name if char.isalnum() or char == "_")
         value.name_hint = hint if hint and not hint[0].isdigit() else None
     names = [parameter.name for parameter in function.parameters]
-    location: Callable[[str], LocationAttr] = partial(LlvmModule.location, module)
+    location: Callable[[str], builtin.LocationAttr] = partial(LlvmModule.location, module)
     reader = FunctionReader(module.source, function.body, entry, names, location)
     region = reader.region(function.output)
     op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(types, function.output), body=region)
     line, column = module.source.line_and_column(function.start)
-    op.location = FileLineColLoc(StringAttr(module.source.file), IntAttr(line), IntAttr(column))
+    op.location = builtin.FileLineColLoc(
+        builtin.StringAttr(module.source.file), builtin.IntAttr(line), builtin.IntAttr(column)
+    )
     return reader, op

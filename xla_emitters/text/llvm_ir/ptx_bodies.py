@@ -23,13 +23,12 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.lexer import Token
-from xla_emitters.text.llvm_ir.types import VOID
+from xla_emitters.text.llvm_ir.llvm_types import VOID
 from xla_emitters.text.ptx import read_ptx
-from xla_emitters.text.ptx.emitter import Emitter, is_float
 from xla_emitters.text.ptx.flow import ENDS
-from xla_emitters.text.ptx.forms import emit
-from xla_emitters.text.ptx.rows import registers_in, row_of
-from xla_emitters.text.ptx.syntax import Instruction, PtxModule, Register
+from xla_emitters.text.ptx.op_builder import OpBuilder, is_float
+from xla_emitters.text.ptx.rows import emit, row_of
+from xla_emitters.text.ptx.syntax import Instruction, PtxModule, Register, registers_in
 
 _PLACE = re.compile(r"\$(\$|\d+|\{)")
 _MODULE = ".version 8.8 .target sm_100a .address_size 64\n"
@@ -197,7 +196,7 @@ def _emitted(
     """The ops of a text, and the values of its results. raises ParseError, Unsupported"""
     module, registers = _parsed(text, words)
     function, block = module.functions["f"], Block()
-    e = Emitter(module, function, block)
+    e = OpBuilder(module, function, block)
     types = [*outputs, *(value.type for value in inputs)]
     of_operands = {number: registers.get(f"%operand{number}") for number in range(len(types))}
     e.natural = {found: types[number] for number, found in of_operands.items() if found and is_float(types[number])}

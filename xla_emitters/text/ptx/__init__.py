@@ -1,8 +1,8 @@
 """Reads PTX, as LLVM, nvcc and people write it, and raises it to IR that runs on any CPU.
 
-lexer, parser, syntax     text to plain values
-rows                      the table of instructions; arithmetic, memory, threads fill it
-flow, emitter, raising    control flow, SSA values, functions: the llvm and nvvm dialects
+lexer, parser, syntax              text to plain values
+rows                               the table of instructions; arithmetic, memory_rows, threads fill it
+flow, op_builder, raising          control flow, SSA values, functions: the llvm and nvvm dialects
 
 module = read_ptx(text, "kernel.ptx")
 ir = raise_kernel(module, entry_named(module, None))

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, f32, i1, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.emitter import Emitter, is_float, word_of
-from xla_emitters.text.ptx.forms import check_operand
-from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row, types_of
+from xla_emitters.text.ptx.op_builder import OpBuilder, is_float, word_of
+from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row
 from xla_emitters.text.ptx.syntax import Instruction, Number, Operand, Pair, Register
 
 LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
@@ -41,10 +40,10 @@ row("prmt", "t=ttt", {"b32"}, "f4e b4e rc8 ecl ecr rc16")
 
 def rounding(i: Instruction) -> str:
     """`rz`, `rm` or `rp` where the mnemonic names one; else ""."""
-    return next((part for part in i.parts if part in ("rz", "rm", "rp", "rna")), "")
+    return i.among("rz rm rp rna", "")
 
 
-def in_direction(e: Emitter, name: str, direction: str, *values: SSAValue) -> SSAValue:
+def in_direction(e: OpBuilder, name: str, direction: str, *values: SSAValue) -> SSAValue:
     """A function of floats rounded in a direction, or approximated: an intrinsic."""
     return e.intrinsic(f"{name}.{direction}.{word_of(values[0].type)}", values, values[0].type)
 
@@ -52,15 +51,15 @@ def in_direction(e: Emitter, name: str, direction: str, *values: SSAValue) -> SS
 # ---------------------------------------------------------------------------------------------- sums, products
 
 
-def _widened(e: Emitter, values: tuple[SSAValue, ...]) -> list[SSAValue]:
+def _widened(e: OpBuilder, values: tuple[SSAValue, ...]) -> list[SSAValue]:
     """The operands of a sum of two types: `add.f32.bf16` extends its first one."""
     return [value if value.type == values[-1].type else e.add(llvm.FPExtOp(value, f32)) for value in values]
 
 
 @row("add sub", "t=tt", INTEGERS | WITH_PAIRS | PACKED, f"{_ROUNDINGS} ftz sat cc")
 @row("mul", "t=tt", WITH_PAIRS, f"{_ROUNDINGS} ftz sat")
-def add(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
-    name, (a, b) = i.parts[0], _widened(e, values)
+def add(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
+    name, (a, b) = i.stem, _widened(e, values)
     if not is_float(a.type):
         return e.intr(f"s{name}.sat", a, b) if "sat" in i.parts else _sum(e, i, name, a, b)
     if direction := rounding(i):
@@ -69,14 +68,14 @@ def add(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
 
 
 @row("addc subc", "t=tt", INTEGERS, "cc", carries=True)
-def add_carry(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
-    return _sum(e, i, i.parts[0][:3], a, b)
+def add_carry(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+    return _sum(e, i, i.stem[:3], a, b)
 
 
-def _sum(e: Emitter, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+def _sum(e: OpBuilder, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
     """A sum or difference of integers; with the carry flag where the mnemonic says so, in which `.cc` leaves the new one."""
     total, others, flags = a, [b], list[SSAValue]()
-    if i.parts[0] in ("addc", "subc", "madc"):
+    if i.stem in ("addc", "subc", "madc"):
         others.append(e.extend(e.read(CARRY, i1), bits_of(a.type)))
     for other in others:
         before, total = total, e.add(_SUMS[name][0](total, other))
@@ -90,9 +89,9 @@ def _sum(e: Emitter, i: Instruction, name: str, a: SSAValue, b: SSAValue) -> SSA
 
 @row("mul.lo mul.hi", "t=tt", INTEGERS)
 @row("mul.wide", "w=tt", INTEGERS)
-def product(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+def product(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     """The part of a product of integers that `.lo`, `.hi` or `.wide` names."""
-    (word,) = types_of(i)
+    (word,) = i.types
     if "hi" in i.parts:
         return e.intrinsic(f"mul.hi.{word}", [a, b], a.type)
     if "wide" in i.parts:
@@ -103,14 +102,14 @@ def product(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
 @row("mad.lo mad.hi", "t=ttt", INTEGERS, "cc sat")
 @row("madc.lo madc.hi", "t=ttt", INTEGERS, "cc", carries=True)
 @row("mad.wide", "w=ttw", INTEGERS)
-def mad(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+def mad(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     found = product(e, i, a, b)
     return e.intr("sadd.sat", found, c) if "sat" in i.parts else _sum(e, i, "add", found, c)
 
 
 @row("fma", "t=ttt", WITH_PAIRS, "ftz sat relu", needs=_ROUNDINGS)
 @row("mad", "t=ttt", {"f32", "f64"}, "ftz sat", needs=_ROUNDINGS)
-def fma(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
+def fma(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
     direction, values = rounding(i), tuple(_widened(e, values))
     return in_direction(e, "fma", direction, *values) if direction else e.intr("fma", *values)
 
@@ -119,22 +118,22 @@ def fma(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue:
 
 
 @row("neg abs", "t=t", SIGNED | FLOATS, "ftz")
-def sign(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
-    is_negated = i.parts[0] == "neg"
+def sign(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
+    is_negated = i.stem == "neg"
     if is_float(a.type):
         return e.add(llvm.FNegOp(a)) if is_negated else e.intr("fabs", a)
     return e.add(llvm.SubOp(e.constant(a.type, 0), a)) if is_negated else e.intr("abs", a, is_int_min_poison=False)
 
 
 @row("copysign", "t=tt", {"f32", "f64"})
-def copysign(e: Emitter, i: Instruction, of: SSAValue, magnitude: SSAValue) -> SSAValue:
+def copysign(e: OpBuilder, i: Instruction, of: SSAValue, magnitude: SSAValue) -> SSAValue:
     """PTX's first operand has the sign, LLVM's second."""
     return e.intr("copysign", magnitude, of)
 
 
 @row("min max", "t=tt?t", INTEGERS | FLOATS | PACKED, "ftz NaN xorsign abs relu")
-def extremum(e: Emitter, i: Instruction, found: SSAValue, *others: SSAValue) -> SSAValue:
-    name, word = i.parts[0], types_of(i)[0]
+def extremum(e: OpBuilder, i: Instruction, found: SSAValue, *others: SSAValue) -> SSAValue:
+    name, word = i.stem, i.types[0]
     if len(others) > 1 and word != "f32":
         raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
     if not is_float(found.type):
@@ -150,18 +149,18 @@ def extremum(e: Emitter, i: Instruction, found: SSAValue, *others: SSAValue) -> 
 @row("rsqrt", "t=t", {"f32", "f64"}, "ftz", needs="approx")
 @row("sin cos lg2", "t=t", {"f32"}, "ftz", needs="approx")
 @row("ex2 tanh", "t=t", FLOATS - {"f64"}, "ftz", needs="approx")
-def function(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def function(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     """Approximations are computed right; how far hardware may be off is in `docs/ptx.md`."""
     kind = "approx" if "approx" in i.parts else rounding(i)
     if kind:
-        return in_direction(e, i.parts[0], kind, a)
-    if i.parts[0] == "sqrt":
+        return in_direction(e, i.stem, kind, a)
+    if i.stem == "sqrt":
         return e.intr("sqrt", a)
     return e.add(llvm.FDivOp(e.constant(a.type, {32: 0x3F800000, 64: 0x3FF0 << 48}[bits_of(a.type)]), a))
 
 
 @row("div.rn div.rz div.rm div.rp div.full div.approx", "t=tt", {"f32", "f64"}, "ftz")
-def divide(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+def divide(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return e.add(llvm.FDivOp(a, b)) if i.parts[1] == "rn" else in_direction(e, "div", i.parts[1], a, b)
 
 
@@ -177,7 +176,7 @@ _CLASSES = {
 
 
 @row("testp", "p=t", {"f32", "f64"}, needs=" ".join(_CLASSES))
-def testp(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def testp(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     wanted = IntegerAttr(next(_CLASSES[part] for part in i.parts if part in _CLASSES), i32)
     test = llvm.INTRINSICS["is.fpclass"]
     return e.add(test.create(operands=[a], result_types=[i1], properties={"bit": wanted}))
@@ -186,18 +185,17 @@ def testp(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
 # ---------------------------------------------------------------------------------------------- bits
 
 
-@row("and or xor", "t=tt", BITS | {"pred"})
-def logic(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
-    return e.add(LOGIC[i.parts[0]](a, b))
+for _name, _op in LOGIC.items():
+    row(_name, "t=tt", BITS | {"pred"}, to=_op)
 
 
 @row("not", "t=t", BITS | {"pred"})
-def complement(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def complement(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     return e.add(llvm.XOrOp(a, e.constant(a.type, -1)))
 
 
 @row("cnot", "t=t", BITS)
-def is_zero(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
+def is_zero(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     return e.extend(e.compare("eq", a, e.constant(a.type, 0)), bits_of(a.type))
 
 
@@ -206,20 +204,18 @@ _SHIFTS: dict[str, Any] = {"shl": llvm.ShlOp, "u": llvm.LShrOp, "b": llvm.LShrOp
 
 @row("shl", "t=t.", BITS)
 @row("shr", "t=t.", INTEGERS | BITS)
-def shift(e: Emitter, i: Instruction, value: SSAValue, amount: Operand | None) -> SSAValue:
+def shift(e: OpBuilder, i: Instruction, value: SSAValue, amount: Operand | None) -> SSAValue:
     """An amount beyond the width shifts everything out; LLVM's op leaves that open, so only a constant amount becomes one."""
-    check_operand(e, i, amount, "u32")
+    e.check(amount, "u32")
     held = e.held(amount) if isinstance(amount, Register) else amount
     if isinstance(held, Number) and 0 <= held.value < bits_of(value.type):
-        op: Operation = _SHIFTS["shl" if i.parts[0] == "shl" else i.parts[1][0]](
-            value, e.constant(value.type, held.value)
-        )
-        return e.add(op)
+        kind = _SHIFTS["shl" if i.stem == "shl" else i.parts[1][0]]
+        return e.add(kind(value, e.constant(value.type, held.value)))
     return e.intrinsic(i.name, [value, e.read(amount, i32)], value.type)
 
 
 @row("lop3", ".=tttt?p", {"b32"}, "or and")
-def lop3(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue | tuple[SSAValue, SSAValue]:
+def lop3(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue | tuple[SSAValue, SSAValue]:
     *words, condition = values if len(values) == 5 else (*values, None)
     if isinstance(i.operands[0], Pair) != (condition is not None):
         raise e.error(f"'{i.name}' takes a predicate where it gives one")
@@ -229,14 +225,11 @@ def lop3(e: Emitter, i: Instruction, *values: SSAValue) -> SSAValue | tuple[SSAV
     return found, e.add(LOGIC[i.parts[1]](e.compare("ne", found, e.constant(i32, 0)), condition))
 
 
-_COUNTS: dict[str, tuple[str, dict[str, bool]]] = {
-    **{"popc": ("ctpop", {}), "clz": ("ctlz", {"is_zero_poison": False}), "brev": ("bitreverse", {})},
-}
-
-
 @row("popc clz", "u=t", {"b32", "b64"})
+def count(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
+    return e.resize(e.intr("ctpop", a) if i.stem == "popc" else e.intr("ctlz", a, is_zero_poison=False), 32)
+
+
 @row("brev", "t=t", {"b32", "b64"})
-def count(e: Emitter, i: Instruction, a: SSAValue) -> SSAValue:
-    name, flags = _COUNTS[i.parts[0]]
-    found = e.intr(name, a, **flags)
-    return found if i.parts[0] == "brev" else e.resize(found, 32)
+def reverse(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
+    return e.intr("bitreverse", a)

@@ -6,8 +6,8 @@ Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.28 and 9.7.13.15.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i8, i16, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i8, i32, i64
+from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
@@ -19,16 +19,15 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     LoadCacheModifierAttr,
 )
 from xla_emitters.dialects.mlir.tensor_maps import offset_of
-from xla_emitters.text.ptx.emitter import TYPES, Emitter, space_of
-from xla_emitters.text.ptx.forms import check_operand, check_operands, one_type
-from xla_emitters.text.ptx.memory import HINTS, SPACES_OF_NAMES, nothing, registers_of, store, update
+from xla_emitters.text.ptx.memory_rows import HINTS, SPACES_OF_NAMES, registers_of, store, update
+from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Address, Instruction, Number, Operand, Register
 
 
 @row("cp.async.ca cp.async.cg", "=..n*", (), f"{HINTS} {SPACES_OF_NAMES}", pure=False)
 def cp_async(
-    e: Emitter, i: Instruction, to: Operand | None, of: Operand | None, size: int, *more: Operand | None
+    e: OpBuilder, i: Instruction, to: Operand | None, of: Operand | None, size: int, *more: Operand | None
 ) -> None:
     """The operand after the size is how many bytes there are, zeros follow them; or a predicate: there are none."""
     values = [e.pointer(to, "shared"), e.pointer(of, "global")]
@@ -40,20 +39,18 @@ def cp_async(
     e.do(CpAsyncOp.create(operands=values, properties={"size": IntegerAttr(size, i32), "modifier": modifier}))
 
 
-@row("cp.async.commit_group", "=", pure=False)
-def commit_group(e: Emitter, i: Instruction) -> None:
-    e.do(CpAsyncCommitGroupOp.create())
+def _await_groups(most: int) -> Operation:
+    return CpAsyncWaitGroupOp.create(properties={"n": IntegerAttr(most, i32)})
 
 
-@row("cp.async.wait_group", "=n", pure=False)
-def wait_group(e: Emitter, i: Instruction, most: int = 0) -> None:
-    e.do(CpAsyncWaitGroupOp.create(properties={"n": IntegerAttr(most, i32)}))
+row("cp.async.commit_group", "=", to=CpAsyncCommitGroupOp.create, pure=False)
+row("cp.async.wait_group", "=n", to=_await_groups, pure=False)
 
 
 @row("cp.async.wait_all", "=", pure=False)
-def wait_all(e: Emitter, i: Instruction) -> None:
-    commit_group(e, i)
-    wait_group(e, i)
+def wait_all(e: OpBuilder, i: Instruction) -> None:
+    e.do(CpAsyncCommitGroupOp.create())
+    e.do(_await_groups(0))
 
 
 # ---------------------------------------------------------------------------------------------- mbarrier
@@ -62,19 +59,14 @@ _SHARED = "shared shared::cta shared::cluster"
 _ORDER = f"release acquire relaxed cta cluster {_SHARED}"
 
 
-@row("mbarrier.inval", "=a", {"b64"}, _SHARED, pure=False)
-def mbarrier_inval(e: Emitter, i: Instruction, barrier: SSAValue) -> None:
-    """The memory may be used otherwise from here on: nothing to do."""
-
-
-@row("mbarrier.init", "=au", {"b64"}, _SHARED, pure=False)
-@row("mbarrier.expect_tx mbarrier.complete_tx", "=au", {"b64"}, _ORDER, pure=False)
-def mbarrier(e: Emitter, i: Instruction, barrier: SSAValue, count: SSAValue) -> None:
-    e.tell(f"mbarrier.{i.parts[1]}", barrier, count)
+row("mbarrier.inval", "=a", {"b64"}, _SHARED, to="", pure=False)  # the memory may be used otherwise from here on
+row("mbarrier.init", "=au", {"b64"}, _SHARED, to="mbarrier.{1}", pure=False)
+row("mbarrier.expect_tx mbarrier.complete_tx", "=au", {"b64"}, _ORDER, to="mbarrier.{1}", pure=False)
+row("mbarrier.pending_count", "u=b", {"b64"}, to="mbarrier.{1}")
 
 
 @row("mbarrier.arrive mbarrier.arrive_drop", ".=*", {"b64"}, f"expect_tx noComplete {_ORDER}", pure=False)
-def mbarrier_arrive(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def mbarrier_arrive(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     """`[token,] [address] [, count]`; a count that is left out is 1."""
     target, given = (None, i.operands) if isinstance(i.operands[0], Address) else (i.operands[0], given)
     if not 1 <= len(given) <= 2:
@@ -82,28 +74,22 @@ def mbarrier_arrive(e: Emitter, i: Instruction, *given: Operand | None) -> None:
     name = "mbarrier.arrive" + ".drop" * (i.parts[1] == "arrive_drop") + ".expect_tx" * ("expect_tx" in i.parts)
     if name.endswith("drop.expect_tx"):
         raise e.unsupported(f"'{i.name}'")
-    barrier, count = e.pointer(given[0], space_of(i)), given[1] if len(given) > 1 else Number(1)
-    check_operand(e, i, count, "u32")
-    e.write(target, e.intrinsic(name, [barrier, e.read(count, i32)], i64))
+    barrier, count = e.pointer(given[0], i.space), given[1] if len(given) > 1 else Number(1)
+    e.write(target, e.intrinsic(name, [barrier, e.read_as(count, "u32")], i64))
 
 
 @row("mbarrier.test_wait", "p=a.", {"b64"}, f"parity {_ORDER}", pure=False, waits=True)
 @row("mbarrier.try_wait", "p=a.?.", {"b64"}, f"parity {_ORDER}", pure=False, waits=True)
-def mbarrier_wait(e: Emitter, i: Instruction, barrier: SSAValue, phase: Operand | None, *_: Operand | None) -> SSAValue:
+def mbarrier_wait(
+    e: OpBuilder, i: Instruction, barrier: SSAValue, phase: Operand | None, *_: Operand | None
+) -> SSAValue:
     """The hint of how long to try is left out."""
-    by_parity = "parity" in i.parts
-    check_operand(e, i, phase, "u32" if by_parity else "b64")
-    given = [barrier, e.read(phase, i32 if by_parity else i64)]
-    return e.intrinsic(f"mbarrier.{i.parts[1]}{'.parity' * by_parity}", given, i1)
-
-
-@row("mbarrier.pending_count", "u=b", {"b64"})
-def pending_count(e: Emitter, i: Instruction, token: SSAValue) -> SSAValue:
-    return e.intrinsic("mbarrier.pending_count", [token], i32)
+    ending, word = (".parity", "u32") if "parity" in i.parts else ("", "b64")
+    return e.intrinsic(f"mbarrier.{i.parts[1]}{ending}", [barrier, e.read_as(phase, word)], i1)
 
 
 @row("cp.async.mbarrier.arrive", "=a", {"b64"}, f"noinc {_SHARED}", pure=False)
-def cp_async_arrive(e: Emitter, i: Instruction, barrier: SSAValue) -> None:
+def cp_async_arrive(e: OpBuilder, i: Instruction, barrier: SSAValue) -> None:
     """Without `.noinc` the arrival is expected in addition, so that the count of the barrier does not change."""
     e.tell("cp.async.mbarrier.arrive", barrier)
     if "noinc" in i.parts:
@@ -125,11 +111,11 @@ _BOX = f"{' '.join(_DIMENSIONS)} tile"
 @row("cp.reduce.async.bulk", "=*", _REDUCED, f"{_BULK} {_UPDATES} noftz", pure=False)
 @row("cp.async.bulk.tensor", "=*", (), f"{_BULK} {_BOX}", pure=False)
 @row("cp.reduce.async.bulk.tensor", "=*", (), f"{_BULK} {_BOX} {_UPDATES}", pure=False)
-def bulk(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def bulk(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     """A copy between global and shared memory, of bytes or of a box of a tensor map; or an update by what is copied."""
     is_tensor, is_multicast, completes = "tensor" in i.parts, "multicast::cluster" in i.parts, _ENDS[0] in i.parts
     to, of = _spaces_of(e, i, is_multicast, completes)
-    update = next((part for part in i.parts if part in _UPDATES.split()), "")
+    update = i.among(_UPDATES, "")
     if (i.parts[1] == "reduce") != bool(update) or (is_tensor and update and completes):
         raise e.error(f"'{i.name}' has no operation, or one too many")
     count = 2 + (not is_tensor) + completes
@@ -139,16 +125,12 @@ def bulk(e: Emitter, i: Instruction, *given: Operand | None) -> None:
         more = _coordinates(e, i, given[1 if completes else 0])
         to, of = (to, "generic") if completes else ("generic", of)
     else:
-        check_operand(e, i, given[2], "u32")
-        more = [e.read(given[2], i32)]
-    mask = list[SSAValue]()
-    if is_multicast:
-        check_operand(e, i, given[count], "b16")
-        mask = [e.read(given[count], i16)]
+        more = [e.read_as(given[2], "u32")]
+    mask = [e.read_as(given[count], "b16")] if is_multicast else []
     values = [e.pointer(given[0], to), e.pointer(given[1], of), *more, *mask]
     name = ("cp.reduce.async.bulk" if update else "cp.async.bulk") + ".tensor" * is_tensor
     name += f".{update}" if update else ".load" * is_tensor if completes else ".store"
-    name += f".{one_type(e, i)}" if update and not is_tensor else ""
+    name += f".{e.one_type()}" if update and not is_tensor else ""
     ending, size = ".multicast" * is_multicast, more[0]
     if is_tensor and completes:
         size = e.intrinsic(f"{name}{ending}", values, i32)
@@ -158,7 +140,7 @@ def bulk(e: Emitter, i: Instruction, *given: Operand | None) -> None:
         e.tell(f"mbarrier.complete_tx{ending}", e.pointer(given[count - 1], "shared"), size, *mask)
 
 
-def _spaces_of(e: Emitter, i: Instruction, is_multicast: bool, completes: bool) -> tuple[str, str]:
+def _spaces_of(e: OpBuilder, i: Instruction, is_multicast: bool, completes: bool) -> tuple[str, str]:
     """Where a bulk copy writes, and where it reads."""
     spaces = [part for part in i.parts if part == "global" or part.startswith("shared")]
     if len(spaces) != 2 or spaces.count("global") > 1 or (is_multicast and spaces != ["shared::cluster", "global"]):
@@ -169,45 +151,38 @@ def _spaces_of(e: Emitter, i: Instruction, is_multicast: bool, completes: bool) 
     return to, of
 
 
-def _coordinates(e: Emitter, i: Instruction, mapped: Operand | None) -> list[SSAValue]:
+def _coordinates(e: OpBuilder, i: Instruction, mapped: Operand | None) -> list[SSAValue]:
     """Of `[map, {x, y}]`."""
     if not isinstance(mapped, Address) or mapped.coordinates is None:
         raise e.error("expected a tensor map and coordinates in brackets")
     coordinates = mapped.coordinates.elements
     if f"{len(coordinates)}d" not in i.parts:
         raise e.error(f"'{i.name}' has {len(coordinates)} coordinates")
-    check_operands(e, i, coordinates, "u32")
-    return [e.read(operand, i32) for operand in coordinates]
+    return [e.read_as(operand, "u32") for operand in coordinates]
 
 
-@row("cp.async.bulk.commit_group", "=", pure=False)
-@row("cp.async.bulk.wait_group", "=n", (), "read", pure=False)
-def bulk_group(e: Emitter, i: Instruction, *most: int) -> None:
-    """Ends or awaits a group of copies to global memory: waits until there are at most so many."""
-    e.tell(f"cp.async.bulk.{i.parts[3].replace('_', '.')}", *(e.constant(i32, number) for number in most))
-
-
-row("cp.async.bulk.prefetch.L2.global", "=*", (), "L2::cache_hint", pure=False)(nothing)
+row("cp.async.bulk.commit_group", "=", to="cp.async.bulk.commit.group", pure=False)
+row("cp.async.bulk.wait_group", "=n", (), "read", to="cp.async.bulk.wait.group", pure=False)
+row("cp.async.bulk.prefetch.L2.global", "=*", (), "L2::cache_hint", to="", pure=False)
 for _word in _DIMENSIONS:
-    row(f"cp.async.bulk.prefetch.tensor.{_word}.L2.global", "=*", (), "tile L2::cache_hint", pure=False)(nothing)
+    row(f"cp.async.bulk.prefetch.tensor.{_word}.L2.global", "=*", (), "tile L2::cache_hint", to="", pure=False)
 
 
 @row("st.async", "=a.a", {"b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"}, _ASYNC, pure=False)
-def st_async(e: Emitter, i: Instruction, place: SSAValue, source: Operand | None, barrier: SSAValue) -> None:
+def st_async(e: OpBuilder, i: Instruction, place: SSAValue, source: Operand | None, barrier: SSAValue) -> None:
     """Stores to a block of the cluster, and completes its bytes there."""
-    word, parts = one_type(e, i), registers_of(e, i, source)
-    check_operands(e, i, parts, word)
-    values = [e.read(part, TYPES[word]) for part in parts]
+    word, parts = e.one_type(), registers_of(e, i, source)
+    values = [e.read_as(part, word) for part in parts]
     value = values[0] if len(values) == 1 else e.vector(values)
     store(e, i, value, place)
     e.tell("mbarrier.complete_tx", barrier, e.constant(i32, bits_of(value.type) // 8))
 
 
 @row("red.async.relaxed.cluster", "=..a", {"u32", "s32", "u64", "b32"}, f"{_ASYNC} {_UPDATES}", pure=False)
-def red_async(e: Emitter, i: Instruction, place: Operand | None, source: Operand | None, barrier: SSAValue) -> None:
+def red_async(e: OpBuilder, i: Instruction, place: Operand | None, source: Operand | None, barrier: SSAValue) -> None:
     """Updates a number of a block of the cluster, and completes its bytes there."""
     update(e, i, None, place, source)
-    e.tell("mbarrier.complete_tx", barrier, e.constant(i32, bits_of(TYPES[one_type(e, i)]) // 8))
+    e.tell("mbarrier.complete_tx", barrier, e.constant(i32, bits_of(TYPES[e.one_type()]) // 8))
 
 
 _FIELDS = {
@@ -218,14 +193,14 @@ _FIELDS = {
 _OF_DIMENSIONS = ("box_dim", "global_dim", "global_stride", "element_stride")
 
 
-def tensormap_replace(e: Emitter, i: Instruction, place: SSAValue, *operands: int | Operand | None) -> None:
+def tensormap_replace(e: OpBuilder, i: Instruction, place: SSAValue, *operands: int | Operand | None) -> None:
     """A store to the field, as the executor lays out tensor maps."""
     field, (*number, value) = i.parts[3], operands
     if any(not isinstance(each, int) or each >= 5 - (field == "global_stride") for each in number):
         raise e.error(f"'{i.name}' takes the number of a dimension")
     assert not isinstance(value, int)
     if not isinstance(value, Number):
-        check_operand(e, i, value, i.parts[-1])
+        e.check(value, i.parts[-1])
     offset = offset_of(field) + sum(each for each in number if isinstance(each, int)) * _FIELDS[field] // 8
     pointer = e.add(llvm.GEPOp(place, [offset], i8, result_type=place.type))
     e.do(llvm.StoreOp(e.read(value, IntegerType(_FIELDS[field])), pointer, _FIELDS[field] // 8))
@@ -244,7 +219,7 @@ for _word in _FIELDS:
     modifiers="cta cluster gpu sys sync aligned",
     pure=False,
 )
-def tensormap_copy(e: Emitter, i: Instruction, to: Operand | None, of: Operand | None, size: int) -> None:
+def tensormap_copy(e: OpBuilder, i: Instruction, to: Operand | None, of: Operand | None, size: int) -> None:
     """A warp copies 128 bytes: its first thread does."""
     if size != 128:
         raise e.error(f"'{i.name}' copies 128 bytes")

@@ -14,9 +14,8 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.arithmetic import LOGIC, rounding
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, WINDOWED, Emitter, is_float, pointer_type, space_of
-from xla_emitters.text.ptx.forms import check_operand, check_operands, flushed, one_type
-from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row, types_of
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, WINDOWED, OpBuilder, is_float, pointer_type
+from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol
 
 PAIRS = frozenset({"f16x2", "bf16x2"})
@@ -35,8 +34,8 @@ _FLOAT_ORDERS = {
 _COMPARISONS = " ".join((*_ORDERS, *_FLOAT_ORDERS, "ftz", "and", "or", "xor"))
 
 
-def _compared(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
-    order, word = i.parts[1], types_of(i)[-1]
+def _compared(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
+    order, word = i.parts[1], i.types[-1]
     if is_float(a.type):
         if order not in _FLOAT_ORDERS:
             raise e.error(f"floats are not compared by '{order}'")
@@ -47,7 +46,7 @@ def _compared(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return e.compare(order if order in ("eq", "ne") else f"{'s' if is_signed else 'u'}{_ORDERS[order]}", a, b)
 
 
-def _combined(e: Emitter, i: Instruction, truth: SSAValue, others: tuple[SSAValue, ...]) -> SSAValue:
+def _combined(e: OpBuilder, i: Instruction, truth: SSAValue, others: tuple[SSAValue, ...]) -> SSAValue:
     """The result of a comparison, combined with the last operand where the mnemonic says so."""
     combine = next((part for part in i.parts[2:] if part in LOGIC), None)
     if (combine is None) == bool(others):
@@ -56,7 +55,7 @@ def _combined(e: Emitter, i: Instruction, truth: SSAValue, others: tuple[SSAValu
 
 
 @row("setp", "p=tt?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
-def setp(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
+def setp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     truth = _compared(e, i, a, b)
     is_pair = isinstance(i.operands[0], Pair)
     if isa(truth.type, VectorType):
@@ -68,20 +67,20 @@ def setp(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue
 
 
 @row("set", "t=ss?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
-def set_(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue:
-    truth, word = _combined(e, i, _compared(e, i, a, b), others), types_of(i)[0]
+def set_(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue:
+    truth, word = _combined(e, i, _compared(e, i, a, b), others), i.types[0]
     yes = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C003C00, "bf16x2": 0x3F803F80}.get(word, -1)
     target = VectorType(i16, [2]) if isa(truth.type, VectorType) and word not in PAIRS else TYPES[word]
     return e.add(llvm.SelectOp(truth, e.constant(target, yes), e.constant(target, 0)))
 
 
 @row("selp", "t=vvp", ANY)
-def selp(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, chooser: SSAValue) -> SSAValue:
+def selp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, chooser: SSAValue) -> SSAValue:
     return e.add(llvm.SelectOp(chooser, a, b))
 
 
 @row("slct", "t=tts", ANY, "ftz")
-def slct(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+def slct(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     """`a` where `c` is at least 0."""
     zero = e.constant(c.type, 0)
     test = e.add(llvm.FCmpOp(c, zero, "oge")) if is_float(c.type) else e.compare("sge", c, zero)
@@ -92,15 +91,15 @@ def slct(e: Emitter, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> S
 
 
 @row("mov", ".=.", ANY | {"pred", "b128"})
-def mov(e: Emitter, i: Instruction, source: Operand | None) -> Any:
-    target, word = i.operands[0], one_type(e, i)
+def mov(e: OpBuilder, i: Instruction, source: Operand | None) -> Any:
+    target, word = i.operands[0], e.one_type()
     for operand, is_result in ((target, True), (source, False)):
         if isinstance(operand, Group):
             part = _part_of(e, i, word, operand)
             given = [each for each in operand.elements if each is not None or not is_result]
-            check_operands(e, i, given, part, is_result=is_result)
+            e.check_all(given, part, is_result=is_result)
         else:
-            check_operand(e, i, operand, word, is_result=is_result)
+            e.check(operand, word, is_result=is_result)
     if isinstance(source, Group):
         if isinstance(target, Group):
             raise e.error("one side of a 'mov' has one register")
@@ -121,7 +120,7 @@ def mov(e: Emitter, i: Instruction, source: Operand | None) -> Any:
     return None
 
 
-def _part_of(e: Emitter, i: Instruction, word: str, group: Group) -> str:
+def _part_of(e: OpBuilder, i: Instruction, word: str, group: Group) -> str:
     """The type of each part of a number."""
     if word[0] != "b" or len(group.elements) not in (2, 4):
         raise e.error("a 'mov' of .b16 to .b128 takes two or four parts")
@@ -131,10 +130,10 @@ def _part_of(e: Emitter, i: Instruction, word: str, group: Group) -> str:
 
 
 @row("cvta", "t=.", {"u32", "u64"}, "to global shared local const param shared::cta shared::cluster")
-def cvta(e: Emitter, i: Instruction, source: Operand | None) -> SSAValue:
+def cvta(e: OpBuilder, i: Instruction, source: Operand | None) -> SSAValue:
     """Between a space's window and generic addresses."""
-    space, (word,) = space_of(i), types_of(i)
-    check_operand(e, i, source, word)
+    space, (word,) = i.space, i.types
+    e.check(source, word)
     if isinstance(source, Symbol):
         value = e.address_of(source)
     else:
@@ -157,19 +156,19 @@ _MODES = " ".join(word for word in ROUNDINGS if word != "rs")
 
 
 @row("cvt", ".=*", INTEGERS | {"s8", "u8"} | FLOATS | _EIGHT | {"tf32"}, f"{_MODES} ftz sat satfinite relu")
-def cvt(e: Emitter, i: Instruction, *given: Operand | None) -> SSAValue | None:
-    if len(types := types_of(i)) != 2:
+def cvt(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue | None:
+    if len(types := i.types) != 2:
         raise e.error("'cvt' needs two types")
     to, of = types
     is_pair = to in PAIRS | _EIGHT or of in _EIGHT
     if len(given) != (wanted := 2 if is_pair and of == "f32" else 1):
         raise e.error(f"'{i.name}' takes {1 + wanted} operands, not {len(i.operands)}")
-    check_operand(e, i, i.operands[0], to, is_result=True, may_be_wider=not is_pair and to != "bf16")
-    check_operands(e, i, given, of, may_be_wider=not is_pair and of != "bf16")
-    values = [flushed(e, i, e.read(operand, TYPES[of])) for operand in given]
+    e.check(i.operands[0], to, is_result=True, may_be_wider=not is_pair and to != "bf16")
+    e.check_all(given, of, may_be_wider=not is_pair and of != "bf16")
+    values = [e.flushed(e.read(operand, TYPES[of])) for operand in given]
     if is_pair:
         return _packed(e, i, to, of, values)
-    (value,), mode = values, next((part for part in i.parts if part in ROUNDINGS), "")
+    (value,), mode = values, i.among(" ".join(ROUNDINGS), "")
     if to in _WHOLES:
         if of not in _WHOLES and mode not in _WHOLE:
             raise e.error("a float becomes an integer by .rni, .rzi, .rmi or .rpi")
@@ -186,7 +185,7 @@ def cvt(e: Emitter, i: Instruction, *given: Operand | None) -> SSAValue | None:
     return _float_of_float(e, value, to, of, mode)
 
 
-def _float_of_float(e: Emitter, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
+def _float_of_float(e: OpBuilder, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
     if to == of:
         return value
     if to == "tf32" or mode not in ("", "rn"):
@@ -198,7 +197,7 @@ def _float_of_float(e: Emitter, value: SSAValue, to: str, of: str, mode: str) ->
     return e.add(llvm.FPTruncOp(value, TYPES[to]))
 
 
-def _packed(e: Emitter, i: Instruction, to: str, of: str, values: list[SSAValue]) -> SSAValue:
+def _packed(e: OpBuilder, i: Instruction, to: str, of: str, values: list[SSAValue]) -> SSAValue:
     """Two numbers of one word: the first operand is the upper one."""
     ending = ".rn.relu" if "relu" in i.parts else ".rn"
     if of in _EIGHT and to == "f16x2":
@@ -214,7 +213,7 @@ def _packed(e: Emitter, i: Instruction, to: str, of: str, values: list[SSAValue]
 
 
 @row("cvt.pack.sat", "u=*", INTEGERS | BYTES | {"b32"}, "u4 s4 u2 s2")
-def cvt_pack(e: Emitter, i: Instruction, *given: Operand | None) -> SSAValue:
+def cvt_pack(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue:
     """The first operand saturated, above the second; of less than 16 bits, the third operand's lowest bits above both."""
     to = i.parts[3]
     bits = int(to[1:])
@@ -222,8 +221,7 @@ def cvt_pack(e: Emitter, i: Instruction, *given: Operand | None) -> SSAValue:
         raise e.unsupported(f"'{i.name}'")
     if len(given) != 2 + (bits < 16):
         raise e.error(f"'{i.name}' takes {3 + (bits < 16)} operands, not {len(i.operands)}")
-    check_operands(e, i, given, "u32")
-    values = [e.read(operand, i32) for operand in given]
+    values = [e.read_as(operand, "u32") for operand in given]
     parts = [e.extend(e.intrinsic(f"cvt.sat.{to}.s32", [value], IntegerType(bits)), 32) for value in values[:2]]
     word = e.add(llvm.OrOp(e.add(llvm.ShlOp(parts[0], e.constant(i32, bits))), parts[1]))
     if bits < 16:

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.lexer import PtxCursor, Token, TokenKind
-from xla_emitters.text.ptx.syntax import (
-    SIZES,
-    Function,
-    Number,
-    PtxModule,
-    Register,
-    Symbol,
-    Variable,
-)
+from xla_emitters.text.ptx.syntax import SIZES, Function, Number, PtxModule, Register, Symbol, Variable
 
+T = TypeVar("T")
 MOST_BYTES = 1 << 30
 """Limit of one variable, in bytes."""
 
@@ -68,6 +62,22 @@ class Declarations:
                 raise self.cursor.unexpected(f"'{end}'")
             self.cursor.advance()
 
+    def listed(self, item: Callable[[], T]) -> list[T]:
+        """One item or more, with commas between them."""
+        found = [item()]
+        while self.cursor.accept(","):
+            found.append(item())
+        return found
+
+    def name_and_count(self, of: str) -> tuple[Token, int | None]:
+        """`%r<10>`, or `%a` without a count."""
+        name = self.cursor.expect_kind(TokenKind.NAME, f"the {of}'s name")
+        if not self.cursor.accept("<"):
+            return name, None
+        count = self.integer("the count")
+        self.cursor.expect(">", "after the count")
+        return name, count
+
     def registers(self) -> None:
         """`.reg .b32 %r<10>, %a;`"""
         cursor = self.cursor
@@ -83,19 +93,15 @@ class Declarations:
                 raise cursor.error(f"'.{word}' is no type of a register", cursor.previous)
         if not kind or width > 1:
             raise cursor.error("a register has one type, such as .b32, and is no vector", cursor.previous)
-        while True:
-            name = cursor.expect_kind(TokenKind.NAME, "the register's name").text
-            if cursor.accept("<"):
-                if name in self.scopes[-1].ranges:
-                    raise cursor.error(f"registers '{name}' are declared twice", cursor.previous)
-                self.scopes[-1].ranges[name] = kind, self.integer("the number of registers")
-                cursor.expect(">", "after the number of registers")
+        scope = self.scopes[-1]
+        for name, count in self.listed(lambda: self.name_and_count("register")):
+            if name.text in (scope.registers if count is None else scope.ranges):
+                what = f"register '{name.text}' is" if count is None else f"registers '{name.text}' are"
+                raise cursor.error(f"{what} declared twice", name)
+            if count is None:
+                scope.registers[name.text] = Register(name.text, kind)
             else:
-                if name in self.scopes[-1].registers:
-                    raise cursor.error(f"register '{name}' is declared twice", cursor.previous)
-                self.scopes[-1].registers[name] = Register(name, kind)
-            if not cursor.accept(","):
-                break
+                scope.ranges[name.text] = kind, count
         cursor.expect(";", "after the registers")
 
     # ------------------------------------------------------------------------------------------ variables
@@ -131,14 +137,10 @@ class Declarations:
         if not element:
             raise cursor.unexpected("the variable's type, such as .b32")
         while True:
-            name = cursor.expect_kind(TokenKind.NAME, "the variable's name")
-            names = [name.text]
-            if cursor.accept("<"):
-                count = self.integer("the count")
-                cursor.expect(">", "after the count")
-                if not 0 <= count <= 10_000:
-                    raise cursor.error("too many variables", cursor.previous)
-                names = [f"{name.text}{number}" for number in range(count)]
+            name, number = self.name_and_count("variable")
+            if number is not None and not 0 <= number <= 10_000:
+                raise cursor.error("too many variables", cursor.previous)
+            names = [name.text] if number is None else [f"{name.text}{each}" for each in range(number)]
             count, is_array = width, width > 1
             while cursor.accept("["):
                 is_array = True
@@ -150,19 +152,13 @@ class Declarations:
                 raise cursor.error(f"'{name.text}' without a number of elements must be .extern", name)
             values = self.initial_values(name, count) if cursor.accept("=") else None
             for each in names:
+                is_scalar = space in ("param", "reg") and not is_array
                 yield Variable(
-                    each,
-                    space,
-                    element,
-                    count if is_array else None,
-                    align,
-                    name.start,
-                    values,
-                    is_extern,
-                    is_pointer,
-                    pointee_align,
+                    *(each, space, element, count if is_array else None, align, name.start),
+                    *(values, is_extern, is_pointer, pointee_align),
+                    Register(each, element, space == "param") if is_scalar else None,
                 )
-            if space == "param" or not cursor.accept(","):
+            if space in ("param", "reg") or not cursor.accept(","):
                 return
 
     def initial_values(self, name: Token, count: int) -> tuple[Number | Symbol, ...]:

@@ -5,32 +5,33 @@
 
 An instruction under a guard that may not be computed elsewhere (an access, a barrier, a call) is a block of its own. So is each that waits
 for other threads, where a kernel has one beside barriers of the whole block: threads wait at the start of a block.
-Source: Cytron et al., "Efficiently computing static single assignment form and the control dependence graph" (1991), pruned by liveness;
-Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm".
+Source: Cytron et al., "Efficiently computing static single assignment form and the control dependence graph" (1991), pruned by liveness.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from xla_emitters.errors import ParseError, Unsupported
+from xla_emitters.support.dominance import immediate_dominators, reverse_postorder
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.rows import STAGE, row_of
-from xla_emitters.text.ptx.syntax import Function, Instruction, Label, Number, Operand, Register, Symbol
+from xla_emitters.text.ptx.rows import row_of
+from xla_emitters.text.ptx.syntax import Function, Instruction, Label, Number, Operand, Register, Symbol, fault
 
 
 @dataclass(eq=False)
 class Node:
-    """A basic block.
+    """A basic block. It ends in a return where it has no ways.
 
-    kind      of its end: "branch" to ways[0]; "choose": ways[0] where `guard` holds, else ways[1]; "switch" on `selector`; "return"
+    guard     it goes to ways[0] where the guard holds, else to ways[1]
+    selector  it goes to one of several ways by this number
     end       the instruction that ends it, if there is one
+    children  the nodes that it dominates immediately
     """
 
-    number: int
     instructions: list[Instruction] = field(default_factory=list[Instruction])
-    kind: str = "return"
     ways: list[Node] = field(default_factory=list["Node"])
     guard: tuple[Register, bool] | None = None
     selector: Operand | None = None
@@ -56,14 +57,13 @@ class Flow:
         at_return: Sequence[Register] = (),
     ) -> None:
         self.source, self.function, self.touched, self.at_return = source, function, touched, at_return
-        self.nodes = _reverse_postorder(self._split())
-        for number, node in enumerate(self.nodes):
-            node.number = number
+        entry, ways = self._split(), attrgetter("ways")
+        self.nodes = reverse_postorder(entry, ways)
         self.predecessors: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
             for way in dict.fromkeys(node.ways):
                 self.predecessors[way].append(node)
-        self.parents = self._dominators()
+        self.parents = immediate_dominators(entry, ways)
         for node in self.nodes[1:]:
             self.parents[node].children.append(node)
         self._place_arguments()
@@ -71,106 +71,63 @@ class Flow:
     # ------------------------------------------------------------------------------------------ blocks
 
     def _has_waits(self) -> bool:
-        items = [
-            item for item in self.function.body or () if isinstance(item, Instruction) and item.parts[0] not in ENDS
-        ]
+        items = [each for each in self.function.body or () if isinstance(each, Instruction) and each.stem not in ENDS]
         return any(row_of(self.source, item).waits and item.operands != (Number(0),) for item in items)
 
     def _split(self) -> Node:
         # A branch to the first label goes to the node after the entry, which nothing branches to.
-        entry = current = Node(0)
+        entry = current = Node()
         labels: dict[str, Node] = {}
         jumps: list[tuple[Node, Sequence[str], Instruction]] = []
-        open_end, waits = True, self._has_waits()
+        is_open, waits = True, self._has_waits()
         for item in self.function.body or ():
             if isinstance(item, Label):
                 if item.name in labels:
-                    raise self._error(f"label '{item.name}' is defined twice", item.start, item.start + len(item.name))
-                following = labels[item.name] = Node(0)
-                if open_end:
-                    current.kind, current.ways = "branch", [following]
-                current, open_end = following, True
+                    raise fault(ParseError, self.source, item, f"label '{item.name}' is defined twice")
+                following = labels[item.name] = Node()
+                if is_open:
+                    current.ways = [following]
+                current, is_open = following, True
                 continue
-            if not open_end:
-                current, open_end = Node(0), True
-            stem = item.parts[0]
-            if stem not in ENDS:
+            is_end = item.stem in ENDS
+            if not is_end:
                 row = row_of(self.source, item)
-                is_wait = waits and row.waits
-                if not is_wait and (item.guard is None or row.is_pure):
+                if not (waits and row.waits) and (item.guard is None or row.is_pure):
                     current.instructions.append(item)
                     continue
-                inside, after = Node(0, [item]), Node(0)
-                inside.kind, inside.ways = "branch", [after]
-                current.kind, current.ways, current.end = "branch", [inside], item
-                if item.guard is not None:
-                    current.kind, current.guard, current.ways = "choose", item.guard, [inside, after]
-                current = after
-                continue
-            target = Node(0)
-            if stem in ("ret", "exit"):
-                if item.operands:
-                    raise self._error(f"'{item.name}' has no operands", item.start, item.end)
-                if stem == "exit" and not self.function.is_entry:
-                    place = self.source.place(item.start, item.end)
-                    raise Unsupported("'exit' in a function that is called", stage=STAGE, place=place)
-                target.kind, target.end = "return", item
+            target, after = Node(), Node()
+            if not is_end:
+                target.instructions, target.ways = [item], [after]
             else:
                 target.end = item
                 jumps.append((target, self._labels(item), item))
-            if item.guard is None:
-                current.kind, current.ways, current.end, open_end = "branch", [target], item, False
-            else:
-                after = Node(0)
-                current.kind, current.guard, current.ways, current.end = "choose", item.guard, [target, after], item
-                current = after
+            current.guard, current.end = item.guard, item
+            current.ways = [target] if item.guard is None else [target, after]
+            current, is_open = after, item.guard is not None or not is_end
         for node, names, item in jumps:
             for name in names:
                 if name not in labels:
-                    raise self._error(f"label '{name}' is not defined", item.start, item.end)
+                    raise fault(ParseError, self.source, item, f"label '{name}' is not defined")
             node.ways = [labels[name] for name in names]
-            node.kind = "branch" if item.parts[0] == "bra" else "switch"
-            node.selector = None if item.parts[0] == "bra" else item.operands[0]
+            node.selector = item.operands[0] if item.stem == "brx" else None
         return entry
 
     def _labels(self, item: Instruction) -> Sequence[str]:
+        """The labels that a branch may go to; none for a return. raises ParseError, Unsupported"""
+        if item.stem in ("ret", "exit"):
+            if item.operands:
+                raise fault(ParseError, self.source, item, f"'{item.name}' has no operands")
+            if item.stem == "exit" and not self.function.is_entry:
+                raise fault(Unsupported, self.source, item, "'exit' in a function that is called")
+            return ()
         target = item.operands[-1] if item.operands else None
-        if not isinstance(target, Symbol) or len(item.operands) != (1 if item.parts[0] == "bra" else 2):
-            raise self._error("a branch needs a label", item.start, item.end)
-        if item.parts[0] == "bra":
+        if not isinstance(target, Symbol) or len(item.operands) != (1 if item.stem == "bra" else 2):
+            raise fault(ParseError, self.source, item, "a branch needs a label")
+        if item.stem == "bra":
             return (target.name,)
         if (table := self.function.tables.get(target.name)) is None:
-            raise self._error(f"'{target.name}' is no list of branch targets", item.start, item.end)
+            raise fault(ParseError, self.source, item, f"'{target.name}' is no list of branch targets")
         return table
-
-    def _error(self, message: str, start: int, end: int) -> ParseError:
-        return ParseError(message, stage=STAGE, place=self.source.place(start, end))
-
-    # ------------------------------------------------------------------------------------------ dominators
-
-    def _dominators(self) -> dict[Node, Node]:
-        entry = self.nodes[0]
-        parents = {entry: entry}
-        changed = True
-        while changed:
-            changed = False
-            for node in self.nodes[1:]:
-                found: Node | None = None
-                for other in self.predecessors[node]:
-                    if other not in parents:
-                        continue
-                    if found is None:
-                        found = other
-                        continue
-                    while found is not other:
-                        if found.number > other.number:
-                            found = parents[found]
-                        else:
-                            other = parents[other]
-                assert found is not None
-                if parents.get(node) is not found:
-                    parents[node], changed = found, True
-        return parents
 
     # ------------------------------------------------------------------------------------------ arguments
 
@@ -179,33 +136,26 @@ class Flow:
         live: dict[Node, set[Register]] = {}
         defined: dict[Register, list[Node]] = {}
         for node in self.nodes:
-            written, read = set[Register](), dict[Register, None]()
+            written, read = set[Register](), set[Register]()
             for instruction in node.instructions:
                 results, operands = self.touched(instruction)
-                read.update((register, None) for register in operands if register not in written)
+                read.update(register for register in operands if register not in written)
                 written.update(results)
-            ending: Iterable[Register] = [node.guard[0]] if node.guard and node.kind == "choose" else []
+            ending = [node.guard[0]] if node.guard else list(() if node.ways else self.at_return)
             if isinstance(node.selector, Register):
                 ending = [node.selector]
-            if node.kind == "return":
-                ending = self.at_return
-            read.update((register, None) for register in ending if register not in written)
-            writes[node], live[node] = written, set(read)
+            read.update(register for register in ending if register not in written)
+            writes[node], live[node] = written, read
             for register in written:
                 defined.setdefault(register, []).append(node)
         # Liveness at the start of each node, by a worklist.
-        pending = list(self.nodes)
-        waiting = set(pending)
+        pending = dict.fromkeys(self.nodes)
         while pending:
-            node = pending.pop()
-            waiting.discard(node)
+            node, _ = pending.popitem()
             for before in self.predecessors[node]:
-                added = live[node] - writes[before] - live[before]
-                if added:
+                if added := live[node] - writes[before] - live[before]:
                     live[before] |= added
-                    if before not in waiting:
-                        waiting.add(before)
-                        pending.append(before)
+                    pending[before] = None
         frontiers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
             before = self.predecessors[node]
@@ -213,31 +163,13 @@ class Flow:
                 while runner is not self.parents[node]:
                     frontiers[runner].append(node)
                     runner = self.parents[runner]
-        placed: dict[Node, dict[Register, None]] = {node: {} for node in self.nodes}
         for register, nodes in defined.items():
-            work = [*nodes, self.nodes[0]]
-            seen = set(work)
+            work, seen = [*nodes, self.nodes[0]], set[Node]()
             while work:
                 for node in frontiers[work.pop()]:
-                    if register in live[node] and register not in placed[node]:
-                        placed[node][register] = None
-                        if node not in seen:
-                            seen.add(node)
-                            work.append(node)
-        for node, registers in placed.items():
-            node.arguments = sorted(registers, key=lambda register: register.name)
-
-
-def _reverse_postorder(entry: Node) -> list[Node]:
-    order, seen, stack = list[Node](), {entry}, [(entry, iter(entry.ways))]
-    while stack:
-        node, ways = stack[-1]
-        for way in ways:
-            if way not in seen:
-                seen.add(way)
-                stack.append((way, iter(way.ways)))
-                break
-        else:
-            order.append(node)
-            stack.pop()
-    return order[::-1]
+                    if register in live[node] and node not in seen:
+                        seen.add(node)
+                        node.arguments.append(register)
+                        work.append(node)
+        for node in self.nodes:
+            node.arguments.sort(key=attrgetter("name"))

@@ -5,14 +5,14 @@ Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f32, f64, i1, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import SHAPES, SPARSE, Mma, Wgmma, Wmma
-from xla_emitters.text.ptx.emitter import Emitter
-from xla_emitters.text.ptx.forms import check_operand, check_operands
-from xla_emitters.text.ptx.memory import nothing
+from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Register
 
@@ -22,10 +22,9 @@ _SHAPES = " ".join(
         | {f"m16n8k{k}" for depths in SPARSE.values() for k in depths}
     )
 )
-_TYPES = {"f64": f64, "f32": f32}
 
 
-def _parts_of(e: Emitter, i: Instruction, operand: Operand | None, count: int) -> tuple[Operand | None, ...]:
+def _registers(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:
     """The registers of one operand: `{%r1, %r2}`. raises ParseError for another number of them"""
     parts = operand.elements if isinstance(operand, Group) else (operand,)
     if len(parts) != count:
@@ -33,24 +32,20 @@ def _parts_of(e: Emitter, i: Instruction, operand: Operand | None, count: int) -
     return parts
 
 
-def _write(e: Emitter, i: Instruction, count: int, word: str, name: str, given: list[SSAValue]) -> None:
+def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
     """Writes the results of an intrinsic to the registers of the first operand."""
-    ir_type: Attribute = _TYPES.get(word, i32)
-    parts = _parts_of(e, i, i.operands[0], count)
-    check_operands(e, i, [part for part in parts if part is not None], word, is_result=True)
-    if count == 1:
-        e.write(parts[0], e.intrinsic(name, given, ir_type))
-        return
-    whole = e.intrinsic(name, given, llvm.LLVMStructType.from_type_list([ir_type] * count))
+    word = _word_of(element)
+    parts = _registers(e, i, i.operands[0], count)
+    e.check_all([part for part in parts if part is not None], word, is_result=True)
+    ir_type = i32 if word == "b32" else TYPES[word]
+    whole = e.intrinsic(name, given, ir_type if count == 1 else llvm.LLVMStructType.from_type_list([ir_type] * count))
     for number, part in enumerate(parts):
-        e.write(part, e.field(whole, number))
+        e.write(part, whole if count == 1 else e.field(whole, number))
 
 
-def _words(e: Emitter, i: Instruction, operand: Operand | None, count: int, word: str) -> list[SSAValue]:
+def _words(e: OpBuilder, i: Instruction, operand: Operand | None, count: int, element: str) -> list[SSAValue]:
     """The registers of one operand as operands of an intrinsic."""
-    parts = _parts_of(e, i, operand, count)
-    check_operands(e, i, parts, word)
-    return [e.read(part, _TYPES.get(word, i32)) for part in parts]
+    return [e.read_as(part, _word_of(element)) for part in _registers(e, i, operand, count)]
 
 
 def _word_of(element: str) -> str:
@@ -66,30 +61,28 @@ def _word_of(element: str) -> str:
     pure=False,
 )
 def mma(
-    e: Emitter, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *sparsity: Operand | None
+    e: OpBuilder, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *sparsity: Operand | None
 ) -> None:
     if (found := Mma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
     if len(sparsity) != 2 * found.is_sparse:
         raise e.error(f"'{i.name}' takes {4 + 2 * found.is_sparse} operands, not {len(i.operands)}")
-    counts, word, to = found.registers, _word_of(found.a), _word_of(found.to)
-    given = [*_words(e, i, a, counts[0], word), *_words(e, i, b, counts[1], word), *_words(e, i, c, counts[2], to)]
+    elements = found.a, found.a, found.to
+    each = zip((a, b, c), found.registers, elements, strict=True)
+    given = [value for operand, count, element in each for value in _words(e, i, operand, count, element)]
     if sparsity:
-        given += _metadata(e, i, *sparsity)
-    _write(e, i, counts[2], to, i.name, given)
-
-
-def _metadata(e: Emitter, i: Instruction, metadata: Operand | None, selector: Operand | None) -> list[SSAValue]:
-    if not isinstance(metadata, Register) or not isinstance(selector, Number):
-        raise e.error(f"'{i.name}' has a register of metadata, and the number of the threads whose metadata count")
-    return [*_words(e, i, metadata, 1, "b32"), e.read(selector, i32)]
+        metadata, selector = sparsity
+        if not isinstance(metadata, Register) or not isinstance(selector, Number):
+            raise e.error(f"'{i.name}' has a register of metadata, and the number of the threads whose metadata count")
+        given += [e.read_as(metadata, "b32"), e.read(selector, i32)]
+    _write(e, i, found.registers[2], found.to, i.name, given)
 
 
 _WMMA = "m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 row col s32 satfinite global shared shared::cta rn"
 _WMMA_TYPES = {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8"}
 
 
-def _wmma_of(e: Emitter, i: Instruction) -> tuple[str, Wmma]:
+def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
     """The name without state space, and what it says."""
     name = ".".join(part for part in i.parts if part not in ("global", "shared", "shared::cta", "rn"))
     if (found := Wmma.of(name)) is None:
@@ -98,30 +91,30 @@ def _wmma_of(e: Emitter, i: Instruction) -> tuple[str, Wmma]:
 
 
 @row("wmma.mma.sync.aligned", ".=...", _WMMA_TYPES, _WMMA, pure=False)
-def wmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
+def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     name, found = _wmma_of(e, i)
     given, to = list[SSAValue](), found.fragments[3]
     for operand, fragment in zip(operands, found.fragments, strict=False):
-        given += _words(e, i, operand, fragment.registers, _word_of(fragment.element))
-    _write(e, i, to.registers, _word_of(to.element), name, given)
+        given += _words(e, i, operand, fragment.registers, fragment.element)
+    _write(e, i, to.registers, to.element, name, given)
 
 
 @row("wmma.load", ".=a?u", _WMMA_TYPES, f"a b c sync aligned {_WMMA}", pure=False)
-def wmma_load(e: Emitter, i: Instruction, *place: SSAValue) -> None:
+def wmma_load(e: OpBuilder, i: Instruction, *place: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
-    _write(e, i, fragment.registers, _word_of(fragment.element), name, _with_stride(e, found, place))
+    _write(e, i, fragment.registers, fragment.element, name, _with_stride(e, found, place))
 
 
 @row("wmma.store.d.sync.aligned", "=a.?u", _WMMA_TYPES, _WMMA, pure=False)
-def wmma_store(e: Emitter, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
+def wmma_store(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
-    values = _words(e, i, source, fragment.registers, _word_of(fragment.element))
+    values = _words(e, i, source, fragment.registers, fragment.element)
     e.tell(name, *_with_stride(e, found, (address, *stride)), *values)
 
 
-def _with_stride(e: Emitter, found: Wmma, place: tuple[SSAValue, ...]) -> list[SSAValue]:
+def _with_stride(e: OpBuilder, found: Wmma, place: tuple[SSAValue, ...]) -> list[SSAValue]:
     """Address and stride, which is a row's length where it is left out."""
     (fragment,) = found.fragments
     own = e.constant(i32, fragment.columns if found.is_row else fragment.rows)
@@ -140,7 +133,7 @@ _ONES = (Number(1), Number(-1), Number(0))
     pure=False,
     updates=True,
 )
-def wgmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
+def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     """The intrinsic has all numbers that an instruction may end with: whether D counts, signs, whether a matrix lies along its rows."""
     if (found := Wgmma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
@@ -154,27 +147,19 @@ def wgmma(e: Emitter, i: Instruction, *operands: Operand | None) -> None:
         raise e.error(f"'{i.name}' ends with numbers: signs, and whether a matrix is transposed")
     signs, sides = numbers[:2] or [Number(1)] * 2, numbers[2:]
     sides = [Number(0)] * (2 - len(sides)) + sides
-    to = _word_of(found.to)
-    given = _words(e, i, i.operands[0], found.registers, to)
-    if in_memory:
-        check_operand(e, i, of_a, "b64")
-        given.append(e.read(of_a, i64))
-    else:
-        given += _words(e, i, of_a, 4, "b32")
-    check_operand(e, i, of_b, "b64")
-    check_operand(e, i, scale_d, "pred")
-    given += [e.read(of_b, i64), e.read(scale_d, i1), *(e.read(number, i32) for number in (*signs, *sides))]
-    _write(e, i, found.registers, to, i.name, given)
+    given = _words(e, i, i.operands[0], found.registers, found.to)
+    given += [e.read_as(of_a, "b64")] if in_memory else _words(e, i, of_a, 4, "b32")
+    given += [e.read_as(of_b, "b64"), e.read_as(scale_d, "pred")]
+    given += [e.read(number, i32) for number in (*signs, *sides)]
+    _write(e, i, found.registers, found.to, i.name, given)
 
 
-row("wgmma.fence.sync.aligned", "=", pure=False)(nothing)  # registers are read when a product is issued
+row("wgmma.fence.sync.aligned", "=", to="", pure=False)  # registers are read when a product is issued
 
 
-@row("wgmma.commit_group.sync.aligned", "=", pure=False)
-@row("wgmma.wait_group.sync.aligned", "=n", pure=False)
-def wgmma_order(e: Emitter, i: Instruction, *most: int) -> None:
-    """A product is there when it is issued; its matrices in shared memory are in use until it is waited for."""
-    e.tell(i.name, *(e.constant(i32, number) for number in most))
+# A product is there when it is issued; its matrices in shared memory are in use until it is waited for.
+row("wgmma.commit_group.sync.aligned", "=", pure=False)
+row("wgmma.wait_group.sync.aligned", "=n", pure=False)
 
 
 _LDMATRIX = "m8n8 x1 x2 x4 trans shared shared::cta"
@@ -182,18 +167,18 @@ _LDMATRIX = "m8n8 x1 x2 x4 trans shared shared::cta"
 
 def _ldmatrix_of(i: Instruction) -> tuple[int, str]:
     """How many matrices, and the name without state space."""
-    count = next(part for part in i.parts if part in ("x1", "x2", "x4"))
+    count = i.among("x1 x2 x4")
     return int(count[1]), f"{i.parts[0]}.sync.aligned.m8n8.{count}{'.trans' * ('trans' in i.parts)}.b16"
 
 
 @row("ldmatrix.sync.aligned", ".=a", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
-def ldmatrix(e: Emitter, i: Instruction, address: SSAValue) -> None:
+def ldmatrix(e: OpBuilder, i: Instruction, address: SSAValue) -> None:
     count, name = _ldmatrix_of(i)
     _write(e, i, count, "b32", name, [address])
 
 
 @row("stmatrix.sync.aligned", "=a.", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
-def stmatrix(e: Emitter, i: Instruction, address: SSAValue, source: Operand | None) -> None:
+def stmatrix(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None) -> None:
     count, name = _ldmatrix_of(i)
     e.tell(name, address, *_words(e, i, source, count, "b32"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
@@ -35,17 +36,10 @@ NEWEST = (8, 8)
 """The ISA's version that this reader was written from; a text of a newer one gets a remark."""
 _SPACES = ("global", "const", "shared", "local", "param", "tex")
 _LINKING = (".visible", ".extern", ".weak", ".common")
-_NUMBERS = {
-    **{
-        ".maxntid": 3,
-        ".reqntid": 3,
-        ".minnctapersm": 1,
-        ".maxnctapersm": 1,
-        ".maxnreg": 1,
-        ".reqnctapercluster": 3,
-    },
-    **{".maxclusterrank": 1, ".abi_preserve": 1, ".abi_preserve_control": 1},
-}
+_NUMBERS = (
+    *(".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".maxclusterrank"),
+    *(".abi_preserve", ".abi_preserve_control"),
+)
 _FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
 _SPECIAL = re.compile(
     r"%(?:n?tid|n?ctaid|clusterid|nclusterid|cluster_n?ctaid)(?:\.[xyzw])?$"
@@ -115,8 +109,8 @@ class Parser(Declarations):
         self.cursor.advance()
         number = self.integer("the file's number")
         self.found.files[number] = self.cursor.expect_kind(TokenKind.STRING, "the file's name").text[1:-1]
-        while self.cursor.accept(","):
-            self.integer("time or size")
+        if self.cursor.accept(","):
+            self.listed(lambda: self.integer("time or size"))
 
     def section(self) -> None:
         """Debug information: skipped, up to the closing brace."""
@@ -152,15 +146,14 @@ class Parser(Declarations):
 
     def parameter_list(self) -> tuple[Variable, ...]:
         """`(.param .u64 a, .param .u64 b)`, or registers of old texts: `(.reg .b32 a)`"""
-        cursor, found = self.cursor, list[Variable]()
-        cursor.expect("(", "before the parameters")
-        while not cursor.accept(")"):
-            if not cursor.at(".param", ".reg"):
-                raise cursor.unexpected("'.param'")
-            found.extend(self.variables())
-            if not cursor.at(")"):
-                cursor.expect(",", "between parameters")
-        return tuple(found)
+        self.cursor.expect("(", "before the parameters")
+        found = self.cursor.items(")", self.parameter, "the parameter")
+        return tuple(variable for variables in found for variable in variables)
+
+    def parameter(self) -> list[Variable]:
+        if not self.cursor.at(".param", ".reg"):
+            raise self.cursor.unexpected("'.param'")
+        return list(self.variables())
 
     def function_after(self, is_entry: bool) -> None:
         cursor = self.cursor
@@ -173,9 +166,7 @@ class Parser(Declarations):
         while cursor.token.kind is TokenKind.DIRECTIVE:
             word = cursor.advance()
             if word.text in _NUMBERS:
-                numbers = [self.integer(word.text)]
-                while cursor.accept(","):
-                    numbers.append(self.integer(word.text))
+                numbers = self.listed(partial(self.integer, word.text))
                 if min(numbers) < 1:
                     raise cursor.error(f"{word.text} is at least 1", cursor.previous)
                 function.bounds[word.text[1:]] = tuple(numbers)
@@ -195,8 +186,8 @@ class Parser(Declarations):
         self.function, self.locals, self.loc, function.body = function, 0, None, []
         self.scopes = [Scope()]
         for parameter in (*parameters, *results):
-            if parameter.space == "reg":
-                self.scopes[0].registers[parameter.name] = Register(parameter.name, parameter.type)
+            if parameter.register is not None:
+                self.scopes[0].registers[parameter.name] = parameter.register
         self.block(function.body)
         self.function = None
 
@@ -258,11 +249,14 @@ class Parser(Declarations):
             case _ if word.text[1:] in _SPACES:
                 for variable in self.variables():
                     unique = variable.name
+                    if variable.register is not None:
+                        self.scopes[-1].registers[unique] = variable.register
+                        continue
                     if any(variable.name in scope.variables for scope in self.scopes):
                         self.locals += 1
                         unique = f"{variable.name}.{self.locals}"
                     self.scopes[-1].variables[variable.name] = unique
-                    function.variables.append(_renamed(variable, unique))
+                    function.variables.append(replace(variable, name=unique))
                 cursor.expect(";", "after the variable")
             case _:
                 raise cursor.error(f"'{word.text}' is no directive of a function's body", word)
@@ -294,14 +288,8 @@ class Parser(Declarations):
         if guard is None and cursor.accept(":"):
             self.label(token, body)
             return
-        parts = tuple(token.text.split("."))
-        operands = list[Operand | None]()
-        while not cursor.at(";"):
-            if operands:
-                cursor.expect(",", "or ';' after the operand")
-            operands.append(self.operand())
-        cursor.advance()
-        body.append(Instruction(parts, tuple(operands), guard, token.start, token.end, self.loc, self.used))
+        parts, operands = tuple(token.text.split(".")), tuple(cursor.items(";", self.operand, "the operand"))
+        body.append(Instruction(parts, operands, guard, token.start, token.end, self.loc, self.used))
         self.used = None
 
     def label(self, token: Token, body: list[Instruction | Label]) -> None:
@@ -309,9 +297,7 @@ class Parser(Declarations):
         assert function is not None
         if cursor.at(".branchtargets"):
             cursor.advance()
-            names = [cursor.expect_kind(TokenKind.NAME, "a label").text]
-            while cursor.accept(","):
-                names.append(cursor.expect_kind(TokenKind.NAME, "a label").text)
+            names = self.listed(lambda: cursor.expect_kind(TokenKind.NAME, "a label").text)
             cursor.expect(";", "after the labels")
             function.tables[token.text] = tuple(names)
         elif cursor.at(".callprototype", ".calltargets"):
@@ -336,11 +322,6 @@ class Parser(Declarations):
         cursor = self.cursor
         token = cursor.token
         match token.text:
-            case "_":
-                cursor.advance()
-                if cursor.accept("|"):
-                    return Pair(None, self.register(cursor.expect_kind(TokenKind.NAME, "a register")))
-                return None
             case "!":
                 cursor.advance()
                 return Negated(self.register(cursor.expect_kind(TokenKind.NAME, "a predicate")))
@@ -350,31 +331,24 @@ class Parser(Declarations):
                 return self.address()
             case _ if token.kind is TokenKind.NAME and token.text != "generic":
                 cursor.advance()
-                return self.named(token)
+                if cursor.accept("|"):
+                    both = token, cursor.expect_kind(TokenKind.NAME, "a register")
+                    return Pair(*(None if each.text == "_" else self.register(each) for each in both))
+                return None if token.text == "_" else self.named(token)
             case _:
                 return self.constant()
 
     def group(self, end: str) -> Group:
-        cursor, found = self.cursor, list[Operand | None]()
+        cursor = self.cursor
         if cursor.peek().kind is TokenKind.DIRECTIVE:
             raise cursor.unexpected("an operand")
         cursor.advance()
         with cursor.nested():
-            while not cursor.accept(end):
-                if found:
-                    cursor.expect(",", f"or '{end}' after the operand")
-                found.append(self.operand())
-        return Group(tuple(found))
+            return Group(tuple(cursor.items(end, self.operand, "the operand")))
 
     def named(self, token: Token) -> Operand | None:
-        """A register, two of them, a special register, or the address of a variable."""
-        cursor = self.cursor
-        register = self._register(token.text)
-        if cursor.at("|"):
-            cursor.advance()
-            second = cursor.expect_kind(TokenKind.NAME, "a register")
-            return Pair(self.register(token), None if second.text == "_" else self.register(second))
-        if register is not None:
+        """A register, a special register, or the address of a variable."""
+        if (register := self._register(token.text)) is not None:
             return register
         if _SPECIAL.match(token.text):
             return Special(token.text[1:])
@@ -409,7 +383,3 @@ class Parser(Declarations):
             coordinates = found if isinstance(found, Group) else Group((found,))
         cursor.expect("]", "after the address")
         return Address(base, offset, coordinates)
-
-
-def _renamed(variable: Variable, name: str) -> Variable:
-    return variable if variable.name == name else replace(variable, name=name)

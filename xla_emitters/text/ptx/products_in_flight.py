@@ -8,7 +8,6 @@ Source: PTX ISA 8.8, 9.7.15.7 "Asynchronous wgmma.wait_group".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -20,9 +19,7 @@ _State: TypeAlias = tuple[frozenset[Register], ...]
 _NONE: frozenset[Register] = frozenset()
 
 
-def unwaited_registers(
-    flow: Flow, touched: Callable[[Instruction], tuple[list[Register], list[Register]]]
-) -> dict[int, Register]:
+def unwaited_registers(flow: Flow) -> dict[int, Register]:
     """id of an instruction -> a register that it uses too early."""
     if not any(instruction.parts[0] == "wgmma" for node in flow.nodes for instruction in node.instructions):
         return {}
@@ -32,7 +29,7 @@ def unwaited_registers(
         node = pending.pop()
         state = at_start[node]
         for instruction in node.instructions:
-            state = _after(state, instruction, touched)
+            state = _after(flow, state, instruction)
         for way in node.ways:
             known = at_start.get(way)
             merged = state if known is None else _common(known, state)
@@ -42,11 +39,11 @@ def unwaited_registers(
     found = dict[int, Register]()
     for node, state in at_start.items():
         for instruction in node.instructions:
-            written, read = touched(instruction)
+            written, read = flow.touched(instruction)
             if instruction.parts[0] not in ("mov", "wgmma"):
                 early = [register for register in (*read, *written) if any(register in group for group in state)]
                 found |= {id(instruction): register for register in early[:1]}
-            state = _after(state, instruction, touched)
+            state = _after(flow, state, instruction)
     return found
 
 
@@ -59,19 +56,17 @@ def _common(a: _State, b: _State) -> _State:
     return tuple(reversed(groups))
 
 
-def _after(
-    state: _State, instruction: Instruction, touched: Callable[[Instruction], tuple[list[Register], list[Register]]]
-) -> _State:
+def _after(flow: Flow, state: _State, instruction: Instruction) -> _State:
     parts = instruction.parts
     if parts[0] == "mov":
-        written, read = touched(instruction)
+        written, read = flow.touched(instruction)
         return tuple(group | set(written) if not group.isdisjoint(read) else group - set(written) for group in state)
     if parts[0] != "wgmma":
         return state
     *closed, opened = state
     match parts[1], instruction.operands:
         case "mma_async", _:
-            return (*closed, opened | set(touched(instruction)[0]))
+            return (*closed, opened | set(flow.touched(instruction)[0]))
         case "commit_group", _:
             return (*closed, opened, _NONE)
         case "wait_group", (Number(value=most),):

@@ -9,39 +9,25 @@ that it uses become globals.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import Protocol, TypeVar
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    BytesAttr,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    DictionaryAttr,
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-    UnitAttr,
-    VectorType,
-    i1,
-    i8,
-    i32,
-    i64,
-)
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.dialects import builtin
+from xdsl.dialects.builtin import i1, i8, i32, i64
+from xdsl.ir import Attribute, Block, Region
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory, threads
-from xla_emitters.text.ptx.emitter import POINTER, SPACES, TYPES, Emitter, narrowed, natural_types
+from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory_rows, threads
 from xla_emitters.text.ptx.flow import Flow, Node
-from xla_emitters.text.ptx.forms import emit
+from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, bits_of_float, float_of
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
-from xla_emitters.text.ptx.rows import CARRY, STAGE, registers_in, row_of
+from xla_emitters.text.ptx.rows import CARRY, emit, row_of
 from xla_emitters.text.ptx.syntax import (
+    STAGE,
     Address,
     Function,
     Instruction,
@@ -50,9 +36,11 @@ from xla_emitters.text.ptx.syntax import (
     Register,
     Symbol,
     Variable,
+    fault,
+    registers_in,
 )
 
-TABLES = (arithmetic, asynchronous, conversions, matrices, memory, threads)
+TABLES = (arithmetic, asynchronous, conversions, matrices, memory_rows, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
@@ -64,6 +52,8 @@ class _Named(Protocol):
 
 
 E = TypeVar("E", bound=_Named, covariant=True)
+F = TypeVar("F", bound=_Named)
+T = TypeVar("T")
 
 
 class Entries(Protocol[E]):
@@ -90,6 +80,33 @@ def entry_named(module: Entries[E], name: str | None) -> E:
     return found
 
 
+def kernel_module(
+    entry: F,
+    raised: Callable[[F], tuple[llvm.FuncOp, Mapping[str, T], Iterable[F]]],
+    global_of: Callable[[str, T], llvm.GlobalOp],
+    arguments: Iterable[Mapping[str, Attribute]],
+    attributes: Mapping[str, Attribute] | None,
+) -> builtin.ModuleOp:
+    """A kernel with all that it uses.
+
+    raised      (function) -> its IR, the names of the globals that it uses, and the functions that it calls
+    arguments   attributes of each argument of the kernel; attributes: of the kernel
+    """
+    functions, used, pending, seen = list[llvm.FuncOp](), dict[str, T](), [entry], {entry.name}
+    while pending:
+        op, names, callees = raised(pending.pop())
+        functions.append(op)
+        used.update(names)
+        for callee in callees:
+            if callee.name not in seen:
+                seen.add(callee.name)
+                pending.append(callee)
+    kernel = functions[0]
+    kernel.properties["arg_attrs"] = builtin.ArrayAttr([builtin.DictionaryAttr(dict(each)) for each in arguments])
+    kernel.attributes |= {"nvvm.kernel": builtin.UnitAttr(), **(attributes or {})}
+    return builtin.ModuleOp([*(global_of(name, at) for name, at in used.items()), *functions])
+
+
 def raise_kernel(
     module: PtxModule,
     entry: Function,
@@ -100,7 +117,7 @@ def raise_kernel(
     shared_bytes: int = 0,
     more_pointers: int = 0,
     cluster: tuple[int, int, int] = (1, 1, 1),
-) -> ModuleOp:
+) -> builtin.ModuleOp:
     """The IR of one kernel.
 
     numbers     which parameters of 64 bits are numbers; others without `.ptr` are pointers
@@ -112,33 +129,33 @@ def raise_kernel(
     raises      ParseError for names and types that do not fit, Unsupported for instructions without a row, each with its place
     """
     if prod(entry.bounds.get("reqnctapercluster", cluster)) != prod(cluster):
-        place = module.source.place(entry.start, entry.end)
-        raise Unsupported("a cluster of several blocks beside kernels without", stage=STAGE, place=place)
-    functions, variables = list[llvm.FuncOp](), dict[str, None]()
-    pending, seen = [entry], {entry.name}
-    while pending:
-        function = pending.pop()
-        is_entry = function is entry
-        raised = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0, cluster)
-        if is_entry:
-            raised.finish(arguments, attributes or {})
-        functions.append(raised.op)
-        variables |= raised.emitter.globals
-        for name in raised.emitter.callees:
-            if name not in seen:
-                seen.add(name)
-                pending.append(module.functions[name])
+        raise fault(Unsupported, module.source, entry, "a cluster of several blocks beside kernels without")
     owned = {variable.name: variable for function in module.functions.values() for variable in function.variables}
-    used = {name: module.variables.get(name) or owned[name] for name in variables}
-    declared = [variable for name in seen for variable in module.functions[name].variables]
-    shared = [variable for variable in {*used.values(), *declared} if variable.space == "shared"]
+    shared = dict[Variable, None]()
+
+    def raised(function: Function) -> tuple[llvm.FuncOp, Mapping[str, None], Iterable[Function]]:
+        shared.update((variable, None) for variable in function.variables if variable.space == "shared")
+        is_entry = function is entry
+        body = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0, cluster)
+        return body.op, body.emitter.globals, [module.functions[name] for name in body.emitter.callees]
+
+    def global_named(name: str, _: None) -> llvm.GlobalOp:
+        variable = module.variables.get(name) or owned[name]
+        shared.update({variable: None} if variable.space == "shared" else {})
+        return global_of(module, name, variable, shared_bytes)
+
+    given = arguments or [
+        {"llvm.align": builtin.IntegerAttr(variable.pointee_align, i64)} if variable.pointee_align >= 16 else {}
+        for variable in entry.parameters
+    ]
+    said = dict[str, Attribute]()
+    if "reqntid" in entry.bounds:
+        said["nvvm.reqntid"] = builtin.DenseArrayBase.from_list(i32, (*entry.bounds["reqntid"], 1, 1)[:3])
+    whole = kernel_module(entry, raised, global_named, given, said | dict(attributes or {}))
     if sum(variable.size for variable in shared) > MOST_SHARED:
-        place = module.source.place(shared[0].start, shared[0].start + len(shared[0].name))
-        raise Unsupported(
-            f"a block with more than {MOST_SHARED} bytes of static shared memory", stage=STAGE, place=place
-        )
-    globals_ = [global_of(module, name, variable, shared_bytes) for name, variable in used.items()]
-    return ModuleOp([*globals_, *functions])
+        message = f"a block with more than {MOST_SHARED} bytes of static shared memory"
+        raise fault(Unsupported, module.source, next(iter(shared)), message)
+    return whole
 
 
 def parameter_type(variable: Variable, is_entry: bool, is_number: bool) -> Attribute:
@@ -162,61 +179,50 @@ class Raised:
         cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:
         self.module, self.function = module, function
-        pointers = [POINTER for variable in function.results if variable.count is not None]
-        scalars = [variable for variable in function.results if variable.count is None]
+        arrays = [variable for variable in function.results if variable.register is None]
+        scalars = [variable.register for variable in function.results if variable.register is not None]
         if len(scalars) > 1:
-            raise self.unsupported("a function of several results", function.start)
+            place = module.source.place(function.start, function.start + 1)
+            raise Unsupported("a function of several results", stage=STAGE, place=place)
+        self.results = scalars
         types = [
             parameter_type(variable, function.is_entry, number in numbers)
             for number, variable in enumerate(function.parameters)
         ]
-        entry = Block(arg_types=[*pointers, *types, *[POINTER] * more_pointers])
-        self.emitter = e = Emitter(module, function, entry, cluster)
-        by_array = [variable for variable in function.results if variable.count is not None]
-        named = (*by_array, *function.parameters)
-        for variable, value in zip(named, entry.args[: len(named)], strict=True):
+        entry = Block(arg_types=[*[POINTER] * len(arrays), *types, *[POINTER] * more_pointers])
+        self.emitter = e = OpBuilder(module, function, entry, cluster)
+        for variable, value in zip((*arrays, *function.parameters), entry.args, strict=False):
             value.name_hint = "".join(char for char in variable.name if char.isalnum() or char == "_")
-            e.parameters[variable.name] = variable, value
-        for variable in function.variables:
-            if variable.space == "param" and variable.count is None:
-                e.slots[variable.name] = Register(variable.name, variable.type)
-        self.result = Register(scalars[0].name, scalars[0].type) if scalars else None
-        if self.result is not None:
-            e.slots[self.result.name] = self.result
+            if variable.register is None:
+                e.parameters[variable.name] = value
+            else:
+                e.set(variable.register, value)
         e.natural = natural_types(module, function)
-        flow = Flow(module.source, function, self.touched, [self.result] if self.result else [])
-        self.unwaited = unwaited_registers(flow, self.touched)
-        self.blocks = {node: entry if not node.number else Block(arg_types=self._types(node)) for node in flow.nodes}
+        flow = Flow(module.source, function, self.touched, scalars)
+        self.unwaited = unwaited_registers(flow)
+        self.blocks = {node: Block(arg_types=self._types(node)) for node in flow.nodes} | {flow.nodes[0]: entry}
         self._emit(flow)
-        output = TYPES[self.result.type] if self.result else None
+        output = TYPES[scalars[0].type] if scalars else None
         region = Region([self.blocks[node] for node in flow.nodes])
         self.op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(entry.arg_types, output), body=region)
-        e.instruction = None
-
-    def unsupported(self, message: str, start: int) -> Unsupported:
-        return Unsupported(message, stage=STAGE, place=self.module.source.place(start, start + 1))
 
     def _types(self, node: Node) -> list[Attribute]:
         return [self.emitter.natural.get(register, TYPES[register.type]) for register in node.arguments]
 
     def touched(self, instruction: Instruction) -> tuple[list[Register], list[Register]]:
-        """The registers that an instruction writes, and those that it reads; scalar `.param` variables among them."""
+        """The registers that an instruction writes, and those that it reads; scalars in `.param` among them."""
         row = row_of(self.module.source, instruction)
-        slots = self.emitter.slots
         written, read = list[Register](), list[Register]()
         if row.name == "call":
             results, _, arguments = threads.call_parts(instruction)
-            for operands, found in ((results, written), (arguments, read)):
-                for operand in operands:
-                    if isinstance(operand, Symbol) and operand.name in slots:
-                        found.append(slots[operand.name])
-                    found += registers_in(operand)
+            written += [register for operand in results for register in registers_in(operand)]
+            read += [register for operand in arguments for register in registers_in(operand)]
         else:
             for number, operand in enumerate(instruction.operands):
-                is_result = number < row.results and not isinstance(operand, Address)
+                is_result = number < row.results
+                if isinstance(operand, Address):
+                    is_result = row.name == "st" and memory_rows.scalar_at(operand) is not None
                 (written if is_result else read).extend(registers_in(operand))
-                if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in slots:
-                    (written if row.name == "st" else read).append(slots[operand.base.name])
         if row.updates:
             read += written
         if instruction.guard is not None and row.is_pure:
@@ -232,72 +238,74 @@ class Raised:
         e = self.emitter
         if self.function.body is None:
             return
-        stack: list[tuple[Node, int]] = [(flow.nodes[0], 0)]
+        stack = [(flow.nodes[0], len(e.undo))]
         while stack:
             node, mark = stack.pop()
             e.back_to(mark)
             e.block = block = self.blocks[node]
-            for register, value in zip(node.arguments, block.args if node.number else (), strict=True):
+            for register, value in zip(node.arguments, block.args if node.arguments else (), strict=True):
                 value.name_hint = "".join(char for char in register.name if char.isalnum() or char == "_")
                 e.set(register, value)
             for instruction in node.instructions:
-                self._instruction(instruction)
+                e.at(instruction)
+                if (register := self.unwaited.get(id(instruction))) is not None:
+                    e.tell(f"wgmma.unwaited.{register.name}")
+                emit(e, instruction)
             if node.end is not None:
                 e.at(node.end)
             self._end(node)
             mark = len(e.undo)
             stack += [(child, mark) for child in node.children]
 
-    def _instruction(self, instruction: Instruction) -> None:
-        e = self.emitter
-        e.at(instruction)
-        if (register := self.unwaited.get(id(instruction))) is not None:
-            e.tell(f"wgmma.unwaited.{register.name}")
-        emit(e, instruction)
-
-    def _values(self, way: Node) -> list[SSAValue]:
-        return [
-            self.emitter.read(register, ir_type)
-            for register, ir_type in zip(way.arguments, self._types(way), strict=True)
-        ]
-
     def _end(self, node: Node) -> None:
         e = self.emitter
-        blocks = self.blocks
-        match node.kind:
-            case "branch":
-                (way,) = node.ways
-                e.do(llvm.BrOp(blocks[way], *self._values(way)))
-            case "choose":
-                assert node.guard is not None
-                register, wanted = node.guard
-                condition = e.read(register, i1)
-                then, otherwise = node.ways if wanted else reversed(node.ways)
-                e.do(
-                    llvm.CondBrOp(
-                        condition, blocks[then], self._values(then), blocks[otherwise], self._values(otherwise)
-                    )
-                )
-            case "switch":
-                first, *others = node.ways
-                cases = [(number, (blocks[way], self._values(way))) for number, way in enumerate(others, start=1)]
-                e.do(llvm.SwitchOp(e.read(node.selector, i32), (blocks[first], self._values(first)), cases))
-            case _:
-                value = e.read(self.result, TYPES[self.result.type]) if self.result else None
-                e.do(llvm.ReturnOp(value))
-
-    def finish(self, arguments: Sequence[Mapping[str, Attribute]] | None, attributes: Mapping[str, Attribute]) -> None:
-        """Marks the function as the kernel."""
-        given = arguments or [
-            {"llvm.align": IntegerAttr(variable.pointee_align, i64)} if variable.pointee_align >= 16 else {}
-            for variable in self.function.parameters
+        condition = e.read(node.guard[0], i1) if node.guard is not None else None
+        ways = [
+            (self.blocks[way], [e.read(*each) for each in zip(way.arguments, self._types(way), strict=True)])
+            for way in node.ways
         ]
-        self.op.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(dict(each)) for each in given])
-        self.op.attributes["nvvm.kernel"] = UnitAttr()
-        if "reqntid" in self.function.bounds:
-            x, y, z = (*self.function.bounds["reqntid"], 1, 1)[:3]
-            self.op.attributes["nvvm.reqntid"] = DenseArrayBase.from_list(i32, [x, y, z])
-        self.op.attributes |= attributes
+        if node.selector is not None:
+            first, *others = ways
+            e.do(llvm.SwitchOp(e.read(node.selector, i32), first, list(enumerate(others, start=1))))
+        elif node.guard is not None and condition is not None:
+            then, otherwise = ways if node.guard[1] else reversed(ways)
+            e.do(llvm.CondBrOp(condition, *then, *otherwise))
+        elif ways:
+            ((way, values),) = ways
+            e.do(llvm.BrOp(way, *values))
+        else:
+            e.do(llvm.ReturnOp(*(e.read(register, TYPES[register.type]) for register in self.results)))
+
+
+def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:
+    """For each register that mostly holds floats, their type. Moves, loads and selections say nothing."""
+    votes: dict[Register, dict[Attribute, int]] = {}
+    for item in function.body or ():
+        if not isinstance(item, Instruction) or not (types := item.types):
+            continue
+        if len(types) == 1 and types[0][0] == "b":
+            if not types[0].startswith("bf"):
+                continue
+        count = row_of(module.source, item).results
+        for number, operand in enumerate(item.operands):
+            if isinstance(operand, Address):
+                continue
+            word = types[0] if number < count else types[-1]
+            for register in registers_in(operand):
+                if word.startswith("b") and not word.startswith("bf"):
+                    continue
+                counts = votes.setdefault(register, {})
+                counts[TYPES[word]] = counts.get(TYPES[word], 0) + 1
+    found: dict[Register, Attribute] = {}
+    for register, counts in votes.items():
+        best = max(counts, key=lambda ir_type: counts[ir_type])
+        if (
+            isinstance(best, builtin.AnyFloat)
+            and register.type in TYPES
+            and bits_of(TYPES[register.type]) == bits_of(best)
+        ):
+            found[register] = best
+    return found
 
 
 def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: int) -> llvm.GlobalOp:
@@ -308,21 +316,17 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
     element, values = TYPES[variable.type], variable.values
     count = 1 if variable.count is None else variable.count or shared_bytes * 8 // bits_of(element)
     array = llvm.LLVMArrayType(count, element)
-    value: Attribute | None = None
-    if variable.space != "shared":
-        value = llvm.ZeroAttr()
-    if values and variable.space != "shared":
+    value = None if variable.space == "shared" else llvm.ZeroAttr()
+    if values and value is not None:
         if any(isinstance(each, Symbol) for each in values):
-            place = module.source.place(variable.start, variable.start + len(name))
-            raise Unsupported(f"'{name}' is initialised with an address", stage=STAGE, place=place)
+            raise fault(Unsupported, module.source, variable, f"'{name}' is initialised with an address")
         size = bits_of(element) // 8
         data = b"".join(_bytes_of(module, variable, each, size) for each in values if isinstance(each, Number))
-        data += bytes(variable.size - len(data))
-        value = bytes_attribute(data)
-        array = llvm.LLVMArrayType(len(data), i8)
+        value = bytes_attribute(data + bytes(variable.size - len(data)))
+        array = llvm.LLVMArrayType(variable.size, i8)
     return llvm.GlobalOp(
         array,
-        StringAttr(name),
+        builtin.StringAttr(name),
         "internal",
         addr_space=SPACES[variable.space],
         constant=variable.space == "const",
@@ -333,16 +337,16 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
 
 def bytes_attribute(data: bytes) -> Attribute:
     """Bytes as the value of a global."""
-    return DenseIntOrFPElementsAttr(VectorType(i8, [len(data)]), BytesAttr(data))
+    return builtin.DenseIntOrFPElementsAttr(builtin.VectorType(i8, [len(data)]), builtin.BytesAttr(data))
 
 
 def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:
     """An initial value in memory; a literal such as 1.5 is rounded to an f32. raises ParseError for a float as integer, or the reverse"""
     is_float, value = number.kind != "int", number.value
     if variable.type[0] != "b" and is_float != (variable.type[0] == "f"):
-        message = f"'{variable.name}' of .{variable.type} is initialised with {'a float' if is_float else 'an integer'}"
-        place = module.source.place(variable.start, variable.start + len(variable.name))
-        raise ParseError(message, stage=STAGE, place=place)
+        kind = "a float" if is_float else "an integer"
+        message = f"'{variable.name}' of .{variable.type} is initialised with {kind}"
+        raise fault(ParseError, module.source, variable, message)
     if number.kind == "f64" and variable.type == "f32":
-        value = narrowed(value)
+        value = bits_of_float(builtin.f32, float_of(builtin.f64, value))
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

@@ -9,17 +9,24 @@ Registers are resolved by the parser: two scopes may have registers of one name,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
+from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.source import Source
+
+STAGE = "ptx"
+SPACES = ("global", "const", "shared", "local", "param")
+"""The state spaces of variables."""
+E = TypeVar("E", ParseError, Unsupported)
 
 
 @dataclass(frozen=True, eq=False)
 class Register:
-    """A register of the function. type: `pred`, `b32`, `f64` ... as declared."""
+    """A register of the function, or a scalar in `.param`. type: `pred`, `b32`, `f64` ... as declared."""
 
     name: str
     type: str
+    is_param: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,22 +111,46 @@ class Instruction:
     def name(self) -> str:
         return ".".join(self.parts)
 
+    @property
+    def stem(self) -> str:
+        return self.parts[0]
+
+    @property
+    def types(self) -> list[str]:
+        """The types that the mnemonic names, in order."""
+        return [part for part in self.parts[1:] if part in SIZES]
+
+    @property
+    def space(self) -> str:
+        """The space that the mnemonic names; `generic` if none."""
+        named = (part.partition("::")[0] for part in self.parts[1:])
+        return next((part for part in named if part in SPACES), "generic")
+
+    def among(self, words: str, *otherwise: str) -> str:
+        """The first part of the mnemonic that is one of these words."""
+        return next((part for part in self.parts if part in words.split()), *otherwise)
+
 
 @dataclass(frozen=True)
 class Label:
     name: str
     start: int
 
+    @property
+    def end(self) -> int:
+        return self.start + len(self.name)
+
 
 @dataclass(frozen=True, eq=False)
 class Variable:
     """A variable, a parameter, or a result.
 
-    space   `global`, `const`, `shared`, `local`, `param`
-    type    of an element
-    count   elements; None: one, not an array; 0: as many as the launch gives (dynamic shared memory)
-    align   bytes; 0: the type's own
-    values  initial values, flat; numbers or symbols
+    space     `global`, `const`, `shared`, `local`, `param`; `reg` for a parameter of old texts
+    type      of an element
+    count     elements; None: one, not an array; 0: as many as the launch gives (dynamic shared memory)
+    align     bytes; 0: the type's own
+    values    initial values, flat; numbers or symbols
+    register  of a scalar in `.param` or `.reg`, which is a register in all but name
     """
 
     name: str
@@ -132,6 +163,11 @@ class Variable:
     is_extern: bool = False
     is_pointer: bool = False
     pointee_align: int = 0
+    register: Register | None = None
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.name)
 
     @property
     def size(self) -> int:
@@ -192,3 +228,36 @@ SIZES = {
     **{"s16x2": 4, "u16x2": 4, "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "e2m3x2": 2, "e3m2x2": 2, "e2m1x2": 1},
 }
 """Type -> bytes."""
+
+
+class Placed(Protocol):
+    """Something in a text: an instruction, a label, a function."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+def fault(kind: type[E], source: Source, at: Placed, message: str) -> E:
+    """An error at something in the text."""
+    return kind(message, stage=STAGE, place=source.place(at.start, at.end))
+
+
+def registers_in(operand: Operand | None) -> list[Register]:
+    """The registers that an operand mentions."""
+    match operand:
+        case Register():
+            return [operand]
+        case Negated():
+            return [operand.register]
+        case Pair():
+            return [part for part in (operand.first, operand.second) if part is not None]
+        case Group():
+            return [register for element in operand.elements for register in registers_in(element)]
+        case Address():
+            base = [operand.base] if isinstance(operand.base, Register) else []
+            return base + registers_in(operand.coordinates)
+        case _:
+            return []

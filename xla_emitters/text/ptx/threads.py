@@ -12,20 +12,12 @@ from xdsl.dialects.builtin import BoolAttr, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm, nvvm
-from xla_emitters.dialects.mlir.clusters import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.data_layout import bits_of
+from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
-from xla_emitters.text.ptx.emitter import POINTER, TYPES, Emitter
-from xla_emitters.text.ptx.forms import check_operand
-from xla_emitters.text.ptx.memory import nothing
-from xla_emitters.text.ptx.rows import row
-from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol, Variable
-
-
-def _among(i: Instruction, words: str) -> str:
-    """The part of the mnemonic that is one of these."""
-    return next(part for part in i.parts if part in words.split())
-
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
+from xla_emitters.text.ptx.rows import op_of, row
+from xla_emitters.text.ptx.syntax import SIZES, Group, Instruction, Number, Operand, Pair, Register, Symbol
 
 # ---------------------------------------------------------------------------------------------- barriers
 
@@ -35,17 +27,16 @@ def _of_all(ending: str) -> str:
     return " ".join(f"{name}.{ending}" for name in ("bar", "barrier", "barrier.cta", "bar.cta"))
 
 
-def _numbers(e: Emitter, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
+def _numbers(e: OpBuilder, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
     """The barrier's number, and of how many threads it is. raises ParseError for numbers that no barrier has"""
     for operand, most, what in zip(given, (15, 1024), ("a barrier", "threads"), strict=False):
-        check_operand(e, i, operand, "u32")
-        if isinstance(operand, Number) and not 0 <= operand.value <= most:
+        if isinstance(operand, Number) and operand.kind == "int" and not 0 <= operand.value <= most:
             raise e.error(f"{operand.value} is no number of {what}")
-    return [e.read(operand, i32) for operand in given]
+    return [e.read_as(operand, "u32") for operand in given]
 
 
 @row(_of_all("sync"), "=.?.", (), "aligned", pure=False, waits=True)
-def barrier(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def barrier(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     if given == (Number(0),):
         e.do(nvvm.Barrier0Op.create())
     else:
@@ -54,65 +45,52 @@ def barrier(e: Emitter, i: Instruction, *given: Operand | None) -> None:
 
 
 @row(_of_all("arrive"), "=..", (), "aligned", pure=False)
-def barrier_arrive(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def barrier_arrive(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     e.tell("barrier.cta.arrive", *_numbers(e, i, given))
 
 
 @row(_of_all("red"), ".=..?.", {"u32", "pred"}, "popc and or aligned", pure=False, waits=True)
-def barrier_reduction(e: Emitter, i: Instruction, *operands: Operand | None) -> SSAValue:
-    (*given, source), kind = operands, _among(i, "popc and or")
-    check_operand(e, i, i.operands[0], "u32" if kind == "popc" else "pred", is_result=True)
-    check_operand(e, i, source, "pred")
+def barrier_reduction(e: OpBuilder, i: Instruction, *operands: Operand | None) -> SSAValue:
+    (*given, source), kind = operands, i.among("popc and or")
+    e.check(i.operands[0], "u32" if kind == "popc" else "pred", is_result=True)
+    truth = e.read_as(source, "pred")
     numbers = [] if given == [Number(0)] else _numbers(e, i, tuple(given))
     number, count = (*numbers, None, None)[:2]
-    predicate = e.extend(e.read(source, i1), 32)
+    predicate = e.extend(truth, 32)
     found = e.add(nvvm.BarrierOp(number, count, nvvm.BarrierReductionAttr.of(kind), predicate))
     return found if kind == "popc" else e.compare("ne", found, e.constant(i32, 0))
 
 
-@row("barrier.cluster.arrive", "=", (), "release relaxed aligned", pure=False)
-@row("barrier.cluster.wait", "=", (), "acquire aligned", pure=False, waits=True)
-def cluster_barrier(e: Emitter, i: Instruction) -> None:
-    e.tell(f"barrier.cluster.{i.parts[2]}")
-
-
-@row("bar.warp.sync", "=u", pure=False)
-def sync_warp(e: Emitter, i: Instruction, members: SSAValue) -> None:
-    e.do(nvvm.SyncWarpOp.create(operands=[members]))
-
+row("barrier.cluster.arrive", "=", (), "release relaxed aligned", to="barrier.cluster.{2}", pure=False)
+row("barrier.cluster.wait", "=", (), "acquire aligned", to="barrier.cluster.{2}", pure=False, waits=True)
+row("bar.warp.sync", "=u", to=op_of(nvvm.SyncWarpOp), pure=False)
+row("nanosleep", "=u", {"u32"}, to=op_of(NanosleepOp), pure=False)
+row("setmaxnreg", "=*", {"u32"}, "inc dec sync aligned", to="", pure=False)
+row("pmevent", "=*", (), "mask", to="", pure=False)
 
 _SCOPES = "cta cluster gpu gl sys sc acq_rel acquire release proxy alias async global shared::cta tensormap::generic mbarrier_init"
 
 
 @row("membar fence", "=?..", (), f"{_SCOPES} async::generic sync_restrict::shared::cta", pure=False)
-def fence(e: Emitter, i: Instruction, *given: Operand | None) -> None:
+def fence(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     if len(given) != (wanted := 2 if "tensormap::generic" in i.parts and "acquire" in i.parts else 0):
         raise e.error(f"'{i.name}' takes {wanted} operands, not {len(given)}")
     e.do(llvm.FenceOp("seq_cst"))
 
 
 @row("griddepcontrol.wait griddepcontrol.launch_dependents", "=", pure=False)
-def griddepcontrol(e: Emitter, i: Instruction) -> None:
+def griddepcontrol(e: OpBuilder, i: Instruction) -> None:
     kind = nvvm.GridDepActionAttr(nvvm.GridDepActionKind(i.parts[1]))
     e.do(nvvm.GriddepcontrolOp.create(properties={"kind": kind}))
-
-
-@row("nanosleep", "=u", {"u32"}, pure=False)
-def nanosleep(e: Emitter, i: Instruction, time: SSAValue) -> None:
-    e.do(NanosleepOp.create(operands=[time]))
-
-
-row("setmaxnreg", "=*", {"u32"}, "inc dec sync aligned", pure=False)(nothing)
-row("pmevent", "=*", (), "mask", pure=False)(nothing)
 
 
 # ---------------------------------------------------------------------------------------------- clusters
 
 
 @row("mapa", ".=.u", {"u32", "u64"}, "shared::cluster", pure=False)
-def mapa(e: Emitter, i: Instruction, address: Operand | None, rank: SSAValue) -> SSAValue:
+def mapa(e: OpBuilder, i: Instruction, address: Operand | None, rank: SSAValue) -> SSAValue:
     """The address in the block of that rank: in bits that an offset does not need."""
-    value = e.read(address, TYPES[_among(i, "u32 u64")])
+    value = e.read(address, TYPES[i.among("u32 u64")])
     if prod(e.cluster) == 1:
         return value
     number = e.resize(e.add(llvm.AddOp(rank, e.constant(i32, 1))), bits_of(value.type))
@@ -121,8 +99,8 @@ def mapa(e: Emitter, i: Instruction, address: Operand | None, rank: SSAValue) ->
 
 
 @row("getctarank", ".=.", {"u32", "u64"}, "shared::cluster")
-def getctarank(e: Emitter, i: Instruction, address: Operand | None) -> SSAValue:
-    value = e.resize(e.read(address, TYPES[_among(i, "u32 u64")]), 32)
+def getctarank(e: OpBuilder, i: Instruction, address: Operand | None) -> SSAValue:
+    value = e.resize(e.read(address, TYPES[i.among("u32 u64")]), 32)
     rank = e.add(llvm.AndOp(e.add(llvm.LShrOp(value, e.constant(i32, RANK_SHIFT))), e.constant(i32, RANK_MASK)))
     other = e.add(llvm.SubOp(rank, e.constant(i32, 1)))
     is_own = e.compare("eq", rank, e.constant(i32, 0))
@@ -141,28 +119,26 @@ def _of_warp(op: Any, result: Attribute, kind: Attribute, *operands: SSAValue, *
 @row("shfl.sync", "v=vuuu", {"b32"}, "up down bfly idx", pure=False)
 @row("shfl", "v=vuu", {"b32"}, "up down bfly idx", pure=False)
 def shfl(
-    e: Emitter, i: Instruction, value: SSAValue, offset: SSAValue, clamp: SSAValue, mask: SSAValue | None = None
+    e: OpBuilder, i: Instruction, value: SSAValue, offset: SSAValue, clamp: SSAValue, mask: SSAValue | None = None
 ) -> SSAValue | tuple[SSAValue, ...]:
-    kind, is_pair = nvvm.ShflKind(_among(i, "up down bfly idx")), isinstance(i.operands[0], Pair)
+    kind, is_pair = nvvm.ShflKind(i.among("up down bfly idx")), isinstance(i.operands[0], Pair)
     found = e.add(nvvm.ShflOp(kind, mask or e.constant(i32, -1), value, offset, clamp, is_pair))
     return (e.field(found, 0), e.field(found, 1)) if is_pair else found
 
 
 @row("vote.sync", ".=pu", {"b32", "pred"}, "all any uni ballot", pure=False)
-def vote(e: Emitter, i: Instruction, predicate: SSAValue, mask: SSAValue) -> SSAValue:
+def vote(e: OpBuilder, i: Instruction, predicate: SSAValue, mask: SSAValue) -> SSAValue:
     kind = nvvm.VoteKind(i.parts[2])
     return e.add(
         _of_warp(nvvm.VoteOp, i32 if kind is nvvm.VoteKind.BALLOT else i1, nvvm.VoteKindAttr(kind), mask, predicate)
     )
 
 
-@row("activemask", "u=", {"b32"}, pure=False)
-def activemask(e: Emitter, i: Instruction) -> SSAValue:
-    return e.intrinsic("activemask", [], i32)
+row("activemask", "u=", {"b32"}, to="{0}", pure=False)
 
 
 @row("match.any.sync match.all.sync", ".=tu", {"b32", "b64"}, pure=False)
-def match(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
+def match(e: OpBuilder, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     kind = nvvm.MatchKind(i.parts[1])
     is_all = kind is nvvm.MatchKind.ALL
     result = llvm.LLVMStructType.from_type_list([i32, i1]) if is_all else i32
@@ -171,8 +147,8 @@ def match(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAVal
 
 
 @row("redux.sync", "t=tu", {"s32", "u32", "b32", "f32"}, "add min max and or xor abs NaN", pure=False)
-def redux(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue:
-    kind = _among(i, "add min max and or xor")
+def redux(e: OpBuilder, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue:
+    kind = i.among("add min max and or xor")
     prefix = {"f32": "f", "u32": "u"}.get(i.parts[-1], "") if kind in ("min", "max") else ""
     attribute = nvvm.ReduxKindAttr(nvvm.ReduxKind(f"{prefix}{kind}"))
     flags = {"abs": "abs" in i.parts, "nan": "NaN" in i.parts}
@@ -180,7 +156,7 @@ def redux(e: Emitter, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAVal
 
 
 @row("elect.sync", ".=u", pure=False)
-def elect(e: Emitter, i: Instruction, members: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
+def elect(e: OpBuilder, i: Instruction, members: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     chosen = e.add(nvvm.ElectSyncOp(operands=[members], result_types=[i1]))
     return (e.intr("cttz", members, is_zero_poison=False), chosen) if isinstance(i.operands[0], Pair) else chosen
 
@@ -188,12 +164,8 @@ def elect(e: Emitter, i: Instruction, members: SSAValue) -> SSAValue | tuple[SSA
 # ---------------------------------------------------------------------------------------------- calls, ends
 
 
-row("brkpt", "=", pure=False)(nothing)
-
-
-@row("trap", "=", pure=False)
-def trap(e: Emitter, i: Instruction) -> None:
-    e.do(llvm.INTRINSICS["trap"].create())
+row("brkpt", "=", to="", pure=False)
+row("trap", "=", to=llvm.INTRINSICS["trap"].create, pure=False)
 
 
 Operands: TypeAlias = tuple[Operand | None, ...]
@@ -219,7 +191,7 @@ _SYSTEM = {"vprintf": 0, "__assertfail": None}
 
 
 @row("call", "=*", (), "uni", pure=False)
-def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
+def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
     """A direct call. Scalars are passed as values; arrays, and results that are arrays, by their address."""
     results, callee, arguments = call_parts(i)
     if not isinstance(callee, Symbol):
@@ -229,9 +201,9 @@ def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
         raise e.error(f"function '{callee.name}' is not declared")
     if callee.name in _SYSTEM:
         if (value := _SYSTEM[callee.name]) is None:
-            trap(e, i)
+            e.do(llvm.INTRINSICS["trap"].create())
         for target in results:
-            write_part(e, target, Number(value or 0))
+            e.write(target, Number(value or 0))
         return
     if function.body is None:
         raise e.unsupported(f"a call of '{callee.name}', which is defined elsewhere")
@@ -248,32 +220,19 @@ def call(e: Emitter, i: Instruction, *_: Operand | None) -> None:
         else:
             returned = target, TYPES[variable.type]
     for argument, variable in zip(arguments, function.parameters, strict=True):
-        given.append(array_of(e, argument) if variable.count is not None else read_part(e, argument, variable))
+        ir_type = TYPES[variable.type]
+        if isinstance(argument, Register) and SIZES[argument.type] != SIZES[variable.type]:
+            raise e.error(f"'{argument.name}' has another size than the parameter")
+        given.append(array_of(e, argument) if variable.count is not None else e.read(argument, ir_type))
     e.callees[callee.name] = None
     made = llvm.CallOp(callee.name, *given, return_type=returned[1] if returned else None)
     e.do(made)
     if returned is not None:
-        write_part(e, returned[0], made.results[0])
+        e.write(returned[0], made.results[0])
 
 
-def array_of(e: Emitter, operand: Operand | None) -> SSAValue:
+def array_of(e: OpBuilder, operand: Operand | None) -> SSAValue:
     if not isinstance(operand, Symbol):
         raise e.error("expected a variable in .param")
     pointer = e.base(operand.name)
     return pointer if pointer.type == POINTER else e.add(llvm.AddrSpaceCastOp(pointer, POINTER))
-
-
-def read_part(e: Emitter, operand: Operand | None, variable: Variable) -> SSAValue:
-    ir_type = TYPES[variable.type]
-    if isinstance(operand, Symbol) and (slot := e.slots.get(operand.name)) is not None:
-        if bits_of(TYPES[slot.type]) != bits_of(ir_type):
-            raise e.error(f"'{operand.name}' has another size than the parameter")
-        return e.read(slot, ir_type)
-    return e.read(operand, ir_type)
-
-
-def write_part(e: Emitter, operand: Operand | None, value: SSAValue | Number) -> None:
-    target = e.slots.get(operand.name) if isinstance(operand, Symbol) else operand
-    if not isinstance(target, Register):
-        raise e.error("the result of a call must be a register or a variable in .param")
-    e.write(target, value)

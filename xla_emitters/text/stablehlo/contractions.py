@@ -21,7 +21,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, dims_of, element_of
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.text.stablehlo.attributes import ConvolutionLabels, is_integers
+from xla_emitters.text.stablehlo.attribute_values import ConvolutionLabels, is_integers
 from xla_emitters.text.stablehlo.computations import Conversion
 from xla_emitters.text.stablehlo.fields import (
     Field,

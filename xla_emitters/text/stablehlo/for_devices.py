@@ -25,7 +25,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, is_array, leaf_t
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.printer import print_hlo
-from xla_emitters.text.stablehlo.attributes import Attributes, Opaque
+from xla_emitters.text.stablehlo.attribute_values import Attributes, Opaque
 from xla_emitters.text.stablehlo.computations import ModuleBuilder
 from xla_emitters.text.stablehlo.lexer import STAGE
 from xla_emitters.text.stablehlo.parser import TreeParser

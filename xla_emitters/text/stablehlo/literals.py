@@ -27,7 +27,7 @@ from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.text.hlo.literals import integer_range
 from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, Token, TokenKind, unquoted
-from xla_emitters.text.stablehlo.types import parse_type, stablehlo_type
+from xla_emitters.text.stablehlo.stablehlo_types import parse_type, stablehlo_type
 
 
 @dataclass(frozen=True)

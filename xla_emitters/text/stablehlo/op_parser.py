@@ -19,15 +19,15 @@ from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.errors import Place, Unsupported, VerifyError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.attributes import (
+from xla_emitters.text.stablehlo.attribute_values import (
     Attributes,
     parse_dictionary,
 )
 from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, Token, TokenKind, unquoted
 from xla_emitters.text.stablehlo.locations import Location, parse_location
 from xla_emitters.text.stablehlo.spellings import may_broadcast, renamed
+from xla_emitters.text.stablehlo.stablehlo_types import parse_both_types, parse_type
 from xla_emitters.text.stablehlo.tree import Op, Region, Value
-from xla_emitters.text.stablehlo.types import parse_both_types, parse_type
 
 DIALECTS = ("stablehlo", "chlo", "mhlo", "check", "func", "sdy", "arith", "tensor", "shape")
 RETURNS = ("return", "func.return", "stablehlo.return", "sdy.return", "shape.assuming_yield")

@@ -58,7 +58,7 @@ from xla_emitters.text.stablehlo.fields import (
     word_of,
 )
 from xla_emitters.text.stablehlo.literals import literal_text
-from xla_emitters.text.stablehlo.types import stablehlo_type
+from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 
 CHLO_OPCODES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
 """The elementwise opcodes of HLO that are in CHLO and not in StableHLO."""

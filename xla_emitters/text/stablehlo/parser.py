@@ -16,7 +16,7 @@ from xdsl.ir import Attribute
 
 from xla_emitters.errors import ParseError, Unsupported, VerifyError
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.attributes import (
+from xla_emitters.text.stablehlo.attribute_values import (
     Attributes,
     TypeValue,
     parse_attribute,
@@ -26,8 +26,8 @@ from xla_emitters.text.stablehlo.lexer import STAGE, Alias, Cursor, Token, Token
 from xla_emitters.text.stablehlo.locations import Location, parse_location
 from xla_emitters.text.stablehlo.pretty_forms import PrettyForms
 from xla_emitters.text.stablehlo.spellings import renamed
+from xla_emitters.text.stablehlo.stablehlo_types import parse_type, parse_types
 from xla_emitters.text.stablehlo.tree import Function, Program, Region, Value
-from xla_emitters.text.stablehlo.types import parse_type, parse_types
 
 _SPLIT = re.compile(r"^// -----", re.MULTILINE)
 """The line between the parts of a file for MLIR's --split-input-file."""

@@ -2,7 +2,7 @@
 
     pretty  := name (values | words | key '=' value | '(' values ')')* regions? attributes? ':' types ('->' types)?
 
-Which keys and words an op has, and which types it writes, are tables in `syntax`; ops with a form of their own have a method here.
+Which keys and words an op has, and which types it writes, are tables in `syntax_tables`; ops with a form of their own have a method here.
 Source: StableHLO's ODS declarations.
 """
 
@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.types import array_type, is_array
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.stablehlo.attributes import (
+from xla_emitters.text.stablehlo.attribute_values import (
     Attributes,
     parse_attribute,
     parse_dictionary,
@@ -28,7 +28,14 @@ from xla_emitters.text.stablehlo.lexer import STAGE, Token, TokenKind
 from xla_emitters.text.stablehlo.literals import Elided, Literal
 from xla_emitters.text.stablehlo.op_parser import CALLS, RETURNS, OpParser
 from xla_emitters.text.stablehlo.spellings import REGIONS
-from xla_emitters.text.stablehlo.syntax import (
+from xla_emitters.text.stablehlo.stablehlo_types import (
+    TRUTH,
+    parse_both_types,
+    parse_listed_types,
+    parse_type,
+    parse_types,
+)
+from xla_emitters.text.stablehlo.syntax_tables import (
     FORMAT,
     KEYS,
     NO_TYPES,
@@ -40,7 +47,6 @@ from xla_emitters.text.stablehlo.syntax import (
     WORDS,
 )
 from xla_emitters.text.stablehlo.tree import Op, Region, Value
-from xla_emitters.text.stablehlo.types import TRUTH, parse_both_types, parse_listed_types, parse_type, parse_types
 
 _QUOTED = {"shape.cstr_require": "msg", "arith.cmpi": "predicate"}
 """Ops with a string in their pretty form -> its attribute."""

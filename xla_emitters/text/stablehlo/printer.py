@@ -36,7 +36,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
 from xla_emitters.text.stablehlo.fields import enum_text, number_of, numbers_text, word_of
 from xla_emitters.text.stablehlo.op_table import LAYOUTS, is_kept_attribute, row_of
-from xla_emitters.text.stablehlo.types import stablehlo_type
+from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"
 """The name of a value; for a tuple, the names of its elements."""

@@ -37,6 +37,7 @@ from xdsl.ir import Operation, SSAValue
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, tuple_type
 from xla_emitters.support.source import Source
 from xla_emitters.text.stablehlo.chlo import CHLO_RULES, CHLO_TARGETS, top_k
+from xla_emitters.text.stablehlo.chlo_scan import composite, scan
 from xla_emitters.text.stablehlo.computations import Conversion, ModuleBuilder, Rule
 from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.mlir_rules import MLIR_RULES
@@ -53,9 +54,8 @@ from xla_emitters.text.stablehlo.rules import (
     random_numbers,
     refused,
 )
-from xla_emitters.text.stablehlo.scans import composite, scan
 from xla_emitters.text.stablehlo.spellings import OWN, REGIONS
-from xla_emitters.text.stablehlo.types import stablehlo_type
+from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 
 KINDS = ("check.expect_eq", "check.expect_almost_eq", "check.expect_close")
 NUMBERS = ("tolerance", "min_ulp_difference", "max_ulp_difference")

@@ -36,7 +36,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dtypes import DType, Kind, dtype
-from xla_emitters.text.stablehlo.attributes import Symbol, symbols_in
+from xla_emitters.text.stablehlo.attribute_values import Symbol, symbols_in
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
 from xla_emitters.text.stablehlo.contractions import PRECISION, convolution, dot, dynamic_conv
 from xla_emitters.text.stablehlo.fields import nonempty

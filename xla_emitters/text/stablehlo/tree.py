@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Attribute
 
-from xla_emitters.text.stablehlo.attributes import Attributes, symbols_in
+from xla_emitters.text.stablehlo.attribute_values import Attributes, symbols_in
 from xla_emitters.text.stablehlo.lexer import Token
 from xla_emitters.text.stablehlo.locations import Location
 

@@ -11,7 +11,7 @@ from xla_emitters.errors import EndlessLoop, ExecutionError, Unsupported
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 from xla_emitters.text.hlo.parser import parse_hlo
 
 COMPUTATIONS = """HloModule m

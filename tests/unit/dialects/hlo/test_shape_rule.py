@@ -38,9 +38,9 @@ from xla_emitters.dialects.mlir import arith, memref
 from xla_emitters.dtypes import dtype
 from xla_emitters.dynamic.buffers.index_code import IndexCode
 from xla_emitters.dynamic.buffers.result_sizes import CodeSizing, result_sizes
-from xla_emitters.dynamic.sizes.arrays import Leaf
 from xla_emitters.dynamic.sizes.size_walk import Walk
 from xla_emitters.dynamic.sizes.sizing import SizeSizing
+from xla_emitters.dynamic.sizes.walked_array import Leaf
 from xla_emitters.errors import DataError
 
 jax = pytest.importorskip("jax", reason="the shapes are those of JAX (extra [jax]), which is not installed")

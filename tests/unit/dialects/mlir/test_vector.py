@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from unit.dialects.mlir_opt import assert_means_the_same
 from xdsl.traits import get_effects
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.mlir import vector
 from xla_emitters.errors import ParseError, VerifyError
 from xla_emitters.rewrite.effects import is_pure, is_speculatable, memory_use
-
-LINES = (
-    "%r = vector.from_elements %x, %x, %x, %x : vector<4xf32>",
-    "%r = vector.from_elements %x, %x, %x, %x : vector<2x2xf32>",
-    "%r = vector.from_elements %x : vector<f32>",
-    "%r:4 = vector.to_elements %v : vector<4xf32>",
-    "%r = vector.extract %v[%i] : f32 from vector<4xf32>",
-    "%r = vector.extract %v[2] : f32 from vector<4xf32>",
-    "%r = vector.insert %x, %v [%i] : f32 into vector<4xf32>",
-    "%r = vector.transfer_read %t[%i], %x {in_bounds = [true]} : tensor<64xf32>, vector<4xf32>",
-    "%r = vector.transfer_write %v, %t[%i] {in_bounds = [true]} : vector<4xf32>, tensor<64xf32>",
-    "%r = vector.broadcast %x : f32 to vector<4xf32>",
-)
 
 
 def in_function(line: str) -> str:
@@ -33,11 +18,6 @@ def in_function(line: str) -> str:
 def only_op(line: str):
     (function,) = parse_ir(in_function(line)).ops
     return function.regions[0].block.first_op
-
-
-def test_every_op_means_in_our_text_what_it_means_in_mlirs():
-    covered = assert_means_the_same([in_function(line) for line in LINES])
-    assert {vector.FromElementsOp.name, vector.ToElementsOp.name} <= covered
 
 
 def test_a_vector_has_as_many_elements_as_its_type_says():

@@ -18,8 +18,8 @@ from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dynamic.sizes import Argument, Sizes, sizes_of
-from xla_emitters.dynamic.sizes.arrays import Leaf, Value
 from xla_emitters.dynamic.sizes.size_walk import Walk
+from xla_emitters.dynamic.sizes.walked_array import Leaf, Value
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo

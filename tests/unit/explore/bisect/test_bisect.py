@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from runtime.mutations import SWAPS, Mutation, bump_constant, negate_predicate, swap_operation
+from runtime.planted_faults import row_name, wrong_op
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
-from runtime.wrong_passes import row_name, wrong_op
 from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo import elementwise
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.emitters.entry import KernelEntry
+from xla_emitters.emitters.entry_function import KernelEntry
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.bisect.bisect import bisect
 from xla_emitters.explore.bisect.blame import Culprit

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from runtime.mutations import swap_operation
-from runtime.wrong_passes import row_name, wrong_op
+from runtime.planted_faults import row_name, wrong_op
 from tools_here import SASS, needs
 
 from xla_emitters.explore.bisect.bisect import bisect

@@ -16,7 +16,7 @@ from xla_emitters.explore import optimized_texts
 from xla_emitters.explore.compile import compile
 from xla_emitters.explore.from_jax import jax_program
 from xla_emitters.explore.from_jax.jax_program import JaxProgram, from_jax, is_stage
-from xla_emitters.explore.xla import description
+from xla_emitters.explore.real_xla import description
 from xla_emitters.program import compiled
 from xla_emitters.program.steps import Launch, Move
 

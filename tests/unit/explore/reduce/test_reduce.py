@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from runtime.planted_reductions import Fault, planted
+from runtime.planted_faults import Fault, planted
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 
 from xla_emitters.dialects.context import make_context

@@ -16,8 +16,8 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library import FUNCTIONS
 from xla_emitters.library.arguments import numpy_type
 from xla_emitters.program import Arrays, ArraySpec, Kernel, LibraryCall
-from xla_emitters.program.arrays import place_of
 from xla_emitters.program.executable import executable_of
+from xla_emitters.program.step_values import place_of
 from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform, load_functions, refusal
 from xla_emitters.runtime.cuda.cupy_platform import bytes_of, to_device, to_host

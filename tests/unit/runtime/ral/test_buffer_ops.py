@@ -18,7 +18,6 @@ from xla_emitters.dialects.lmhlo import buffer_type
 from xla_emitters.dialects.lmhlo_dialect import BUFFER_OPS
 from xla_emitters.errors import DataError
 from xla_emitters.runtime.ral.buffer_ops import function_of, multiplying
-from xla_emitters.runtime.reference.reference import call_beside
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo
 
@@ -55,7 +54,7 @@ def test_ops_on_single_integers(text: str, types: tuple[str, ...], wanted: Calla
     values = (*op.operands, op.results[0])
     buffers = Block(arg_types=[buffer_type(as_array(value.type).element_type, (), "cpu") for value in values]).args
     made = BUFFER_OPS[opcode_of(type(op))].of(op, buffers[:-1], buffers[-1:])
-    run = function_of(made, call_beside(made))
+    run = function_of(made)
     held = [element_of(value).numpy for value in values]
     for given in product(*(TRUTHS if each == "pred[]" else NUMBERS for each in types)):
         out = np.empty((), held[-1])

@@ -8,7 +8,7 @@ import pytest
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import DataError, ExecutionError, InternalError, Unsupported, UsageError
 from xla_emitters.runtime.ral.host_program import HostProgram
-from xla_emitters.support.memory_limit import limited_memory
+from xla_emitters.support.limits import limited_memory
 
 
 def run(text: str, *inputs: np.ndarray, log: list[str] | None = None) -> list[np.ndarray]:

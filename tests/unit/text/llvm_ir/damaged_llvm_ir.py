@@ -17,7 +17,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
 from xla_emitters.program import Launch
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 
 _TOKEN = re.compile(r"[%@!#]?[\w.$]+|\S")
 _NUMBER = re.compile(r"(?<![\w.%$])(?:0x[HR]?[0-9a-fA-F]+|-?\d+)\b")

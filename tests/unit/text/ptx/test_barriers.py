@@ -8,7 +8,7 @@ from unit.text.ptx.one_instruction import HEAD
 
 from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
-from xla_emitters.support.iteration_limit import limited_iterations
+from xla_emitters.support.limits import limited_iterations
 
 START = """.visible .entry k(.param .u64 p, .param .u64 q) {
   .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<9>; .shared .align 16 .b8 s[2048]; .shared .align 8 .b64 bar[4];

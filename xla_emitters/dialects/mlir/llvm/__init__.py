@@ -43,9 +43,9 @@ from xla_emitters.dialects.mlir.llvm import (
     atomics,
     calls,
     control,
-    functions,
+    function_ops,
     intrinsics,
-    memory,
+    memory_ops,
     metadata,
     values,
     vectors,
@@ -60,17 +60,17 @@ from xla_emitters.dialects.mlir.llvm.calls import InlineAsmOp as InlineAsmOp
 from xla_emitters.dialects.mlir.llvm.control import BrOp as BrOp
 from xla_emitters.dialects.mlir.llvm.control import CondBrOp as CondBrOp
 from xla_emitters.dialects.mlir.llvm.control import SwitchOp as SwitchOp
-from xla_emitters.dialects.mlir.llvm.functions import EXTERNAL as EXTERNAL
-from xla_emitters.dialects.mlir.llvm.functions import INTERNAL as INTERNAL
-from xla_emitters.dialects.mlir.llvm.functions import CallingConventionAttr as CallingConventionAttr
-from xla_emitters.dialects.mlir.llvm.functions import FuncOp as FuncOp
-from xla_emitters.dialects.mlir.llvm.functions import GlobalOp as GlobalOp
-from xla_emitters.dialects.mlir.llvm.functions import LinkageAttr as LinkageAttr
-from xla_emitters.dialects.mlir.llvm.memory import DYNAMIC_INDEX as DYNAMIC_INDEX
-from xla_emitters.dialects.mlir.llvm.memory import AllocaOp as AllocaOp
-from xla_emitters.dialects.mlir.llvm.memory import GEPOp as GEPOp
-from xla_emitters.dialects.mlir.llvm.memory import LoadOp as LoadOp
-from xla_emitters.dialects.mlir.llvm.memory import StoreOp as StoreOp
+from xla_emitters.dialects.mlir.llvm.function_ops import EXTERNAL as EXTERNAL
+from xla_emitters.dialects.mlir.llvm.function_ops import INTERNAL as INTERNAL
+from xla_emitters.dialects.mlir.llvm.function_ops import CallingConventionAttr as CallingConventionAttr
+from xla_emitters.dialects.mlir.llvm.function_ops import FuncOp as FuncOp
+from xla_emitters.dialects.mlir.llvm.function_ops import GlobalOp as GlobalOp
+from xla_emitters.dialects.mlir.llvm.function_ops import LinkageAttr as LinkageAttr
+from xla_emitters.dialects.mlir.llvm.memory_ops import DYNAMIC_INDEX as DYNAMIC_INDEX
+from xla_emitters.dialects.mlir.llvm.memory_ops import AllocaOp as AllocaOp
+from xla_emitters.dialects.mlir.llvm.memory_ops import GEPOp as GEPOp
+from xla_emitters.dialects.mlir.llvm.memory_ops import LoadOp as LoadOp
+from xla_emitters.dialects.mlir.llvm.memory_ops import StoreOp as StoreOp
 from xla_emitters.dialects.mlir.llvm.metadata import AliasScopeAttr as AliasScopeAttr
 from xla_emitters.dialects.mlir.llvm.metadata import AliasScopeDomainAttr as AliasScopeDomainAttr
 from xla_emitters.dialects.mlir.llvm.metadata import DICompileUnitAttr as DICompileUnitAttr
@@ -102,8 +102,8 @@ from xla_emitters.dialects.mlir.llvm.values import UIToFPOp as UIToFPOp
 from xla_emitters.dialects.mlir.llvm.values import ZeroOp as ZeroOp
 
 OURS: tuple[type[IRDLOperation], ...] = (
-    *(*values.OPERATIONS, *memory.OPERATIONS, *atomics.OPERATIONS, *control.OPERATIONS, *calls.OPERATIONS),
-    *(*functions.OPERATIONS, *metadata.OPERATIONS),
+    *(*values.OPERATIONS, *memory_ops.OPERATIONS, *atomics.OPERATIONS, *control.OPERATIONS, *calls.OPERATIONS),
+    *(*function_ops.OPERATIONS, *metadata.OPERATIONS),
     *(*intrinsics.OPERATIONS, *vectors.OPERATIONS),
 )
 
@@ -116,7 +116,12 @@ class _Constants(ConstantMaterializationInterface):
 LLVM = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
     upstream.LLVM,
     OURS,
-    (values.ConstantRangeAttr, functions.CallingConventionAttr, functions.LinkageAttr, *metadata.METADATA_ATTRIBUTES),
+    (
+        values.ConstantRangeAttr,
+        function_ops.CallingConventionAttr,
+        function_ops.LinkageAttr,
+        *metadata.METADATA_ATTRIBUTES,
+    ),
     [_Constants()],
     names=globals(),
 )

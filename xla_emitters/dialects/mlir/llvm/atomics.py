@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.directives import Derived, numbered_word
-from xla_emitters.dialects.mlir.llvm.memory import (
+from xla_emitters.dialects.mlir.llvm.memory_ops import (
     ORDERINGS,
     SCOPE,
     AccessOp,

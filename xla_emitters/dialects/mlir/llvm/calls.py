@@ -52,7 +52,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.mlir.directives import numbered_word
-from xla_emitters.dialects.mlir.llvm.functions import (
+from xla_emitters.dialects.mlir.llvm.function_ops import (
     C_CONVENTION,
     CALLING_CONVENTIONS,
     CallingConventionAttr,
