@@ -1,4 +1,5 @@
 // RUN: xla-emitters-opt -p xla-convert-math-to-libdevice --split-input-file %s | filecheck %s
+// RUN: xla-emitters-opt -p xla-convert-math-to-libdevice --split-input-file --remarks %s 2>&1 | filecheck %s --check-prefix REMARK
 
 // bf16 goes through f32; the function is declared once.
 func.func @gelu(%x: bf16) -> bf16 {
@@ -78,3 +79,19 @@ func.func @shorter(%x: f32, %y: f64, %z: bf16) {
 // CHECK-NEXT:    arith.extf
 // CHECK-NEXT:    call @__nv_roundf(%{{.*}}) : (f32) -> f32
 // CHECK-NEXT:    arith.truncf
+
+// -----
+
+// A function that the module declares is not declared again; vectors stay.
+func.func private @__nv_tanhf(f32) -> f32
+func.func @declared(%x: f32, %v: vector<4xf32>) -> (f32, vector<4xf32>) {
+  %y = math.tanh %x : f32
+  %w = math.tanh %v : vector<4xf32>
+  func.return %y, %w : f32, vector<4xf32>
+}
+// CHECK:       func.func private @__nv_tanhf(f32) -> f32
+// CHECK-NOT:   func.func private
+// CHECK-LABEL: func.func @declared
+// CHECK-NEXT:    call @__nv_tanhf(%x) : (f32) -> f32
+// CHECK-NEXT:    math.tanh %v : vector<4xf32>
+// REMARK:        skipped math.tanh: libdevice has no function on vector<4xf32>

@@ -44,15 +44,6 @@ def test_it_says_why_it_does_not_apply():
     assert EMITTER.applies(view_of(computation(small)), H200) == reason
 
 
-def test_values_are_computed_before_any_is_inserted():
-    """A result may lie in a parameter's buffer, where the other results still have to be read from."""
-    first, _ = (op for op in emitted(TWICE).walk() if isinstance(op, LoopOp))
-    names = [op.name for op in first.body.block.ops if op.name != "xla_gpu.apply_indexing"]
-    inserts = names.index("tensor.insert")
-    assert set(names[:inserts]) == {"xla_gpu.pure_call"}
-    assert "xla_gpu.pure_call" not in names[inserts:]
-
-
 def test_one_root_as_two_outputs():
     module = emitted(TWICE)
     first, last = (op for op in module.walk() if isinstance(op, LoopOp))

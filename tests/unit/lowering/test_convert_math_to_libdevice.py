@@ -11,7 +11,6 @@ from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevi
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
 from xla_emitters.lowering.toolchain.tools import find_tools
-from xla_emitters.rewrite.notes import take_notes
 
 BINARY = ("arith.remf", "math.atan2", "math.powf")
 
@@ -41,29 +40,3 @@ def test_libdevice_has_every_function() -> None:
     LowerToLlvmGpuPass().apply(ctx, module)
     module.verify()
     assert compile_to_ptx(module, "sm_90", here()).count(".visible .entry") == len(kernels)
-
-
-def test_declared_function_is_used() -> None:
-    """A second run, or a module that has the declaration, does not declare it again."""
-    module = parse_ir("""
-    func.func private @__nv_tanhf(f32) -> f32
-    func.func @f(%x: f32) -> f32 {
-      %y = math.tanh %x : f32
-      func.return %y : f32
-    }""")
-    ConvertMathToLibdevicePass().apply(make_context(), module)
-    module.verify()
-    assert [op.sym_name.data for op in module.walk() if isinstance(op, func.FuncOp)] == ["__nv_tanhf", "f"]
-
-
-def test_vectors_stay() -> None:
-    module = parse_ir("""
-    func.func @f(%x: vector<4xf32>) -> vector<4xf32> {
-      %y = math.tanh %x : vector<4xf32>
-      func.return %y : vector<4xf32>
-    }""")
-    with take_notes() as notes:
-        ConvertMathToLibdevicePass().apply(make_context(), module)
-    assert [remark.text for remark in notes.remarks] == [
-        "skipped math.tanh: libdevice has no function on vector<4xf32>"
-    ]

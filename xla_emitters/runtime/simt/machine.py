@@ -30,7 +30,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
-from xla_emitters.runtime.simt.scalars import Form
+from xla_emitters.runtime.simt.scalars import Form, chosen
 from xla_emitters.runtime.simt.shared_calls import KnownResults
 
 
@@ -211,7 +211,7 @@ def merge(lanes: Array, new: Value, old: Value | None) -> Value:
         case tuple(), tuple():
             return tuple(merge(lanes, one, other) for one, other in zip(new, old, strict=True))
         case np.ndarray(), np.ndarray():
-            return np.where(lanes, new, old)
+            return chosen(lanes, new, old)
         case Tensor(), Tensor() if new.buffer is old.buffer:
             return replace(new, stamp=new.buffer.newest)
         case _:

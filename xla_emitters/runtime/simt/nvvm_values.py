@@ -133,12 +133,14 @@ def _towards(of: Form, mode: str, high: Array, low: Array) -> Array:
 
 def _step(of: Form, mode: str, nearest: Array, difference: Array) -> Array:
     """The neighbour of a rounded number in the direction of `mode`; `difference` is the exact number less the rounded one."""
-    down = {"downward": difference < 0, "upward": np.False_, "toward_zero": (difference < 0) & (nearest > 0)}[mode]
-    up = {"downward": np.False_, "upward": difference > 0, "toward_zero": (difference > 0) & (nearest < 0)}[mode]
-    if of.lanes == F32 or of.lanes == F64:
-        low, high = np.nextafter(nearest, of.lanes.type(-np.inf)), np.nextafter(nearest, of.lanes.type(np.inf))
-        return np.where(down, low, np.where(up, high, nearest))
-    raise AssertionError(of)
+    match mode:
+        case "downward":
+            target, moves = -np.inf, difference < 0
+        case "upward":
+            target, moves = np.inf, difference > 0
+        case _:
+            target, moves = 0, (difference < 0) & (nearest > 0) | (difference > 0) & (nearest < 0)
+    return scalars.chosen(moves, np.nextafter(nearest, of.lanes.type(target)), nearest)
 
 
 def _zero_sum(mode: str, total: Array, *signs: Array) -> Array:

@@ -74,8 +74,8 @@ class Declarations:
         name = self.cursor.expect_kind(TokenKind.NAME, f"the {of}'s name")
         if not self.cursor.accept("<"):
             return name, None
-        count = self.integer("the count")
-        self.cursor.expect(">", "after the count")
+        count = self.integer(f"the number of {of}s")
+        self.cursor.expect(">", f"after the number of {of}s")
         return name, count
 
     def registers(self) -> None:

@@ -1,5 +1,6 @@
 """Exact arithmetic on arrays, against Python's integers and fractions."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -228,3 +229,17 @@ def rounded_fraction(value: Fraction, digits: int) -> float:
 def test_poison_shows():
     assert scalars.to_bits(integer(32), scalars.poison(integer(32)))[0, 0] == 0xA5A5A5A5
     assert scalars.to_bits(form_of(bf16), scalars.poison(form_of(bf16)))[0, 0] == 0xA5A5
+
+
+@pytest.mark.parametrize("shapes", [((8, 1024),) * 3, ((8, 1024), (1, 1), (8, 1024)), ((8, 1), (8, 1024), (1, 1024))])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "float64", "int8"])
+def test_lanes_choose_values_with_all_their_bits(dtype: str, shapes: tuple[tuple[int, int], ...]):
+    """NaN with any payload, zeros of both signs: many lanes are chosen by arithmetic of bits, as `np.where` chooses."""
+    rng = np.random.default_rng(0)
+    lanes = rng.random(shapes[0]) < 0.4
+    size = np.dtype(dtype).itemsize
+    new, old = (np.frombuffer(rng.bytes(math.prod(shape) * size), dtype).reshape(shape).copy() for shape in shapes[1:])
+    if dtype == "float32":
+        new.reshape(-1)[:1], old.reshape(-1)[:2] = np.float32("-0.0"), (np.float32("nan"), 0.0)
+    got, wanted = scalars.chosen(lanes, new, old), np.where(lanes, new, old)
+    assert (got.dtype, got.shape, got.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())

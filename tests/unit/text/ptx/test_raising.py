@@ -71,6 +71,36 @@ def test_functions_are_called_with_scalars_and_arrays() -> None:
     np.testing.assert_array_equal(run(text, "1x32", np.zeros(32, I32))[0], np.arange(32) * 3 + 5)
 
 
+def test_functions_of_old_texts_have_registers_as_parameters() -> None:
+    text = """
+    .func (.reg .b32 %sum) added(.reg .b32 %x, .reg .b32 %y) { add.s32 %sum, %x, %y; ret; }
+    .visible .entry k(.param .u64 .ptr .align 4 p) {
+      .reg .b32 %r<4>; .reg .b64 %rd<3>;
+      mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.b32 %r2, [%rd2];
+      call (%r3), added, (%r1, %r2);
+      st.global.b32 [%rd2], %r3; ret;
+    }
+    """
+    numbers = np.arange(100, 132, dtype=U32)
+    np.testing.assert_array_equal(run(text, "1x32", numbers)[0], numbers + LANES[:32])
+
+
+def test_a_scalar_in_param_keeps_what_is_stored_in_it() -> None:
+    """Bytes of it too; its address is no number."""
+    text = """
+    .visible .entry k(.param .u64 .ptr .align 4 p, .param .b64 n) {
+      .reg .b32 %r<4>; .reg .b64 %rd<3>; .param .b32 kept;
+      mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; mad.wide.u32 %rd2, %r1, 4, %rd1;
+      st.param.b32 [kept], %r1; ld.param.b32 %r2, [n+4]; ld.param.b32 %r3, [kept]; add.s32 %r2, %r2, %r3;
+      st.global.b32 [%rd2], %r2; ret;
+    }
+    """
+    after = run(text, "1x32", np.zeros(32, U32), np.array(7 << 32 | 5))
+    np.testing.assert_array_equal(after[0], LANES[:32] + 7)
+    with pytest.raises(Unsupported, match=r"k\.ptx:9:34: .*the address of the parameter 'n' is not supported"):
+        run(text.replace("ret;", "mov.b64 %rd1, n; ret;"), "1x32", np.zeros(32, U32), np.array(5))
+
+
 def test_shared_memory_by_32_bit_addresses_and_generic_ones() -> None:
     """Each thread reads its neighbour's number: dynamic shared memory, written by a 32-bit address, read by a generic one."""
     text = """
