@@ -43,7 +43,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integers, no_call
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, find_computation
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
@@ -406,7 +406,7 @@ def _after(
         own = Way(0, way.order, True) if is_free else Way(0, "sequence", True)
         return _summed(terms, own, rng, array.dtype, most=chain)
     if not isinstance(op, ElementwiseOp):
-        return op.evaluate(operands, _no_call).astype(np.float64 if way is None else result.numpy)
+        return op.evaluate(operands, no_call).astype(np.float64 if way is None else result.numpy)
     value = np.asarray(op.ROW.means(dtype("f64"), *(operand.astype(np.float64) for operand in operands)))
     if way is None:
         return value
@@ -534,10 +534,6 @@ def _summed(terms: Sequence[Array], way: Way, rng: np.random.Generator, kind: An
     for term in given[1:]:
         total = added(total, term)
     return total
-
-
-def _no_call(name: str, operands: Sequence[Any]) -> Any:
-    raise AssertionError(name)
 
 
 # ---------------------------------------------------------------------------------------------------- aimed kernels

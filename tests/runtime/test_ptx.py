@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from long_lists import but_long, every
+from sass_counts import count_instructions
 from tools_here import PTX, SASS, STEPS, here, needs
 
-from xla_emitters.lowering.toolchain.machine_code import Assembly, assemble, count_instructions, disassemble
+from xla_emitters.lowering.toolchain.machine_code import Assembly, assemble, disassemble
 from xla_emitters.pipelines.compiler import compile, keep_intermediates
 from xla_emitters.program import Program
 from xla_emitters.tools.main import main

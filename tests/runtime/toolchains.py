@@ -24,10 +24,11 @@ from functools import partial
 from pathlib import Path
 
 from runtime.corpus import CORPUS, files
+from sass_counts import count_instructions
 from tools_here import here
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.lowering.toolchain.machine_code import assemble, count_instructions, disassemble
+from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
 from xla_emitters.lowering.toolchain.tools import Way, find_tool
 from xla_emitters.pipelines.compiler import compile, lower_for_tools

@@ -28,7 +28,6 @@ from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import Place, VerifyError
-from xla_emitters.support.dominance import immediate_dominators
 
 # Exceptions that xDSL's parser, verifiers and attribute constructors raise on wrong input, besides its ParseError, without a common base.
 ESCAPING_ERRORS = (
@@ -194,6 +193,8 @@ def _by_dominance(region: Region) -> Iterator[Block | None]:
         yield entry
         yield None
         return
+    from xla_emitters.support.dominance import immediate_dominators  # imported here: most regions have one block
+
     below: dict[Block, list[Block]] = {}
     for block, parent in immediate_dominators(entry, successors).items():
         if block is not entry:

@@ -20,13 +20,12 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, no_call
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, TupleOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Kind
-from xla_emitters.errors import InternalError
 
 IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or"))
 """Opcodes with op(x, x) = x."""
@@ -124,10 +123,10 @@ def _converted(op: Any) -> Any:
 def _constant(op: Any) -> Any:
     """The value of a scalar constant, possibly converted; None if it is known only at run time."""
     if isinstance(op, ConstantOp):
-        return None if op.value is None else op.evaluate((), _no_call)
+        return None if op.value is None else op.evaluate((), no_call)
     if isinstance(op, HloOp) and op.opcode in ("convert", "bitcast", "reshape", "copy", "negate"):
         operand = _constant(op.operands[0].owner)
-        return None if operand is None else op.evaluate((operand,), _no_call)
+        return None if operand is None else op.evaluate((operand,), no_call)
     return None
 
 
@@ -142,7 +141,7 @@ def _combines_to_itself(body: ComputationOp, inits: Sequence[Any]) -> bool:
             values[op.result] = given[op.number.value.data]
         else:
             with np.errstate(all="ignore"):
-                values[op.result] = op.evaluate([values[operand] for operand in op.operands], _no_call)
+                values[op.result] = op.evaluate([values[operand] for operand in op.operands], no_call)
     found = values[body.root]
     parts = cast("tuple[Any, ...]", found) if isinstance(found, tuple) else (found,)
     return all(_is_same(part, init) for part, init in zip(parts, inits, strict=True))
@@ -153,7 +152,3 @@ def _is_same(one: Any, other: Any) -> bool:
     if np.iscomplexobj(one):
         return _is_same(np.real(one), np.real(other)) and _is_same(np.imag(one), np.imag(other))
     return bool(one == other) or bool(one != one and other != other)
-
-
-def _no_call(name: str, operands: Sequence[Any]) -> Any:
-    raise InternalError(f"a computation that calls none calls '{name}'", stage="analysis")

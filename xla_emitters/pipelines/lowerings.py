@@ -27,7 +27,6 @@ from xla_emitters.pipelines.cpu_lowering import CpuBackend, choose_backend
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows
 from xla_emitters.pipelines.program_passes import ON_KERNELS, RUN_ON_KERNELS
-from xla_emitters.pipelines.program_runs import load
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.runtime.arrays import copy_donated, host_array
@@ -190,10 +189,11 @@ class Lowerings:
     def loaded(self) -> LoadedProgram:
         """The steps that a call runs. raises UsageError at a stage on tensors, which has none; like `cpu`; ToolError from LLVM"""
         with _LOADING:
-            lowering = self.cpu.lowering
-            return self.__dict__.get("loaded") or (
-                lowering.loaded if lowering else load(self.module, constants=self.options.constants)
-            )
+            if (lowering := self.cpu.lowering) is not None:
+                return self.__dict__.get("loaded") or lowering.loaded
+            from xla_emitters.pipelines.program_runs import load  # imported here: machine code runs without it
+
+            return self.__dict__.get("loaded") or load(self.module, constants=self.options.constants)
 
 
 def lowerings_of(program: Program) -> Lowerings:

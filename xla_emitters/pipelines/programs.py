@@ -55,7 +55,6 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_PRECISION,
     PROGRAM_STAGES,
 )
-from xla_emitters.pipelines.program_runs import entries_of, run_module
 from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.program import ArraySpec, Kernel, LibraryCall, Program
 from xla_emitters.program.compiled import refuse_left_out
@@ -197,6 +196,8 @@ class OnDemand(Lowerings):
         stage = executable_stage(stage or self.stage, "run")
         if stage in ON_KERNELS:
             return self.lowering.run(arrays, stage)
+        from xla_emitters.pipelines.program_runs import run_module  # imported here: a call runs without it
+
         return run_module(self.at(stage), arrays)
 
     def memory(self, program: Program, inputs: Sequence[Any]) -> MemoryHistory:
@@ -278,13 +279,8 @@ def compile_program(
             kept[row.stage] = copy.clone()
     fused = None
     if stage in ON_KERNELS:
-        if options.pipeline is not None and (left := next(entries_of(copy), None)):
-            raise refusal(
-                "compile",
-                left,
-                "the pipeline ends on tensors, but kernels are made of buffers",
-                "end it behind disc-legalize-to-lhlo, or give options of passes alone: --pass-options",
-            )
+        if options.pipeline is not None:
+            _refuse_tensors(copy)
         fused = copy.clone()
         host = Recorder(name, "none", options.verify, None)
         for row in PROGRAM_OPS:
@@ -359,6 +355,18 @@ def _rows_to(stage: str, options: CompileOptions) -> Sequence[PassRow]:
                 f"the pipeline has no stage '{stage}'", stage="compile", help=f"one of: {', '.join(known)}"
             )
     return rows if stage in ON_KERNELS else rows[: ends.get(stage, 0)]
+
+
+def _refuse_tensors(module: ModuleOp) -> None:
+    from xla_emitters.pipelines.program_runs import entries_of  # imported here: only a pipeline of one's own needs it
+
+    if (left := next(entries_of(module), None)) is not None:
+        raise refusal(
+            "compile",
+            left,
+            "the pipeline ends on tensors, but kernels are made of buffers",
+            "end it behind disc-legalize-to-lhlo, or give options of passes alone: --pass-options",
+        )
 
 
 def _refuse_other_than_arrays(entry: ComputationOp) -> None:

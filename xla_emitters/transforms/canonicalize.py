@@ -32,7 +32,6 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, ModuleOp,
 from xdsl.ir import Attribute, Operation
 from xdsl.ir.post_order import PostOrderIterator
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
-from xdsl.rewriter import Rewriter
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
 from xla_emitters.dialects.isa import isa
@@ -46,7 +45,6 @@ from xla_emitters.rewrite.constants import (
     is_constant_value,
     width,
 )
-from xla_emitters.rewrite.effects import is_dead
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
@@ -191,22 +189,6 @@ ARITH_PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
     arith.OrIOp: (BitsBeforeExtension(),),
     arith.XOrIOp: (BitsBeforeExtension(), NotOfComparison()),
 }
-
-
-def dce(root: Operation) -> bool:
-    """Erases dead ops inside `root` in one walk from the last op to the first; returns whether there were any."""
-    changed = False
-    for region in root.regions:
-        for block in region.blocks:
-            op = block.last_op
-            while op is not None:
-                before = op.prev_op
-                changed |= bool(op.regions) and dce(op)
-                if is_dead(op):
-                    Rewriter.erase_op(op)
-                    changed = True
-                op = before
-    return changed
 
 
 def erase_unreachable_blocks(root: Operation) -> bool:

@@ -16,7 +16,7 @@ from xdsl.interpreters import register_implementations
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.rewrite.cse import cse
-from xla_emitters.transforms.canonicalize import canonicalize, dce
+from xla_emitters.transforms.canonicalize import canonicalize
 from xla_emitters.transforms.loop_invariant_code_motion import loop_invariant_code_motion
 from xla_emitters.transforms.simplify_arith import SimplifyArithPass
 from xla_emitters.transforms.unswitch_loops import UnswitchLoopsPass
@@ -118,7 +118,6 @@ def simplify(module: ModuleOp) -> None:
 STEPS: list[Callable[[ModuleOp], object]] = [
     canonicalize,
     cse,
-    dce,
     loop_invariant_code_motion,
     unswitch,
     simplify,

@@ -49,7 +49,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, TypeSizing, spelled
 from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.errors import DataError, Place, Unsupported
+from xla_emitters.errors import DataError, InternalError, Place, Unsupported
 
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
 """(name, values) -> the root's value of the computation `name`: a logical, row-major array, or a tuple of values."""
@@ -417,6 +417,13 @@ def written_at(op: Operation) -> Place | None:
     if isinstance(location, FileLineColLoc):
         return Place(location.filename.data, location.line.data, location.column.data, instruction=name)
     return None
+
+
+def no_call(name: str, operands: Sequence[Any]) -> Any:
+    """The `Call` for an op that applies no computation."""
+    raise InternalError(
+        f"an op that applies no computation calls '{name}' with {len(operands)} values", stage="evaluate"
+    )
 
 
 def fault(op: HloOp, message: str) -> DataError:

@@ -199,11 +199,6 @@ def as_operand(number: int) -> Callable[[RuleOp], Attribute]:
     return lambda op: op.type_of(number)
 
 
-def shape_of(number: int) -> Callable[[RuleOp, Sizing], Sequence[Shape]]:
-    """The result has the sizes of operand `number`."""
-    return lambda op, s: [s.axes(number)]
-
-
 def as_operands(op: RuleOp) -> Attribute:
     """The result has the type of the only operand, or is the tuple of all operands."""
     return one_or_tuple(op.types)

@@ -72,8 +72,6 @@ INTEGER_LIKE = container_of(IntegerType)
 INTEGER_OR_INDEX_LIKE = container_of(IntegerType | IndexType)
 FLOAT_LIKE = container_of(AnyFloat)
 
-NO_FLAGS = FastMathFlagsAttr("none")
-
 # ---- integers ---------------------------------------------------------------------------------------------------------------------------
 
 _EXACT: dict[str, Any] = {

@@ -58,7 +58,6 @@ from xla_emitters.lowering.llvm_ir.spelling import (
     is_plain_name,
     type_text,
 )
-from xla_emitters.support.dominance import reverse_postorder
 from xla_emitters.support.late_dataclass import dataclass
 
 _VISIBILITIES = ("", "hidden ", "protected ")
@@ -219,6 +218,8 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
     blocks = op.body.blocks
     if len(blocks) < _SMALLEST_DIAMOND:
         return
+    from xla_emitters.support.dominance import reverse_postorder  # imported here: most functions have no branches
+
     written = {block: number for number, block in enumerate(blocks)}
     made = {block: number for number, block in enumerate(reverse_postorder(blocks[0], successors))}
     entered: dict[Block, list[tuple[int, int, int]]] = {}

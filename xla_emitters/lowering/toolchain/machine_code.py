@@ -1,9 +1,8 @@
-"""PTX to machine code: ptxas assembles it and reports each kernel's resources; nvdisasm disassembles it; instructions are counted.
+"""PTX to machine code: ptxas assembles it and reports each kernel's resources; nvdisasm disassembles it.
 
 assemble(ptx, "sm_90", toolchain)     -> Assembly(cubin, entries)         ptxas -v
 disassemble(cubin, toolchain)         -> SASS                             nvdisasm -c
 disassemble_with_lines(..)            -> SASS, and the lines of PTX       nvdisasm -c -gp
-count_instructions(sass, "fusion")
 """
 
 from __future__ import annotations
@@ -139,23 +138,3 @@ def _output_of(nvdisasm: str, cubin: bytes, options: tuple[str, ...]) -> str:
         path = Path(directory) / "kernel.cubin"
         path.write_bytes(cubin)
         return run_tool([nvdisasm, "-c", *options, str(path)]).text
-
-
-def count_instructions(sass: str, entry: str | None = None) -> int:
-    """Number of instructions in the result of `disassemble`, without NOP: of one kernel, or of all.
-
-    Each instruction of the text counts once, even in a loop.
-
-    raises KeyError if there is no kernel called `entry`.
-    """
-    counts: dict[str, int] = {}
-    section = ""
-    for line in sass.splitlines():
-        if header := re.match(r"\s*\.section\s+\.text\.([\w$]+)", line):
-            section = header[1]
-            counts[section] = 0
-        elif (instruction := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", line)) and instruction[
-            1
-        ] != "NOP":
-            counts[section] = counts.get(section, 0) + 1
-    return sum(counts.values()) if entry is None else counts[entry]

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import SymbolRefAttr, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo import routines
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integers, no_call
 from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
@@ -40,7 +40,6 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import InternalError
 from xla_emitters.graph.cuts import chains_of_cuts, cut_bodies
 from xla_emitters.graph.reduction_kinds import chains_of_heroes
 from xla_emitters.runtime.reference.bounds.collective import bounds_of_collective
@@ -150,7 +149,7 @@ class _Carrying:
             case FusionOp() | CallOp():
                 return self.of(self._called(op.callees()[0].symbol), operands, is_outward=is_outward)
             case TupleOp() | GetTupleElementOp() | CopyOp():
-                return op.evaluate(operands, _no_call)
+                return op.evaluate(operands, no_call)
             case MapOp():
                 (found,) = self._on_elements(op.to_apply)(operands, is_outward=is_outward)
                 return found
@@ -302,7 +301,3 @@ def _unknown_of(ir_type: Attribute) -> Any:
     if isinstance(ir_type, TupleType):
         return tuple(map(_unknown_of, ir_type.types))
     return everything(element_of(ir_type).numpy, dims_of(ir_type)) if is_array(ir_type) else ()
-
-
-def _no_call(name: str, operands: Sequence[Any]) -> Any:
-    raise InternalError(f"a tuple calls '{name}'", stage="reference")

@@ -16,7 +16,7 @@ from xdsl.dialects import test as xdsl_test
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 
 from xla_emitters.dialects.hlo import elementwise
-from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, no_call
 from xla_emitters.dialects.hlo.elementwise import OPS
 from xla_emitters.dialects.hlo.types import array_type, dims_of
 from xla_emitters.dtypes import Kind, dtype
@@ -34,10 +34,6 @@ def make(
     for value, hint in zip(source.results, "abc", strict=False):
         value.name_hint = hint
     return CLASSES[opcode](source.results, array_type(dtype(result[0]).ir_type, result[1]), "it", properties)
-
-
-def no_call(*_: Any) -> Any:
-    raise AssertionError("elementwise ops call nothing")
 
 
 def evaluate(

@@ -1,11 +1,12 @@
 """Reading the output of ptxas and nvdisasm: resources of each kernel, and counts of instructions."""
 
 import pytest
+from sass_counts import count_instructions
 from tools_here import here, needs
 
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.toolchain import machine_code
-from xla_emitters.lowering.toolchain.machine_code import assemble, count_instructions
+from xla_emitters.lowering.toolchain.machine_code import assemble
 
 
 def test_nop_is_not_counted() -> None:

@@ -6,6 +6,7 @@ from functools import partialmethod
 from pathlib import Path
 
 import pytest
+from sass_counts import count_instructions
 from tools_here import SAYS_22, fake_tool, here, needs
 from xdsl.dialects.builtin import ModuleOp
 
@@ -13,7 +14,7 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import InternalError, ToolError, UsageError
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
 from xla_emitters.lowering.toolchain import toolchain, tools
-from xla_emitters.lowering.toolchain.machine_code import assemble, count_instructions, disassemble
+from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
 from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir, compile_to_ptx, compile_to_ptx_by_steps
 from xla_emitters.rewrite.id_functions import declared_by
 from xla_emitters.settings import Toolchain

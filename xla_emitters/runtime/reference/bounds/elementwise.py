@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from xla_emitters.dialects.hlo.base import no_call
 from xla_emitters.dialects.hlo.convert import convert_array, round_once
 from xla_emitters.dialects.hlo.convert import widen as computed
 from xla_emitters.dialects.hlo.elementwise import (
@@ -322,7 +323,7 @@ def _compared(op: CompareOp, x: Bounds, y: Bounds) -> Bounds:
     """The bounds of a comparison: certainly true, certainly false, or open."""
     direction, single = op.direction.data, x.is_single & y.is_single
     is_unknown = x.is_unknown | y.is_unknown
-    at_once = np.asarray(op.evaluate([x.low, y.low], _no_call))
+    at_once = np.asarray(op.evaluate([x.low, y.low], no_call))
     if op.deciding.kind is Kind.COMPLEX:
         never, always = _complex_order(direction, x, y)
         is_nan = np.asarray(False)
@@ -377,10 +378,6 @@ def _in_total_order(bounds: Bounds) -> Bounds:
     if not bounds.is_point:
         low, high = np.where(low == 0, -np.zeros_like(low), low), np.where(high == 0, np.zeros_like(high), high)
     return Bounds(total_order(low), total_order(high))
-
-
-def _no_call(name: str, operands: Sequence[Any]) -> Any:
-    raise AssertionError(f"an elementwise op calls '{name}'")
 
 
 # ---------------------------------------------------------------------------------------------------- conversions

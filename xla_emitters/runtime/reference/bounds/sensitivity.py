@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integers, no_call
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
@@ -286,7 +286,7 @@ def _moved(op: MoveOp, operand: Given) -> _Rule | None:
     if isinstance(op, BitcastOp) and element_of(op.operands[0]) != element_of(op.result):
         return None
     shape = operand.center.shape
-    numbers = op.evaluate([np.arange(operand.center.size).reshape(shape)], _no_call).reshape(-1)
+    numbers = op.evaluate([np.arange(operand.center.size).reshape(shape)], no_call).reshape(-1)
 
     def back(slope: Array) -> Sequence[Array]:
         rows = slope.reshape(len(slope), -1)
@@ -295,7 +295,7 @@ def _moved(op: MoveOp, operand: Given) -> _Rule | None:
         return [found.T.reshape(len(slope), *shape)]
 
     nothing = np.zeros(dims_of(op.result))
-    center, reach = (op.evaluate([part], _no_call) for part in (operand.center, operand.reach))
+    center, reach = (op.evaluate([part], no_call) for part in (operand.center, operand.reach))
     return _Rule(center, (nothing, nothing), back, reach, len(numbers))
 
 
@@ -413,10 +413,6 @@ def _is_exact(operands: Sequence[Given], most: Array, kind: NumpyType) -> Array:
     """Mask of exact sums: both operands are multiples of the spacing of numbers at the sum, so the sum is a number of the type."""
     grids = [half_spacing(nearest_to_zero(*operand.ends), kind) for operand in operands]
     return np.minimum(*grids) >= half_spacing(most, kind)
-
-
-def _no_call(name: str, operands: Sequence[object]) -> Array:
-    raise AssertionError(name)
 
 
 def narrowed(bounds: Bounds, by: Bounds | None) -> Bounds:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 
+from xla_emitters.dialects.hlo.base import no_call
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.bounds.complex import off_by_ulps
@@ -34,10 +32,6 @@ def op_of(opcode: str, operands: int, count: int, result: str = "c64") -> Elemen
 def after(opcode: str, *operands: Bounds, result: str = "c64") -> Bounds:
     op = op_of(opcode, len(operands), operands[0].low.size, result)
     return bounds_after(op, operands, lambda arrays: op.evaluate(arrays, no_call))
-
-
-def no_call(name: str, operands: Sequence[Any]) -> Any:
-    raise AssertionError(name)
 
 
 def test_a_complex_function_is_off_by_units_of_the_modulus_in_both_parts() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xla_emitters.dialects.hlo.base import no_call
 from xla_emitters.dialects.hlo.elementwise import ROWS, ElementwiseOp, ElementwiseRow
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.graph.entry import entry_of
@@ -35,10 +36,6 @@ def op_of(code: str, *types: str, result: str, size: int, rest: str = "") -> Ele
 
 def after(op: ElementwiseOp, *operands: Bounds) -> Bounds:
     return bounds_after(op, operands, lambda arrays: op.evaluate(arrays, no_call))
-
-
-def no_call(name: str, operands: Sequence[Any]) -> Any:
-    raise AssertionError(name)
 
 
 def interval(low: Sequence[float], high: Sequence[float], type: Any = F32) -> Bounds:
