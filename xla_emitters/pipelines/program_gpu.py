@@ -26,8 +26,8 @@ from xla_emitters.dynamic.sizes import Argument
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type, top_key
 from xla_emitters.pipelines.lowerings import Lowerings
-from xla_emitters.program.compiled import OnPlatform, is_on_gpu
-from xla_emitters.runtime.cuda.cupy_arrays import is_free, is_numpy, refuse_packed, to_numpy
+from xla_emitters.program.compiled import OnPlatform
+from xla_emitters.runtime.cuda.cupy_arrays import is_exchanged, is_free, is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cuda.cupy_launcher import HELP
 from xla_emitters.runtime.cuda.cupy_platform import find_cupy, load_module
 from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
@@ -84,7 +84,7 @@ class GpuProgram(OnPlatform):
         raises  DataError for arguments that do not fit the program, ExecutionError, ToolError where the driver refuses
         """
         order = queue(self._cupy)
-        if any(map(is_on_gpu, inputs)):
+        if any(map(is_exchanged, inputs)):
             return self.loaded.run(self._checked(inputs, donate=donate), order)
         found = self.loaded.run(self.made.checked(inputs), order)
         return [to_numpy(self._cupy, array, name) for array, name in zip(found, self.made.results, strict=True)]
@@ -117,7 +117,9 @@ class GpuProgram(OnPlatform):
         """An argument as an array of the device, or if it is in the host's memory, NumPy's."""
         if isinstance(value, (self._cupy.ndarray, np.ndarray)):
             return value
-        return self._cupy.from_dlpack(as_patterns(value)) if is_on_gpu(value) else self.made.host_array(value, number)
+        return (
+            self._cupy.from_dlpack(as_patterns(value)) if is_exchanged(value) else self.made.host_array(value, number)
+        )
 
 
 def _holds(array: Any, types: Sequence[str], number: int) -> bool:
