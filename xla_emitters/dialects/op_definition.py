@@ -6,14 +6,17 @@ use of one runs xDSL's code on the class, and the class is then as usual; its fo
 
     LoopOp.traits          ->   the placeholder defines LoopOp, and returns LoopOp.traits again
 
-A base class is defined before its subclasses. A test defines all of them. A mistake in a plugin's op is an error at its class, because it
-uses xDSL's decorator.
+A base class is defined before its subclasses. xDSL's code reads a twin of the class, which has the class's own members; what it makes takes
+the places of the placeholders one by one, so that another thread finds either the placeholder, for which it waits, or the member. A test
+defines all of them. A mistake in a plugin's op is an error at its class, because it uses xDSL's decorator.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from threading import RLock
+from types import new_class
 from typing import Any, TypeVar
 
 from xdsl.ir import Operation
@@ -29,6 +32,9 @@ from xla_emitters.dialects.quick_op import QuickOp
 _ALWAYS_MADE = ("get_irdl_definition", "traits", "verify_")
 _CORE = frozenset((*QuickOp.__mro__, *IRDLOperation.__mro__, *Operation.__mro__))
 _ABSENT = object()
+_LOCK = RLock()
+_NOT_COPIED = frozenset(("__dict__", "__weakref__", "__abstractmethods__", "_abc_impl"))
+"""Members that each class has of its own."""
 _FIELD: Any = operations._OpDefField  # pyright: ignore[reportPrivateUsage]  # all kinds of fields
 
 _OpTypeT = TypeVar("_OpTypeT", bound=type[IRDLOperation])
@@ -71,13 +77,19 @@ class _Waiting:
             setattr(cls, name, _Placeholder(self, name))
 
     def settle(self) -> None:
-        for name, value in self.written.items():
-            if value is _ABSENT:
-                delattr(self.cls, name)
-            else:
-                setattr(self.cls, name, value)
-        self.written = {}
-        _define(self.cls)
+        """Defines the class, once. Another thread that comes meanwhile waits."""
+        with _LOCK:
+            if not self.written:
+                return
+            own = {name: value for name, value in self.written.items() if value is not _ABSENT}
+            made = _members(_twin(self.cls, own))
+            for name in (*self.written, *made):
+                if name in made or name in own:
+                    setattr(self.cls, name, made[name] if name in made else own[name])
+                elif isinstance(self.cls.__dict__.get(name), _Placeholder):
+                    delattr(self.cls, name)
+            quick_accessors(self.cls)
+            self.written = {}
 
 
 class _Placeholder:
@@ -95,16 +107,24 @@ class _Placeholder:
         setattr(instance, self.name, value)
 
 
-def _define(cls: type[Any]) -> None:
-    """What xDSL's decorator does, but for the format."""
+def _twin(cls: type[Any], own: dict[str, Any]) -> type[Any]:
+    """A class like `cls`, with these members in place of the placeholders."""
+    kept = {
+        name: value
+        for name, value in cls.__dict__.items()
+        if name not in _NOT_COPIED and not isinstance(value, _Placeholder)
+    }
+    return new_class(cls.__name__, cls.__bases__, exec_body=lambda members: members.update({**kept, **own}))
+
+
+def _members(cls: type[Any]) -> dict[str, Any]:
+    """What xDSL's decorator gives a class, but for the format."""
     definition = OpDef.from_pyrdl(cls)
     members = get_accessors_from_op_def(replace(definition, assembly_format=None), getattr(cls, "verify_", None))
     members["get_irdl_definition"] = classmethod(lambda _: definition)
     if definition.assembly_format is not None:
         members |= _Format(definition.assembly_format, definition).members()
-    for name, member in members.items():
-        setattr(cls, name, member)
-    quick_accessors(cls)
+    return members
 
 
 class _Format:

@@ -15,7 +15,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.locations import first_position, instructions_of
 from xla_emitters.dialects.mlir import func
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.buffers.buffer_uses import leaves_the_block, writes
 from xla_emitters.dynamic.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.dynamic.sizes import Argument, Sizes
@@ -29,7 +29,7 @@ from xla_emitters.pipelines.pass_lists import program_rows
 from xla_emitters.pipelines.program_passes import ON_KERNELS, RUN_ON_KERNELS
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
-from xla_emitters.runtime.arrays import copy_donated
+from xla_emitters.runtime.arrays import copy_donated, host_array
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
 from xla_emitters.trace import Trace
 
@@ -156,7 +156,7 @@ class Lowerings:
     def checked_with_sizes(self, inputs: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
         """The arguments like `checked`, and the values of the program's symbols."""
         refuse_left_out(self.name, self.left_out)
-        arrays = [np.asarray(value) for value in self._typed(inputs)]
+        arrays = [self.host_array(value, number) for number, value in enumerate(inputs)]
         key = tuple([(array.dtype, array.shape) for array in arrays])
         if (values := self._fitting.get(key)) is None:
             values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
@@ -166,17 +166,15 @@ class Lowerings:
         # Copies arrays that are strided or in the other byte order; rank 0 stays rank 0, unlike with `ascontiguousarray`.
         return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in arrays], {**values}
 
+    def host_array(self, value: Any, number: int) -> Array:
+        """An argument in the host's memory as an array. raises DataError for nested sequences that are no array"""
+        types = self.sizes.guards.types
+        return host_array(value, types[number] if number < len(types) else "", f"argument {number} (p{number})")
+
     @cached_property
     def _fitting(self) -> dict[tuple[Any, ...], dict[str, int]]:
         """Types and sizes of arguments that fit -> the values of the symbols."""
         return {}
-
-    def _typed(self, inputs: Sequence[Any]) -> Iterator[Any]:
-        """The arguments; Python's numbers get the type of their parameter, as in JAX."""
-        types = self.sizes.guards.types
-        for number, value in enumerate(inputs):
-            is_number = isinstance(value, bool | int | float | complex) and number < len(types)
-            yield np.asarray(value, dtype(types[number]).numpy) if is_number else value
 
     # ----------------------------------------------------------------------------------------------------------- the CPU
 

@@ -27,7 +27,7 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type, top_key
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.program.compiled import OnPlatform
-from xla_emitters.runtime.cuda.cupy_arrays import is_free, is_numpy, refuse_packed, to_numpy
+from xla_emitters.runtime.cuda.cupy_arrays import is_exchanged, is_free, is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cuda.cupy_launcher import HELP
 from xla_emitters.runtime.cuda.cupy_platform import find_cupy, load_module
 from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
@@ -84,15 +84,14 @@ class GpuProgram(OnPlatform):
         raises  DataError for arguments that do not fit the program, ExecutionError, ToolError where the driver refuses
         """
         order = queue(self._cupy)
-        if not all(isinstance(array, np.ndarray | bool | int | float | complex) for array in inputs):
+        if any(map(is_exchanged, inputs)):
             return self.loaded.run(self._checked(inputs, donate=donate), order)
         found = self.loaded.run(self.made.checked(inputs), order)
         return [to_numpy(self._cupy, array, name) for array, name in zip(found, self.made.results, strict=True)]
 
     def _checked(self, inputs: Sequence[Any], *, donate: bool) -> list[Any]:
         """The arguments as C-ordered arrays of the device; those that the program overwrites are copied, unless they are donated."""
-        cupy, known = self._cupy, (self._cupy.ndarray, np.ndarray)
-        arrays = [array if isinstance(array, known) else cupy.from_dlpack(as_patterns(array)) for array in inputs]
+        arrays = [self._array(value, number) for number, value in enumerate(inputs)]
         key = tuple([(array.dtype, array.shape, array.strides) for array in arrays])
         if (strided := self._fitting.get(key)) is None:
             types = self.made.sizes.guards.types
@@ -107,12 +106,20 @@ class GpuProgram(OnPlatform):
             self._fitting[key] = strided
         for number in strided:
             array = arrays[number]
-            placed = np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array)
+            placed = np.asarray(array, order="C") if is_numpy(array) else self._cupy.ascontiguousarray(array)
             arrays[number] = placed.reshape(array.shape)
         for number in self.made.overwritten:
             if is_numpy(arrays[number]) or not (donate and is_free(arrays, number)):
                 arrays[number] = arrays[number].copy()
         return arrays
+
+    def _array(self, value: Any, number: int) -> Any:
+        """An argument as an array of the device, or if it is in the host's memory, NumPy's."""
+        if isinstance(value, (self._cupy.ndarray, np.ndarray)):
+            return value
+        return (
+            self._cupy.from_dlpack(as_patterns(value)) if is_exchanged(value) else self.made.host_array(value, number)
+        )
 
 
 def _holds(array: Any, types: Sequence[str], number: int) -> bool:

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
-from xla_emitters.dtypes import Array, DType, dtype
+from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import NUMPY_TYPES, element_name
 from xla_emitters.program import ArraySpec
@@ -30,6 +30,38 @@ from xla_emitters.support.limits import refuse_beyond_limit
 
 LONGEST_DTYPE_NAME = 4 * 32
 """Size in bytes of a member `p0.dtype`: 32 characters."""
+
+
+_ORDER = {Kind.PRED: 0, Kind.SIGNED: 1, Kind.UNSIGNED: 1, Kind.FLOAT: 2, Kind.COMPLEX: 3}
+"""The kinds of numbers, each of which holds those before it."""
+
+
+def host_array(value: Any, name: str, what: str) -> Array:
+    """An argument in the host's memory as an array. A number of Python's gets the parameter's type `name`, as in JAX, if that holds it.
+
+    name    HLO's; "" where there is no such parameter
+    what    the words for it in messages
+    raises  DataError for nested sequences that are no array
+
+    >>> host_array(2, "f32", "x").dtype.name, host_array(2.5, "s32", "x").dtype.name, host_array(300, "s8", "x").dtype.name
+    ('float32', 'float64', 'int64')
+    """
+    if isinstance(value, np.ndarray):
+        return cast(Array, value)
+    is_typed = bool(name) and isinstance(value, bool | int | float | complex) and _holds(dtype(name), value)
+    try:
+        return np.asarray(value, dtype(name).numpy if is_typed else None)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{what} is no array: {error}", stage="arrays") from error
+
+
+def _holds(row: DType, number: complex) -> bool:
+    """Whether a type has numbers of a Python number's kind, and of integers this one."""
+    own = 0 if isinstance(number, bool) else 1 if isinstance(number, int) else 2 if isinstance(number, float) else 3
+    if row.is_integer and isinstance(number, int):
+        is_signed, bits = row.kind is Kind.SIGNED, row.significant_bits
+        return -(1 << bits - 1) <= number < 1 << bits - 1 if is_signed else 0 <= number < 1 << bits
+    return own <= _ORDER[row.kind]
 
 
 def checked(array: Array, spec: ArraySpec, what: str) -> Array:

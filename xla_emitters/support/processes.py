@@ -89,16 +89,18 @@ class RunningTool:
         """
         shown = shlex.join(self.command)
 
-        given, answers = [data], list[tuple[bytes, bytes]]()
+        # In a thread, as a call of `communicate` after one that timed out sends nothing of what the tool has not read by then.
+        answers = list[tuple[bytes, bytes]]()
+        exchange = threading.Thread(target=lambda: answers.append(self._process.communicate(data)), daemon=True)
+        exchange.start()
 
         def has_ended(seconds: float) -> bool:
-            with suppress(subprocess.TimeoutExpired):
-                answers.append(self._process.communicate(given.pop() if given else None, timeout=seconds))
-            return bool(answers)
+            exchange.join(seconds)
+            return not exchange.is_alive()
 
         if not within(timeout_seconds, self._process.pid, has_ended):
             self._process.kill()
-            self._process.communicate()
+            exchange.join()
             reason = f"{self.name} did not end within {timeout_seconds:g} s"
             raise ToolError(reason, stage=STAGE, details=(f"command: {shown}",))
         ((out, err),) = answers

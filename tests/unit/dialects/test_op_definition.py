@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from xdsl.irdl.declarative_assembly_format import FormatProgram
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import PyRDLOpDefinitionError, VerifyException
 
+from xla_emitters.dialects import op_definition as file
 from xla_emitters.dialects.context import ADDED_DIALECTS, DIALECTS, REPLACED_DIALECTS
 from xla_emitters.dialects.op_definition import is_waiting, op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -118,3 +122,25 @@ def test_a_compilation_defines_few_of_our_ops() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 100
+
+
+@pytest.mark.parametrize("use", FIRST_USES.values(), ids=FIRST_USES)
+def test_an_op_that_another_thread_uses_at_the_same_time(monkeypatch: pytest.MonkeyPatch, use: Any) -> None:
+    """While the class is being defined, no thread finds the members of its bases."""
+    op, xdsls, is_being_defined = an_op(), file.get_accessors_from_op_def, threading.Event()
+
+    def slow(*arguments: Any) -> Any:
+        is_being_defined.set()
+        time.sleep(0.05)
+        return xdsls(*arguments)
+
+    monkeypatch.setattr(file, "get_accessors_from_op_def", slow)
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(use, op)
+        assert is_being_defined.wait(60)
+        assert op.get_irdl_definition().name == "arith.of_a_test"
+        assert op.has_trait(Pure)
+        made = built(op)
+        assert (made.lhs, made.kind) == (made.operands[0], IntegerAttr(1, i32))
+        assert isinstance(vars(op)["get_irdl_definition"], classmethod)
+        first.result()

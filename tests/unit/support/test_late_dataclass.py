@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from operator import attrgetter
 from typing import Any
@@ -104,3 +107,56 @@ class Pair:
 def test_order_and_pickles() -> None:
     assert Pair.__lt__(Pair(1, 2), Pair(1, 3))
     assert max(Pair(1, 2), Pair(0, 9)) == pickle.loads(pickle.dumps(Pair(1, 2)))
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_class_that_another_thread_uses_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, use: Callable[[Any], Any]
+) -> None:
+    """While the methods are being written, no thread finds those of `object`."""
+    cls, python, is_written_now = made(), dataclasses.dataclass, threading.Event()
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        is_written_now.set()
+        time.sleep(0.05)
+        return python(*arguments, **options)
+
+    monkeypatch.setattr(dataclasses, "dataclass", slow)
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(use, cls)
+        assert is_written_now.wait(60)
+        point = cls(1)
+        assert (point.x, point.y, point.names) == (1, 2, [])
+        assert point == cls(1)
+        assert hash(point) == hash((1, 2))
+        first.result()
+
+
+def test_options_and_own_methods_are_kept() -> None:
+    @dataclass(eq=False)
+    class Box:
+        x: int
+
+        def __repr__(self) -> str:
+            return "box"
+
+    @dataclass(frozen=True, order=True)
+    class Base:
+        x: int
+        seen: int = field(init=False, default=0)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "seen", self.x + 1)
+
+    @dataclass(frozen=True, order=True)
+    class Pair(Base):
+        y: int = 1
+
+    assert Box(1) != Box(1)
+    assert (repr(Box(1)), len({Box(1), Box(1)})) == ("box", 2)
+    assert Pair(1, 2) < Pair(1, 3)
+    assert (Pair(1).seen, repr(Pair(1)).split(".")[-1]) == (2, "Pair(x=1, seen=2, y=1)")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Pair(1).y = 3  # pyright: ignore[reportAttributeAccessIssue]
+    params: Any = vars(Pair)["__dataclass_params__"]
+    assert (params.init, params.eq, params.order, params.frozen) == (True, True, True, True)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from xla_emitters.errors import ToolError
 from xla_emitters.support import processes
-from xla_emitters.support.processes import OwnTime, within
+from xla_emitters.support.processes import OwnTime, run_tool, within
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
 COMPUTES, SLEEPS = "while True: pass", "import time; time.sleep(60)"
@@ -87,3 +88,21 @@ def test_a_child_that_computes_counts_for_its_parent() -> None:
         while taken.seconds() < 0.3 and time.monotonic() - begin < 60:
             time.sleep(0.05)
         assert len(list(processes._family(process.pid))) == 2
+
+
+READS_LATE = "import sys, time; time.sleep(0.6); print(len(sys.stdin.buffer.read()))"
+
+
+def test_a_tool_that_reads_late_gets_all_of_its_input() -> None:
+    """An input that is longer than a pipe, and a tool that loads for longer than a poll."""
+    assert run_tool([sys.executable, "-c", READS_LATE], bytes(3_000_000), timeout_seconds=20.0).text == "3000000\n"
+
+
+def test_a_tool_that_does_not_read_is_late() -> None:
+    with pytest.raises(ToolError, match=r"did not end within 0\.5 s"):
+        run_tool([sys.executable, "-c", "import time; time.sleep(60)"], bytes(3_000_000), timeout_seconds=0.5)
+
+
+def test_a_tool_that_ends_before_it_has_read() -> None:
+    with pytest.raises(ToolError, match=r"failed \(exit 3\)"):
+        run_tool([sys.executable, "-c", "raise SystemExit(3)"], bytes(3_000_000), timeout_seconds=20.0)

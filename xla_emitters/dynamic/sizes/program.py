@@ -63,6 +63,7 @@ from xla_emitters.dialects.hlo.types import (
     has_dynamic_dims,
     is_array,
     leaf_types,
+    size_bounds,
     tuple_type,
     type_text,
 )
@@ -147,7 +148,7 @@ class ProgramGuards:
     types       HLO's element types of the parameters
     parameters  their shapes in terms of the symbols
     own         the symbol of each open axis, from the arguments' shapes alone
-    said        JAX's assertions over `own`
+    said        over `own`: JAX's assertions, and the bounds of the arguments' types
     plan        how the symbols are computed, and the checks of the arguments' other axes
     computed    sizes that must be in the range of the program's 32-bit integers
     """
@@ -318,7 +319,10 @@ def sizes_of(module: ModuleOp) -> Sizes:
         for number, parameter in enumerate(parameters)
     ]
     axes = [size for shape in shapes for size in shape if size.value is None]
-    second = Walk(Axes(_sizes_at_least_zero(axes)))
+    known = _sizes_at_least_zero(axes)
+    for _, _, size, bound in _bounds(parameters, shapes):
+        known = known.with_at_most(size, bound, "the bound in an argument's type")
+    second = Walk(Axes(known))
     second.entry(entry, shapes, labels)
     types = tuple(
         element_of(parameter.result).name if is_array(parameter.result.type) else type_text(parameter.result.type)
@@ -327,7 +331,19 @@ def sizes_of(module: ModuleOp) -> Sizes:
     planned = plan(
         [Parameter(shape, _jax_name(op)) for shape, op in zip(shapes, parameters, strict=True)], second.facts
     )
-    guards = ProgramGuards(types, own, tuple(_asserted(first.assertions)), planned, _computed(second, axes))
+    own_shapes = [_shape_of(parameter, number) or () for number, parameter in enumerate(parameters)]
+    bounded = [
+        Guard(
+            AT_MOST,
+            size,
+            Size.constant(bound),
+            f"{labels[number]}: axis {axis} is {{0}}, its bound is {bound}",
+            (size,),
+        )
+        for number, axis, size, bound in _bounds(parameters, own_shapes)
+    ]
+    said = (*_asserted(first.assertions), *bounded)
+    guards = ProgramGuards(types, own, said, planned, _computed(second, axes))
     return Sizes(second, guards, tuple(first.assertions))
 
 
@@ -364,6 +380,17 @@ def _asserted(assertions: Sequence[Assertion]) -> Iterator[Guard]:
                     direction, a, b = ("GE", a, b + 1) if direction == "GT" else ("LE", a + 1, b)
                 if direction in _RELATIONS:
                     yield Guard(_RELATIONS[direction], a, b, message, shown, source)
+
+
+def _bounds(
+    parameters: Sequence[ParameterOp], shapes: Sequence[tuple[Size, ...]]
+) -> Iterator[tuple[int, int, Size, int]]:
+    """(argument, axis, size, bound) of each open axis whose type has a bound: `tensor<?xf32, #stablehlo.bounds<8>>`."""
+    for number, (parameter, shape) in enumerate(zip(parameters, shapes, strict=True)):
+        bounds = size_bounds(parameter.result.type) if is_array(parameter.result.type) else ()
+        for axis, (size, bound) in enumerate(zip(shape, bounds, strict=True)):
+            if size.value is None and bound >= 0:
+                yield number, axis, size, bound
 
 
 def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:

@@ -49,7 +49,7 @@ from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Compiled, Program
 from xla_emitters.program.compiled import OnArguments, is_on_gpu, platform_of
-from xla_emitters.runtime.arrays import checked
+from xla_emitters.runtime.arrays import checked, host_array
 from xla_emitters.runtime.device_arrays import whole_specs
 from xla_emitters.runtime.dlpack import as_type
 from xla_emitters.settings import read_settings
@@ -394,8 +394,8 @@ def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
         leaf = jax.random.key_data(leaf)
     wanted: np.dtype[Any] = dtype(element).numpy
     if isinstance(leaf, bool | int | float | complex):
-        return np.asarray(leaf, wanted)
-        # NumPy's view of a JAX array is read-only, and the executor needs writable buffers.
+        return host_array(leaf, element, "the number")
+    # NumPy's view of a JAX array is read-only, and the executor needs writable buffers.
     array = np.array(leaf) if isinstance(leaf, jax.Array) else np.asarray(leaf)
     if array.dtype != wanted and jax.dtypes.canonicalize_dtype(array.dtype) == wanted:
         return array.astype(wanted)

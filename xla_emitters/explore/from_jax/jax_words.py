@@ -97,11 +97,23 @@ def tracing_error(error: Exception, name: str) -> Exception:
         return Unsupported(
             f"{name} asks about a symbolic size what is not known: {said.splitlines()[0]}",
             stage=STAGE,
-            help='constraints=("s >= 2",) says more about the sizes',
+            help=f'if it always holds: constraints=("{asked}",)' if (asked := _constraint(said)) else "",
         )
     if isinstance(error, NotImplementedError):
         return Unsupported(f"JAX does not lower {name}: {said.splitlines()[0]}", stage=STAGE)
     return error
+
+
+def _constraint(said: str) -> str:
+    """The comparison that was not decided, as JAX reads it as a constraint; "" where the message has none.
+
+    >>> _constraint("Symbolic dimension comparison 't' > '3' is inconclusive.")
+    't >= 3 + 1'
+    """
+    if (asked := re.search(r"'([^']+)' (>=|<=|==|>|<) '([^']+)' is inconclusive", said)) is None:
+        return ""
+    left, how, right = asked.groups()
+    return f"{left} {({'>': '>=', '<': '<='}).get(how, how)} {right}" + {">": " + 1", "<": " - 1"}.get(how, "")
 
 
 def refuse_keywords(given: Iterable[str], known: Iterable[str]) -> None:
@@ -170,6 +182,7 @@ def tree_error(name: str, wanted: Sequence[str], given: Sequence[str], takes: st
         f"{name}: {', '.join(said) or 'the arguments are of another structure'}",
         stage=STAGE,
         details=(f"it takes {takes}",),
+        help="p.run([...], donate=True) of the flat arguments" if "keywords['donate']" in more else "",
     )
 
 

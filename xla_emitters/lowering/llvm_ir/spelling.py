@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -89,7 +90,7 @@ def constant_text(value: Attribute, ir_type: Attribute) -> str:
         case IntegerAttr() if isa(ir_type, IntegerType):
             return _integer(value.value.data, ir_type)
         case FloatAttr():
-            return _float(value.value.data, ir_type)
+            return _floats([value.value.data], ir_type)[0]
         case llvm.ZeroAttr():
             return "zeroinitializer"
         case llvm.UndefAttr():
@@ -111,17 +112,20 @@ def _integer(value: int, ir_type: IntegerType) -> str:
     return ("true" if value else "false") if ir_type.bitwidth == 1 else str(value)
 
 
-def _float(value: float, ir_type: Attribute) -> str:
+def _floats(values: Sequence[float], ir_type: Attribute) -> list[str]:
+    """The constants of a float type for these numbers, all at once: a global can have millions."""
     if not isinstance(ir_type, AnyFloat) or ir_type.__class__ not in _FLOATS:
         raise Unsupported(f"no LLVM IR for a float constant of type {ir_type}", stage=STAGE)
-    number = np.array(value, np.float64).astype(dtype_of(ir_type).numpy)
+    numbers = np.array(values, np.float64).astype(dtype_of(ir_type).numpy)
     if isinstance(ir_type, Float16Type | BFloat16Type):
         letter = "H" if isinstance(ir_type, Float16Type) else "R"
-        return f"0x{letter}{int(number.view(np.uint16)):04X}"
-    if isinstance(ir_type, Float32Type) and np.isnan(number):
-        bits = int(number.view(np.uint32))
-        return f"0x{bits >> 31 << 63 | _SPECIAL_EXPONENT | (bits & _SINGLE_FRACTION) << _FRACTION_SHIFT:016X}"
-    return f"0x{int(number.astype(np.float64).view(np.uint64)):016X}"
+        return [f"0x{letter}{bits:04X}" for bits in numbers.view(np.uint16).tolist()]
+    wide = numbers.astype(np.float64).view(np.uint64).tolist()
+    if isinstance(ir_type, Float32Type):
+        for place in np.flatnonzero(np.isnan(numbers)).tolist():
+            bits = int(numbers[place].view(np.uint32))
+            wide[place] = bits >> 31 << 63 | _SPECIAL_EXPONENT | (bits & _SINGLE_FRACTION) << _FRACTION_SHIFT
+    return [f"0x{bits:016X}" for bits in wide]
 
 
 def _elements(numbers: Iterator[float | int], ir_type: Attribute) -> str:
@@ -134,8 +138,11 @@ def _elements(numbers: Iterator[float | int], ir_type: Attribute) -> str:
         case IntegerType():
             return _integer(int(next(numbers)), ir_type)
         case _:
-            return _float(next(numbers), ir_type)
-    return f"{begin}{', '.join(f'{type_text(inner)} {_elements(numbers, inner)}' for _ in range(count))}{end}"
+            return _floats([next(numbers)], ir_type)[0]
+    is_nested = isinstance(inner, LLVMArrayType | VectorType | IntegerType)
+    own = [_elements(numbers, inner) for _ in range(count)] if is_nested else _floats([*islice(numbers, count)], inner)
+    shown = type_text(inner)
+    return f"{begin}{', '.join(f'{shown} {each}' for each in own)}{end}"
 
 
 def _parts(values: Sequence[Attribute], ir_type: Attribute) -> str:

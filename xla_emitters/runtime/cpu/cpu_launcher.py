@@ -26,7 +26,7 @@ from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place, Recurrence
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
-from xla_emitters.runtime.arrays import checked, copy_donated, writable_buffer
+from xla_emitters.runtime.arrays import checked, copy_donated, host_array, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_calls import NumpyCalls
@@ -72,7 +72,7 @@ def run_program(
         module = parse_hlo(text, f"<{program.name}>")
         is_whole = stage == "graph" or program.fusion is None
         computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
-        return evaluate(computation, [np.asarray(array) for array in inputs])
+        return evaluate(computation, arguments_of(program, inputs))
     loaded = loaded_at(program, stage, watchers, modules)
     copy_donated(given, loaded.donated, donate=donate)
     results = loaded.run(given)
@@ -165,7 +165,7 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
             # Printed by the compilation itself, whose `verify` option checked it.
             modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
         found = _recorded_kernels[key] = [*map(ExecutableKernel, modules, program.kernels)]
-        weakref.finalize(program, _recorded_kernels.pop, key)
+        weakref.finalize(program, _recorded_kernels.pop, key, None)  # None: threads may have made it at the same time
     return found
 
 
@@ -205,14 +205,21 @@ def _recorded(trace: Trace, stage: str) -> str:
     return ir
 
 
-def buffers_of(program: Program, inputs: Sequence[Any]) -> list[Array]:
-    """The parameters' arrays, flat in memory order: views of the caller's where possible. raises DataError for arrays that do not fit"""
+def arguments_of(program: Program, inputs: Sequence[Any]) -> list[Array]:
+    """The arguments as the caller's arrays. raises DataError for arrays that do not fit"""
     if len(inputs) != len(program.parameters):
         raise DataError(f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="run")
-    return [
-        writable_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
-        for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True))
+    named = [
+        (value, spec, f"parameter {number}")
+        for number, (value, spec) in enumerate(zip(inputs, program.parameters, strict=True))
     ]
+    return [checked(host_array(value, spec.dtype, what), spec, what) for value, spec, what in named]
+
+
+def buffers_of(program: Program, inputs: Sequence[Any]) -> list[Array]:
+    """The parameters' arrays, flat in memory order: views of the caller's where possible. raises DataError for arrays that do not fit"""
+    arrays = arguments_of(program, inputs)
+    return [writable_buffer(array, spec) for array, spec in zip(arrays, program.parameters, strict=True)]
 
 
 def run_kernel(

@@ -32,6 +32,12 @@ def is_numpy(array: Any) -> TypeGuard[Array]:
     return isinstance(array, np.ndarray)
 
 
+def is_exchanged(array: Any) -> bool:
+    """Whether an argument is an array of CuPy or of another library, which hands its memory over by DLPack; else NumPy takes it."""
+    of_numpy = isinstance(array, np.ndarray | np.generic)
+    return not of_numpy and (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"))
+
+
 def to_cupy(cupy: Any, array: Array) -> Any:
     """A copy on the device; of a type that CuPy lacks, the bit patterns."""
     is_of_numpy = array.dtype.type.__module__ == "numpy"

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from xla_emitters.device import device_running
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ToolError
 from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.executable import executable_of
-from xla_emitters.runtime.arrays import checked
-from xla_emitters.runtime.cuda.cupy_arrays import is_free
+from xla_emitters.runtime.arrays import checked, host_array
+from xla_emitters.runtime.cuda.cupy_arrays import is_exchanged, is_free
 from xla_emitters.runtime.cuda.cupy_platform import find_cupy, to_device, to_host
 from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
@@ -65,7 +64,7 @@ def launch_program(program: Program, inputs: Sequence[Any], *, donate: bool = Fa
     """
     program.refuse_left_out()
     cupy: Any = _cupy()
-    on_host = all(isinstance(array, np.ndarray) for array in inputs)
+    on_host = not any(map(is_exchanged, inputs))
     if len(inputs) != len(program.parameters):
         raise DataError(
             f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="launch"
@@ -78,7 +77,7 @@ def launch_program(program: Program, inputs: Sequence[Any], *, donate: bool = Fa
 
     loaded = _loaded(cupy, program)
     for number in loaded.donated:
-        if not isinstance(inputs[number], np.ndarray) and not (donate and is_free(given, number)):
+        if is_exchanged(inputs[number]) and not (donate and is_free(given, number)):
             given[number] = given[number].copy()
     results = loaded.run(given, queue(cupy))
     return [_result(cupy, buffer, spec, on_host=on_host) for buffer, spec in zip(results, program.results, strict=True)]
@@ -115,8 +114,9 @@ def _result(cupy: Any, buffer: Any, spec: ArraySpec, *, on_host: bool) -> Any:
 
 def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
     """The buffer of a parameter: a flat device array in memory order; copied only if `array` is not already one."""
-    if isinstance(array, np.ndarray):
-        return to_device(cupy, checked(cast(Array, array), spec, f"parameter {number}"), spec)
+    if not is_exchanged(array):
+        what = f"parameter {number}"
+        return to_device(cupy, checked(host_array(array, spec.dtype, what), spec, what), spec)
     wanted = pattern_type(spec.dtype)
     on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(as_patterns(array))
     if tuple(on_device.shape) != spec.shape or on_device.dtype not in (wanted, numpy_type(spec.dtype)):

@@ -21,6 +21,8 @@ MOST_BYTES = 1 << 30
 _INFINITY = 0x7FF0 << 48
 _ZERO = re.compile(r"[0.]*([eE]|$)")
 _MOST_DIGITS = 80
+_PLAIN_NUMBERS = re.compile(r"\{\s*((?:0|[1-9]\d{0,18})(?:\s*,\s*(?:0|[1-9]\d{0,18}))*+)\s*\}")
+"""A list of decimal numbers below 2^63."""
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
 
 
@@ -174,6 +176,13 @@ class Declarations:
         cursor, values = self.cursor, list[Number | Symbol]()
         if not cursor.at("{"):
             return (self.constant(),)
+        if plain := _PLAIN_NUMBERS.match(cursor.source.text, cursor.token.start):
+            # A constant of a megabyte has as many numbers; read as tokens they took a minute.
+            words = [word.strip() for word in plain[1].split(",")]
+            if len(words) <= count:
+                made = {word: Number(int(word)) for word in set(words)}
+                cursor.skip_to(plain.end())
+                return tuple([made[word] for word in words])
         depth = 0
         while True:
             if cursor.accept("{"):

@@ -339,8 +339,7 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
 
 def bytes_attribute(data: bytes) -> Attribute:
     """Bytes as the value of a global."""
-    vector = builtin.VectorType(i8, [len(data)])
-    return builtin.DenseIntOrFPElementsAttr.from_list(vector, [byte - 256 * (byte > 127) for byte in data])
+    return builtin.DenseIntOrFPElementsAttr(builtin.VectorType(i8, [len(data)]), builtin.BytesAttr(data))
 
 
 def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:

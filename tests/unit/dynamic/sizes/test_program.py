@@ -467,3 +467,33 @@ def test_the_work_grows_with_the_square_of_nested_loops_at_most() -> None:
         assert walk.size(result.axis(0)) == Size.symbol("b")
         arrays.append(walk.arrays)
     assert max(arrays[1] / arrays[0], arrays[2] / arrays[1]) < 4, arrays
+
+
+BOUNDED = """
+func.func @main(%x: tensor<?x?xf32, #stablehlo.bounds<8, ?>>, %y: tensor<?xf32, #stablehlo.bounds<3>>)
+    -> tensor<?x?xf32, #stablehlo.bounds<8, ?>> {
+  %0 = stablehlo.exponential %x : tensor<?x?xf32, #stablehlo.bounds<8, ?>>
+  return %0 : tensor<?x?xf32, #stablehlo.bounds<8, ?>>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ((8, 100), (3,), ""),
+        ((0, 0), (0,), ""),
+        ((9, 2), (3,), r"argument 0 \(p0\): axis 0 is 9, its bound is 8"),
+        ((8, 2), (4,), r"argument 1 \(p1\): axis 0 is 4, its bound is 3"),
+    ],
+)
+def test_an_argument_is_at_most_as_large_as_its_types_bound(
+    x: tuple[int, ...], y: tuple[int, ...], message: str
+) -> None:
+    guards = sizes_of(parse_stablehlo(BOUNDED, "<bounded>")).guards
+    given = [Argument("f32", x), Argument("f32", y)]
+    if not message:
+        assert guards.check(given) == {"d0": x[0], "d1": x[1], "d2": y[0]}
+        return
+    with pytest.raises(DataError, match=message):
+        guards.check(given)

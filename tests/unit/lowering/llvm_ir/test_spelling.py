@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 import pytest
-from xdsl.dialects.builtin import FloatAttr, bf16, f16, f32, f64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, VectorType, bf16, f16, f32, f64
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import Unsupported
@@ -65,6 +66,18 @@ def test_floats_keep_their_bits(bits: int) -> None:
 )
 def test_floats_of_other_widths(value: float, type: object, text: str) -> None:
     assert constant_text(FloatAttr(value, type), type) == text
+
+
+@pytest.mark.parametrize(("name", "type"), [("f16", f16), ("bf16", bf16), ("f32", f32), ("f64", f64)])
+@pytest.mark.parametrize("shape", ["vector<6x", "!llvm.array<6 x ", "!llvm.array<2 x array<3 x "])
+def test_a_list_of_floats_is_the_constants_of_each(name: str, type: object, shape: str) -> None:
+    """Converted all at once: NaN, infinities, -0, a subnormal of every type."""
+    numbers = [float("nan"), float("inf"), -0.0, 1e-40, -2.5, 0.1]
+    listed = ", ".join(constant_text(FloatAttr(number, type), type) for number in numbers)
+    (op,) = parse_ir(f'%0 = "builtin.unrealized_conversion_cast"() : () -> {shape}{name}{">" * shape.count("<")}').ops
+    dense = DenseIntOrFPElementsAttr.from_list(VectorType(type, [6]), numbers)
+    found = constant_text(dense, op.results[0].type)
+    assert ", ".join(word for word in re.findall(r"0x[HR]?[0-9A-F]+", found)) == listed
 
 
 @pytest.mark.parametrize(

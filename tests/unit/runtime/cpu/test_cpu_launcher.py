@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 import pytest
 from runtime.small_programs import PROGRAMS, TARGET, buffers_for
@@ -10,7 +16,8 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.runtime.arrays import random_arrays, same_bits
-from xla_emitters.runtime.cpu.cpu_launcher import run_kernel, run_program
+from xla_emitters.runtime.cpu import cpu_launcher
+from xla_emitters.runtime.cpu.cpu_launcher import recorded_kernels, run_kernel, run_program
 
 TWO_FUSIONS = """
 HloModule chain
@@ -75,3 +82,24 @@ def test_some_blocks_write_their_part_only() -> None:
     assert int(part.sum()) == 2 * 512 + 41_000 % 512
     assert same_bits(sampled[part], whole.reshape(-1)[part])
     assert not sampled[~part].any()
+
+
+def test_threads_that_read_the_kernels_of_a_program_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have looked before either has read; when the program is gone, it is forgotten once, and no error is printed."""
+    both, faults = threading.Barrier(2, timeout=60), list[Any]()
+    made = cpu_launcher.ExecutableKernel
+
+    def late(*parts: Any) -> cpu_launcher.ExecutableKernel:
+        both.wait()
+        return made(*parts)
+
+    monkeypatch.setattr(cpu_launcher, "ExecutableKernel", late)
+    monkeypatch.setattr(sys, "unraisablehook", faults.append)
+    program = compile(TWO_FUSIONS, stage="llvm-dialect")
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(recorded_kernels, [program] * 2, ["llvm-dialect"] * 2))
+    before = len(cpu_launcher._recorded_kernels)
+    del program
+    gc.collect()
+    assert len(cpu_launcher._recorded_kernels) == before - 1
+    assert not faults
