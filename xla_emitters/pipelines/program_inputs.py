@@ -28,36 +28,40 @@ def drawn_inputs(program: Program, values: Mapping[str, int], seed: int, *, inst
     instead  the caller's alternative to sizes, for the message: "--inputs IN.npz"
     raises   DataError for a symbol without a value, a name that is not a symbol, and sizes that the program refuses
     """
+    refuse_other_sizes(program, values, "inputs cannot be drawn", f"--sizes {{}}{f', or {instead}' if instead else ''}")
+    if isinstance(program.compilation, Compiled):
+        from xla_emitters.pipelines.compiler import source_of  # imported here: a program in StableHLO loads no emitters
+
+        return draw_inputs(drawn_for(source_of(program), program.fusion), program.parameters, seed)
+    # Imported here, so that HLO does not load the second system.
+    from xla_emitters.dynamic.sizes import specialize
+    from xla_emitters.dynamic.sizes.program import arguments_at
+    from xla_emitters.pipelines.lowerings import lowerings_of
+
+    made = lowerings_of(program)
+    specs = arguments_at(made.sizes, values)
+    module = specialize(made.source, values, made.sizes)
+    return draw_inputs(entry_of(module), specs, seed)
+
+
+def refuse_other_sizes(program: Program, values: Mapping[str, int], what: str, way: str) -> None:
+    """raises DataError for a symbol without a value, and a name that is not a symbol
+
+    what  cannot be done without
+    way   out, for the message; {} stands for all sizes
+    """
     symbols = program.symbols
     if unknown := [name for name in values if name not in symbols]:
         there = f"its sizes are {', '.join(symbols)}" if symbols else "all its sizes are known"
         raise DataError(f"{program.name} has no size '{unknown[0]}': {there}", stage=STAGE)
     if missing := [name for name in symbols if name not in values]:
         names = ", ".join(f"'{name}'" for name in missing)
-        wanted = ",".join(f"{name}={values.get(name, 2)}" for name in symbols)
         raise DataError(
-            f"inputs cannot be drawn: the size{'s' * (len(missing) > 1)} {names} of {program.name} "
+            f"{what}: the size{'s' * (len(missing) > 1)} {names} of {program.name} "
             f"{'are' if len(missing) > 1 else 'is'} unknown",
             stage=STAGE,
-            help=f"--sizes {wanted}{f', or {instead}' if instead else ''}",
+            help=way.format(",".join(f"{name}={values.get(name, 2)}" for name in symbols)),
         )
-    if isinstance(program.compilation, Compiled):
-        from xla_emitters.pipelines.compiler import source_of  # imported here: a program in StableHLO loads no emitters
-
-        return draw_inputs(drawn_for(source_of(program), program.fusion), program.parameters, seed)
-    # Imported here, so that HLO does not load the second system.
-    from xla_emitters.dynamic.sizes import Argument, specialize
-    from xla_emitters.pipelines.lowerings import lowerings_of
-
-    made = lowerings_of(program)
-    guards = made.sizes.guards
-    specs = [
-        ArraySpec(element, (shape := tuple(size.evaluate(values) for size in parameter.shape)), _row_major(len(shape)))
-        for element, parameter in zip(guards.types, guards.parameters, strict=True)
-    ]
-    guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
-    module = specialize(made.source, values, made.sizes)
-    return draw_inputs(entry_of(module), specs, seed)
 
 
 def given_inputs(

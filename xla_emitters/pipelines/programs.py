@@ -37,7 +37,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
 from xla_emitters.dynamic.passes.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.dynamic.sizes import sizes_of
-from xla_emitters.dynamic.sizes.program import parameter_specs, result_specs
+from xla_emitters.dynamic.sizes.program import arguments_at, parameter_specs, result_specs
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
@@ -70,6 +70,7 @@ from xla_emitters.trace import Remark, Trace
 if TYPE_CHECKING:
     from xla_emitters.pipelines.program_gpu import GpuProgram
     from xla_emitters.pipelines.program_steps import ProgramSteps
+    from xla_emitters.program.bound_program import BoundProgram
     from xla_emitters.program.outline import Contents
     from xla_emitters.runtime.memory_history import MemoryHistory
 
@@ -199,6 +200,17 @@ class OnDemand(Lowerings):
         from xla_emitters.pipelines.program_runs import run_module  # imported here: a call runs without it
 
         return run_module(self.at(stage), arrays)
+
+    def bind(self, program: Program, sizes: Mapping[str, int]) -> BoundProgram:
+        from xla_emitters.pipelines.program_inputs import refuse_other_sizes
+        from xla_emitters.program.bound_program import BoundProgram
+
+        refuse_other_sizes(program, sizes, "it cannot be bound", "p.bind({})")
+        refuse_left_out(self.name, self.left_out)
+        parameters = tuple(arguments_at(self.sizes, sizes))
+        shapes = [spec.shape for spec in parameters]
+        self.loaded.prepare(shapes)
+        return BoundProgram(program, {**sizes}, parameters, lambda: self.lowering.watched("llvm-dialect").bind(shapes))
 
     def memory(self, program: Program, inputs: Sequence[Any]) -> MemoryHistory:
         return self.loaded.memory(self.owned(self.checked(inputs)))

@@ -21,6 +21,7 @@ from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Trace
 
 if TYPE_CHECKING:
+    from xla_emitters.program.bound_program import BoundProgram
     from xla_emitters.program.communication import Communication
     from xla_emitters.program.outline import Contents, Outline
 
@@ -256,6 +257,16 @@ class Program:
         """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`. raises like `run`"""
         return one_or_all(self.run(inputs, stage, max_memory=max_memory))
 
+    def bind(self, **sizes: int) -> BoundProgram:
+        """The program at these sizes of its symbols: guards checked, launches and memory laid out, and kept for the calls that follow.
+
+        >>> p.bind(b=4, s=128).launches                                                        # doctest: +SKIP
+
+        raises  DataError for a symbol without a size, a name that is not a symbol, and sizes that the program refuses; UsageError for
+                sizes of a program without symbols, and at a stage without steps
+        """
+        return self.compilation.bind(self, sizes)
+
     def memory(self, inputs: Sequence[Any]) -> Any:
         """What happens to the buffers during a run on these arguments, on the CPU: a `runtime.memory_history.Memory`.
 
@@ -410,7 +421,7 @@ class Compilation(Protocol):
 
     The properties are those of `Program`; a part that is made on demand raises what its making raises.
     recorded   those of `traces` that are made already
-    run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU
+    run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU; `bind` at these sizes
     contents, explain, explained  at these sizes of its symbols; without what `contents` says
     """
 
@@ -434,6 +445,7 @@ class Compilation(Protocol):
     def recorded(self) -> tuple[Trace, ...]: ...
     def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]: ...
     def on_gpu(self, program: Program) -> OnPlatform: ...
+    def bind(self, program: Program, sizes: Mapping[str, int]) -> BoundProgram: ...
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any: ...
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]: ...
     def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents: ...
@@ -468,6 +480,15 @@ class Compiled:
 
     def on_gpu(self, program: Program) -> OnPlatform:
         return OnFunction(partial(_launcher("gpu", program), program))
+
+    def bind(self, program: Program, sizes: Mapping[str, int]) -> BoundProgram:
+        from xla_emitters.program.bind import Bound  # imported here: it loads NumPy
+        from xla_emitters.program.bound_program import BoundProgram
+
+        refuse_sizes(sizes)
+        _launcher("cpu", program)
+        arena_bytes = program.peak_bytes - program.argument_bytes
+        return BoundProgram(program, {}, program.parameters, lambda: Bound(self.steps, {}, {}, {}, arena_bytes, ()))
 
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any:
         return _launcher("memory", program)(program, inputs)
@@ -543,7 +564,7 @@ class Compiled:
 def refuse_sizes(sizes: Mapping[str, int]) -> None:
     """raises UsageError for sizes of a program whose sizes are all known"""
     if sizes:
-        raise UsageError("sizes are for programs (StableHLO); those of HLO text are known", stage="explain")
+        raise UsageError("sizes are for programs (StableHLO); those of HLO text are known", stage="program")
 
 
 LAUNCHERS: dict[str, Callable[..., Any]] = {}

@@ -89,6 +89,11 @@ class LoadedProgram:
                 made.steps, made.parameters, made.results, sizes, made.constants, self.platform.evaluate, made.alignment
             )
 
+    def prepare(self, sizes: Sequence[tuple[int, ...]]) -> None:
+        """Binds the steps at these sizes of the arguments, for the calls that follow. raises like `bind`"""
+        if (key := tuple(sizes)) not in self._kept:
+            self._frames(key)
+
     def run(self, inputs: Sequence[Any], queue: Any = None) -> list[Any]:
         """The results. raises DataError, ExecutionError
 

@@ -543,6 +543,15 @@ def parameter_specs(sizes: Sizes) -> Iterator[ArraySpec]:
         yield ArraySpec.sized(element, list(map(plain_size, parameter.shape)))
 
 
+def arguments_at(sizes: Sizes, values: Mapping[str, int]) -> list[ArraySpec]:
+    """The parameters at these sizes of the symbols. raises DataError where the program refuses them"""
+    guards = sizes.guards
+    shapes = [[size.evaluate(values) for size in parameter.shape] for parameter in guards.parameters]
+    specs = [ArraySpec.sized(element, shape) for element, shape in zip(guards.types, shapes, strict=True)]
+    guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
+    return specs
+
+
 def result_specs(module: ModuleOp, sizes: Sizes) -> Iterator[ArraySpec]:
     """The program's results."""
     root = entry_of(module).root
