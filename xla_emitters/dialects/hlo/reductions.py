@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import product
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.called import fold, on_elements
-from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
+from xla_emitters.dialects.hlo.computation import Callee, CallingOp, ComputationOp, find_computation, scalar_of
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, same_axes
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -39,6 +40,30 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array
+
+LEAST_OF_TREE = 64
+"""Elements from which on a tree is worth its copies: argmax over a vocabulary takes a step of NumPy an element otherwise."""
+_CHOOSING = frozenset(
+    (
+        "parameter",
+        "constant",
+        "compare",
+        "select",
+        "maximum",
+        "minimum",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "tuple",
+        "get-tuple-element",
+    )
+)
+
+
+def chooses_only(computation: ComputationOp) -> bool:
+    """Whether a computation rounds nothing: what a reduction by it gives does not depend on how its elements are put in pairs."""
+    return all(op.opcode in _CHOOSING for op in computation.instructions)
 
 
 class ReducingOp(CallingOp):
@@ -155,7 +180,7 @@ class ReduceOp(ReducingOp):
         return [size for dim, size in enumerate(sizes) if dim not in integers(self.dimensions)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        """Combines one element after the other, in row-major order of the reduced dimensions."""
+        """Combines one element after the other, in row-major order of the reduced dimensions; in pairs where no number depends on it."""
         count, reduced = len(self.arrays), sorted(integers(self.dimensions))
         kept = [dim for dim in range(operands[0].ndim) if dim not in reduced]
         moved = [array.transpose([*reduced, *kept]) for array in operands[:count]]
@@ -166,8 +191,20 @@ class ReduceOp(ReducingOp):
             folded = fold(self, self.to_apply, np.broadcast_to(operands[1], shape), steps_first)
             if folded is not None:
                 return folded
+        if prod(sizes) >= LEAST_OF_TREE and chooses_only(find_computation(self, self.to_apply)):
+            values = [array.reshape(-1, *array.shape[len(reduced) :]) for array in moved]
+            return self.reduced_value([self._combined_in_pairs(values, call)], operands[count:], call)
         steps = ([array[index] for array in moved] for index in np.ndindex(*sizes))
         return self.reduced_value(steps, operands[count:], call)
+
+    def _combined_in_pairs(self, values: Sequence[Array], call: Call) -> list[Array]:
+        """Arrays [n, ...] combined along their first dimension, each element with the next one, then these, and so on."""
+        combine = on_elements(self, self.to_apply, call)
+        while (count := len(values[0])) > 1:
+            pairs = combine([*(array[: count - 1 : 2] for array in values), *(array[1::2] for array in values)])
+            last = [array[count - count % 2 :] for array in values]
+            values = [np.concatenate(parts) for parts in zip(pairs, last, strict=True)]
+        return [array[0] for array in values]
 
     def reduced_map(self) -> IndexingMap:
         sizes, reduced = dims_of(self.operands[0]), sorted(integers(self.dimensions))

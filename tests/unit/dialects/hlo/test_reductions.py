@@ -72,6 +72,19 @@ def test_a_variadic_reduce_gives_an_array_each():
     assert number.tolist() == x.argmax(1).tolist()
 
 
+@pytest.mark.parametrize("columns", [64, 201, 1000])
+def test_long_rows_are_chosen_from_in_pairs(columns: int):
+    """With many equal elements, of which the first one counts."""
+    x = np.random.default_rng(columns).integers(-3, 4, (2, columns)).astype(np.int32)
+    places = np.broadcast_to(np.arange(columns, dtype=np.int32), x.shape).copy()
+    code = "(s32[2], s32[2]) reduce(p0, p1, p2, p3), dimensions={1}, to_apply=larger"
+    _, (value, number) = run(code, x, places, np.int32(-(2**31)), np.int32(0))
+    assert value.tolist() == x.max(1).tolist()
+    assert number.tolist() == x.argmax(1).tolist()
+    _, (first,) = run("s32[2] reduce(p0, p1), dimensions={1}, to_apply=first", x, np.int32(9))
+    assert first.tolist() == [9, 9]
+
+
 def test_nothing_reduced_is_the_initial_value():
     _, (got,) = run("s32[2] reduce(p0, p1), dimensions={1}, to_apply=add", np.zeros((2, 0), np.int32), np.int32(4))
     assert got.tolist() == [4, 4]
