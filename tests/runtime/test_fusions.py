@@ -12,7 +12,6 @@ from runtime.programs_table import programs
 from runtime.stablehlo_programs import inputs_of
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
@@ -84,8 +83,8 @@ def test_what_a_row_gave_is_read_in_its_row_alone(name: str, monkeypatch: pytest
     reductions = [op for op in fusion.body.block.ops if isinstance(op, BufferOp) and op.name == "lmhlo.reduce"]
     for changed in reductions:
 
-        def made(op: BufferOp, call: Call, changed: BufferOp = changed) -> BufferFunction:
-            run = function_of(op, call)
+        def made(op: BufferOp, changed: BufferOp = changed) -> BufferFunction:
+            run = function_of(op)
 
             def run_and_change(*buffers: Any) -> None:
                 run(*buffers)

@@ -63,7 +63,7 @@ NAMED_ELSEWHERE = {
     "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt"},
     "text/ptx/conversions.py": {"ceil", "floor", "trunc"},
     "text/ptx/memory_rows.py": {"fmax", "fmin"},
-    "text/ptx/rows.py": {"abs", "fma", "rsqrt", "sqrt"},
+    "text/ptx/rows.py": {"abs", "fma", "rsqrt", "sqrt", "tanh"},
     "text/ptx/threads.py": {"abs"},
     "runtime/simt/nvvm_values.py": set("abs cos fma rsqrt sin sqrt tanh".split()),
     # A machine instruction.

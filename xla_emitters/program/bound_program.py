@@ -11,32 +11,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.program.bind import Bound
-from xla_emitters.program.compiled import OnFunction, OnPlatform, Program
 from xla_emitters.program.step_values import ArraySpec
 from xla_emitters.program.steps import Launch, Step, steps_within
 from xla_emitters.support.late_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from xla_emitters.program.compiled import Compilation
 
 
 @dataclass(frozen=True)
 class BoundProgram:
     """See the file's head.
 
-    program     at any sizes
+    program     the `Program`, at any sizes
     sizes       symbol -> size; {} of a program whose sizes are all known
     parameters  with these sizes
     made        the steps for a GPU at these sizes
     """
 
-    program: Program
+    program: Any
     sizes: Mapping[str, int]
     parameters: tuple[ArraySpec, ...]
     made: Callable[[], Bound] = field(repr=False)
@@ -61,7 +57,7 @@ class BoundProgram:
         return self._bound.arena_bytes
 
     @cached_property
-    def _here(self) -> Program:
+    def _here(self) -> Any:
         """The program, which refuses arrays of other sizes, with the arguments of the function it was made of."""
         return replace(self.program, compilation=_AtSizes(self.program.compilation, self))
 
@@ -77,7 +73,7 @@ class BoundProgram:
         """As `Program.run_cpu`. raises like `__call__`"""
         return self._here.run_cpu(*inputs, stage=stage, **keywords)
 
-    def on(self, platform: str) -> OnPlatform:
+    def on(self, platform: str) -> Any:
         """As `Program.on`. raises like it; what it returns, like `__call__`"""
         return self._here.on(platform)
 
@@ -103,21 +99,35 @@ class BoundProgram:
 class _AtSizes:
     """A compilation that runs at these sizes alone; in all else the one that it is made of."""
 
-    def __init__(self, of: Compilation, at: BoundProgram) -> None:
+    def __init__(self, of: Any, at: BoundProgram) -> None:
         self._of, self._at = of, at
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of, name)
 
-    def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]:
+    def run(self, program: Any, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]:
         self._at.check(inputs)
         return self._of.run(self._at.program, inputs, stage, donate=donate)
 
-    def on_gpu(self, program: Program) -> OnPlatform:
-        on_gpu = self._of.on_gpu(self._at.program)
+    def on_gpu(self, program: Any) -> _OnGpuAtSizes:
+        return _OnGpuAtSizes(self._of.on_gpu(self._at.program), self._at)
 
-        def run(inputs: Sequence[Any], *, donate: bool = False) -> Sequence[Any]:
-            self._at.check(inputs)
-            return on_gpu.run(inputs, donate=donate)
 
-        return OnFunction(run)
+@dataclass(frozen=True)
+class _OnGpuAtSizes:
+    """The program on a GPU, at these sizes alone."""
+
+    of: Any
+    at: BoundProgram
+
+    def run(self, inputs: Sequence[Any], *, donate: bool = False) -> Sequence[Any]:
+        self.at.check(inputs)
+        return self.of.run(inputs, donate=donate)
+
+    @property
+    def log(self) -> Mapping[str, str]:
+        return self.of.log
+
+    def __call__(self, *inputs: Any, donate: bool = False, **keywords: Any) -> Any:
+        self.at.check(inputs)
+        return self.of(*inputs, donate=donate, **keywords)

@@ -179,9 +179,9 @@ def test_a_device_from_a_file_is_as_fast_as_the_one_before_it() -> None:
 def test_what_xla_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     """XLA's own passes print to the process's stdout, not Python's, when they do not converge."""
     code = (
-        "import os\nfrom xla_emitters.explore import xla\n"
+        "import os\nfrom xla_emitters.explore import real_xla\n"
         "class Loud:\n    def __init__(self, *given): pass\n    def compile(self, text, directory): os.write(1, b'failed to converge')\n"
-        "xla.XlaGpu = Loud\nxla.serve()\n"
+        "real_xla.XlaGpu = Loud\nreal_xla.serve()\n"
     )
     request = {"work": "compile", "text": "", "target": "h200", "directory": str(tmp_path), "cuda": ""}
     command = [sys.executable, "-c", code]
@@ -194,9 +194,9 @@ def test_the_child_answers_when_the_passes_are_done(tmp_path: Path) -> None:
     dumps = ("m.gpu_after_optimizations.txt", "m.gpu_after_optimizations-buffer-assignment.txt")
     made = "; ".join(f"open({str(tmp_path / name)!r}, 'w').write('text')" for name in dumps)
     code = (
-        "import time; from xla_emitters.explore import xla\n"
+        "import time; from xla_emitters.explore import real_xla\n"
         f"def answer(request): {made}; time.sleep(600)\n"
-        "xla._answer = answer; xla.serve()"
+        "real_xla._answer = answer; real_xla.serve()"
     )
     request = {"work": "optimize", "text": "", "target": "h200", "directory": str(tmp_path), "flags": {}}
     command = [sys.executable, "-c", code]

@@ -80,7 +80,7 @@ def test_list_goes_through_a_directory(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["list", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
     assert out.count("1 fusion, 0 library calls") == 2
-    assert "b.hlo:2:1: error: [hlo.parse]" in err
+    assert "b.hlo:2:7: error: [hlo.parse]" in err
     (tmp_path / "b.hlo").unlink()
     assert main(["list", str(tmp_path), "--json"]) == 0
     files = json.loads(capsys.readouterr().out)["files"]
