@@ -56,11 +56,12 @@ def refuse_other_sizes(program: Program, values: Mapping[str, int], what: str, w
         raise DataError(f"{program.name} has no size '{unknown[0]}': {there}", stage=STAGE)
     if missing := [name for name in symbols if name not in values]:
         names = ", ".join(f"'{name}'" for name in missing)
+        wanted = ",".join(f"{name}={values.get(name, 2)}" for name in symbols)
         raise DataError(
             f"{what}: the size{'s' * (len(missing) > 1)} {names} of {program.name} "
             f"{'are' if len(missing) > 1 else 'is'} unknown",
             stage=STAGE,
-            help=way.format(",".join(f"{name}={values.get(name, 2)}" for name in symbols)),
+            help=way.replace("{}", wanted, 1),
         )
 
 
