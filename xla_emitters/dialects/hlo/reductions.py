@@ -44,25 +44,12 @@ from xla_emitters.dtypes import Array
 LEAST_OF_TREE = 64
 """Elements from which on a tree is worth its copies: argmax over a vocabulary takes a step of NumPy an element otherwise."""
 _CHOOSING = frozenset(
-    (
-        "parameter",
-        "constant",
-        "compare",
-        "select",
-        "maximum",
-        "minimum",
-        "and",
-        "or",
-        "xor",
-        "not",
-        "tuple",
-        "get-tuple-element",
-    )
+    "parameter constant compare select maximum minimum and or xor not tuple get-tuple-element".split()
 )
 
 
 def chooses_only(computation: ComputationOp) -> bool:
-    """Whether a computation rounds nothing: what a reduction by it gives does not depend on how its elements are put in pairs."""
+    """Whether a computation rounds nothing: an associative one, as HLO asks for, gives the same in pairs of neighbours as in turn."""
     return all(op.opcode in _CHOOSING for op in computation.instructions)
 
 
