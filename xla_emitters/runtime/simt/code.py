@@ -277,7 +277,11 @@ class Graph:
                 if number <= latest:
                     given = [frame[slot] for slot in node.body.arguments]
                     turns = [machine.gives_up, *stalls.tried] if stalls.known or machine.gives_up else []
-                    rounds.begin([number, len(turns), *turns, *given, *frame], waiting)
+                    state = [number, len(turns), *turns, *given, *frame]
+                    if rounds.begin(state, waiting, others_can_run=stalls.can_run(waiting, memory.changes)):
+                        waiting[number] = lanes
+                        stalls.leave(number, lanes, memory.changes)
+                        continue
                 latest = number
                 # While lanes run different blocks, one stamp per buffer cannot record which value each lane has seen.
                 machine.checks_stamps = checks_stamps and lanes is all_lanes

@@ -4,7 +4,7 @@
     llvm.cmpxchg %p, %old, %new ...            a weak one fails only if the values differ
     llvm.inline_asm "atom.global.v2 ..."       `dialects/mlir/ptx_atomics.py`; other machine code is refused
 
-Lanes run in lockstep, so orderings, scopes and fences have no effect.
+Lanes run in lockstep, so orderings, scopes and fences have no effect but on the race detector.
 Source: LLVM language reference, "atomicrmw", "cmpxchg", "fence"; PTX ISA, "atom".
 """
 
@@ -234,5 +234,12 @@ def _place(buffer: Buffer, address: Array) -> Array:
 
 
 @RULES.op(llvm.FenceOp)
-def fence(op: llvm.FenceOp) -> Callable[[Machine], None]:
-    return lambda machine: None
+def fence_of_scope(op: llvm.FenceOp) -> Callable[[Machine], None]:
+    is_of_block = op.syncscope is not None and op.syncscope.data == "block"
+    return (lambda machine: None) if is_of_block else fence
+
+
+def fence(machine: Machine) -> None:
+    """Tells watchers; lanes run in lockstep."""
+    for watcher in machine.memory.watchers:
+        watcher.fence(machine.memory, machine.active)

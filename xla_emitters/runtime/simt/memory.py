@@ -141,6 +141,9 @@ class Watcher:
     def proxy_fence(self, memory: Memory, active: Array | None) -> None:
         """What blocks have written to shared memory may be read asynchronously from here on."""
 
+    def fence(self, memory: Memory, active: Array | None) -> None:
+        """The active threads' accesses so far are ordered before the later ones, as other blocks see them."""
+
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
 

@@ -39,6 +39,7 @@ from xla_emitters.runtime.simt.gpu import (
     thread_numbers,
     warp_numbers,
 )
+from xla_emitters.runtime.simt.llvm_atomics import fence
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import BOOL, Form, form_of
 
@@ -99,7 +100,7 @@ for _order, _op in nvvm.LANE_MASKS.items():
 
 
 @RULES.op(
-    *(nvvm.GriddepcontrolOp, MemoryBarrierOp, FenceMbarrierInitOp, FenceScClusterOp),
+    *(nvvm.GriddepcontrolOp, FenceMbarrierInitOp, FenceScClusterOp),
     *(NanosleepOp, SetMaxRegisterOp),
 )
 def nothing(op: Operation) -> Kernel:
@@ -109,6 +110,11 @@ def nothing(op: Operation) -> Kernel:
         return None
 
     return run
+
+
+@RULES.op(MemoryBarrierOp)
+def memory_barrier(op: MemoryBarrierOp) -> Callable[[Machine], None]:
+    return (lambda machine: None) if op.scope.word.data == "cta" else fence
 
 
 def proxy_fence(machine: Machine) -> None:

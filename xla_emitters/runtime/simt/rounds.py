@@ -3,8 +3,9 @@
     scf.while in block 0, thread 3 never ends: round 128 begins with the values of round 64, and nothing was written between them
 
 Lanes run in lockstep and nothing else changes their memory, so a round is determined by the values that it begins with, by which lanes are
-active, and by memory. A loop that ends is never refused. An endless loop whose values keep changing, such as a counter, is found only
-by a limit of rounds, which the caller may set: `execute(..., max_rounds=...)`.
+active, and by memory. A loop that ends is never refused; one that waits for what other lanes write, such as a lock, lets them run first. An
+endless loop whose values keep changing, such as a counter, is found only by a limit of rounds, which the caller may set:
+`execute(..., max_rounds=...)`.
 Source: Brent, "An improved Monte Carlo factorization algorithm" (1980), cycle detection: compare with the last power of two.
 """
 
@@ -34,7 +35,8 @@ _ALL_LANES = np.ones((1, 1), np.bool_)
 class Rounds:
     """The rounds of one loop that is running.
 
-    op   names the loop in messages
+    op    names the loop in messages
+    _age  rounds since lanes were last sent to wait
     """
 
     def __init__(self, machine: Machine, op: Operation) -> None:
@@ -45,17 +47,23 @@ class Rounds:
         self._saved: Sequence[State] = ()
         self._saved_lanes: Sequence[Array | None] = ()
         self._saved_changes = -1
+        self._age = 0
 
-    def begin(self, state: Sequence[State], waiting: Sequence[Array | None] = ()) -> None:
+    def begin(
+        self, state: Sequence[State], waiting: Sequence[Array | None] = (), *, others_can_run: bool = False
+    ) -> bool:
         """Called when another round begins for the machine's active lanes.
 
         state    the values that it begins with: arrays, tuples, tensors, None; those most likely to differ first
         waiting  for each other block, the lanes that will continue there
-        raises   ExecutionError if the state is that of an earlier round, or the caller's limit is exceeded
+        others_can_run  whether some of these may end the loop by what they write
+        returns  whether the lanes should wait for those: the state is that of an earlier round
+        raises   ExecutionError if it is and nobody else can run, or the caller's limit is exceeded
         """
         machine = self.machine
         machine.known.begin_round()
         self.count += 1
+        self._age += 1
         if machine.max_rounds is not None and self.count > machine.max_rounds:
             raise ExecutionError(
                 f"{self.op.name} goes on for more than {machine.max_rounds} rounds",
@@ -64,7 +72,7 @@ class Rounds:
                 help="raise max_rounds if it ends",
             )
         if self.count < UNWATCHED:
-            return
+            return False
         places = [machine.active, *waiting]
         lanes = (
             None if machine.active is None else reduce(np.logical_or, [place for place in places if place is not None])
@@ -74,11 +82,15 @@ class Rounds:
             and all(_same(now, then, None) for now, then in zip(places, self._saved_lanes, strict=True))
             and all(_same(now, then, lanes) for now, then in zip(state, self._saved, strict=True))
         ):
+            self._age = 0
+            if others_can_run:
+                return True
             rounds = f"round {self.count} begins with the values of round {self._saved_at}"
             machine.refuse(self.op, _ALL_LANES, f"never ends: {rounds}, and nothing was written between them")
-        if self.count & (self.count - 1) == 0:
+        if self._age & (self._age - 1) == 0:
             self._saved_at, self._saved, self._saved_lanes = self.count, list(state), places
             self._saved_changes = machine.memory.changes
+        return False
 
 
 def _same(now: State, then: State, lanes: Array | None) -> bool:

@@ -8,7 +8,7 @@
         the other access: tensor.insert from copy.1 (t.hlo:3:8)
 
 A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. A barrier orders the
-threads of a block; nothing orders two blocks of a launch. Writing the same value is a race too, but in one instruction of one warp, of
+threads of a block. Writing the same value is a race too, but in one instruction of one warp, of
 which one write takes effect. Sub-byte elements are packed behind
 pointers: neighbours share a byte, so that only atomic updates of them are free of races.
 
@@ -30,8 +30,10 @@ An asynchronous copy to shared memory writes when its thread has waited for its 
 (`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it. So is a write to what a `wgmma`
 or a bulk copy to global memory reads, until its thread has waited.
 
-Not modelled: fences order nothing here; a barrier of some threads orders the whole block; what a bulk copy writes to global memory is there
-when it is issued.
+Nothing orders two blocks but a fence and a flag (`fenced_blocks`).
+
+Not modelled: within a block fences order nothing; a barrier of some threads orders the whole block; what a bulk copy writes to global
+memory is there when it is issued.
 Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
 
@@ -49,10 +51,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm, memref
+from xla_emitters.dialects.mlir.llvm.memory_ops import ordering_number
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesInFlight, Flight
+from xla_emitters.runtime.simt.fenced_blocks import FencedBlocks
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
 
@@ -145,6 +149,7 @@ class Lanes:
                used the same memory before, and do not conflict
     cluster    blocks of a cluster, which have neighbouring numbers
     since      the epoch of the last barrier of the lane's cluster: stamps of its other blocks are ordered before that; (lanes, 1)
+    fenced     what blocks know of each other, if they know anything
     """
 
     units: Array
@@ -154,6 +159,7 @@ class Lanes:
     is_shared: bool
     cluster: int = 1
     since: Array | None = None
+    fenced: FencedBlocks | None = None
 
     def find(self, stamps: Array) -> Array:
         """The entries of a shadow for the units."""
@@ -172,10 +178,16 @@ class Lanes:
         if self.since is not None:
             epochs = found >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
             late = np.where(self.of_neighbours(found), epochs >= self.since, late)
-        other &= late
+        other &= late & ~self.is_announced(found)
         if self.of_warp is not None:
             other &= (warps_of(found) != warps_of(self.stamps)) | (found >= self.of_warp)
         return other if other.any() else None
+
+    def is_announced(self, found: Array) -> Array | np.bool_:
+        """Mask of the stamps that other blocks have announced to the lanes' blocks."""
+        if self.fenced is None or self.fenced.seen is None:
+            return np.False_
+        return self.fenced.is_before((self.stamps >> BLOCK_SHIFT) - self.fenced.first, *_block_and_epoch(found))
 
     def in_flight(self, found: Array) -> Array | None:
         """Mask of the stamps in `found` of copies to the lanes' memory that are not complete; None if there are none."""
@@ -199,6 +211,10 @@ class Lanes:
         return (self._clusters(found) == self._clusters(self.stamps)) & (
             found >> BLOCK_SHIFT != self.stamps >> BLOCK_SHIFT
         )
+
+
+def _block_and_epoch(stamps: Array) -> tuple[Array, Array]:
+    return stamps >> BLOCK_SHIFT, stamps >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
 
 
 def warps_of(stamps: Array) -> Array:
@@ -237,6 +253,7 @@ class Sanitizer(Watcher):
         self._fences: Array = np.zeros(0, np.int64)
         self._stamps: Array = np.zeros((0, 0), np.int64)
         self._flights = dict[Flight, CopiesInFlight]()
+        self._fenced_blocks = FencedBlocks()
 
     def begin(self, memory: Memory) -> None:
         self._first_block = len(self._blocks)
@@ -254,6 +271,7 @@ class Sanitizer(Watcher):
         for buffer in memory.buffers:
             self._shadows[buffer] = self._arguments.get(_address(buffer))
         self._stamp_lanes(memory)
+        self._fenced_blocks.begin(self._first_block, len(memory.blocks))
         self._flights = {
             flight: CopiesInFlight(self._stamps.shape, self._land if flight is Flight.COPY else self._used)
             for flight in Flight
@@ -288,8 +306,37 @@ class Sanitizer(Watcher):
         here = np.logical_or.reduce(lanes, axis=1)
         self._next_epoch(memory, here)
         self._fences = np.where(here, self._epochs, self._fences)
-        # The new epoch is no barrier: `_lanes` asks for the last one.
-        self._of_warps = np.zeros(lanes.shape, np.int64) if self._of_warps is None else self._of_warps
+        self._no_barrier()
+
+    def fence(self, memory: Memory, active: Array | None) -> None:
+        self._fenced_blocks.is_fenced |= self._active_blocks(active)
+
+    def _active_blocks(self, active: Array | None) -> Array:
+        return np.logical_or.reduce(np.broadcast_to(np.True_ if active is None else active, self._stamps.shape), axis=1)
+
+    def _no_barrier(self) -> None:
+        """The epoch that has begun is no barrier: `_lanes` asks for the last one."""
+        self._of_warps = np.zeros(self._stamps.shape, np.int64) if self._of_warps is None else self._of_warps
+
+    def _announce(self, memory: Memory, access: Access) -> None:
+        """Before an atomic access to global memory: what blocks did before their fences is announced to those who see it."""
+        fenced = self._fenced_blocks
+        if _is_release(access.op):
+            self.fence(memory, access.active)
+        if not fenced.is_fenced.any():
+            return
+        # Where there are more than half of all epochs, those left are for barriers.
+        here = self._active_blocks(access.active) & fenced.is_fenced & (self._epochs < 1 << EPOCH_BITS - 1)
+        if here.any():
+            self._next_epoch(memory, here)
+            self._no_barrier()
+            fenced.announce(here, self._epochs)
+
+    def _see(self, lanes: Lanes, before: Array, after: Array) -> None:
+        """The lanes' blocks know what those have announced that updated the units before them, or with them."""
+        rows = np.broadcast_to((lanes.stamps >> BLOCK_SHIFT) - self._first_block, before.shape)
+        for found in (before, np.where(after == SEVERAL_BLOCKS, after, 0)):
+            self._fenced_blocks.see(rows, *_block_and_epoch(found))
 
     def _next_epoch(self, memory: Memory, here: Array) -> None:
         """Accesses from here on are later than those before, in these blocks."""
@@ -315,6 +362,9 @@ class Sanitizer(Watcher):
         if touch is Touch.USE and buffer.space is not Space.SHARED:
             touch = Touch.READ
         shadow.refine(access.unit or access.size)
+        is_flag = touch is Touch.UPDATE and buffer.space is not Space.SHARED
+        if is_flag:
+            self._announce(memory, access)
         lanes = self._lanes(memory, shadow, access)
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
@@ -341,7 +391,10 @@ class Sanitizer(Watcher):
             shadow.of(touch)[lanes.units] = lanes.stamps
             self._issue(access, shadow, lanes, _flight_of(access.op))
         else:
+            before = lanes.find(shadow.of(touch)) if is_flag and self._fenced_blocks.announced.any() else None
             _join(shadow.of(touch), lanes)
+            if before is not None:
+                self._see(lanes, before, lanes.find(shadow.of(touch)))
 
     # ------------------------------------------------------------------------------------------ asynchronous accesses
 
@@ -461,7 +514,9 @@ class Sanitizer(Watcher):
         if self._of_clusters is not None:
             cluster = memory.cluster
             since = column(np.broadcast_to(self._of_clusters[:, None], self._stamps.shape))
-        return Lanes(units, stamps, ordered, of_warp, access.buffer.space is Space.SHARED, cluster, since)
+        is_shared = access.buffer.space is Space.SHARED
+        fenced = None if is_shared else self._fenced_blocks
+        return Lanes(units, stamps, ordered, of_warp, is_shared, cluster, since, fenced)
 
     # ------------------------------------------------------------------------------------------ faults
 
@@ -546,6 +601,7 @@ def _join(stamps: Array, lanes: Lanes) -> None:
     if lanes.since is not None:
         # One of several readers in a cluster stands for all: a race with another one of them is not found.
         across &= ~lanes.of_neighbours(before) & ~lanes.of_neighbours(winners)
+    across &= ~lanes.is_announced(before) | (winners >> BLOCK_SHIFT != block)
     stamps[lanes.units[across]] = SEVERAL_BLOCKS
 
 
@@ -559,6 +615,21 @@ def _is_atomic(op: Operation) -> bool:
         return False
     # In PTX a volatile access means a relaxed one.
     return op.ordering.value.data != 0 or op.volatile_ is not None
+
+
+def _is_release(op: Operation) -> bool:
+    """Whether an atomic op orders what was before it."""
+    match op:
+        case llvm.AtomicRMWOp() | llvm.StoreOp():
+            ordering = op.ordering
+        case llvm.AtomicCmpXchgOp():
+            ordering = op.success_ordering
+        case _:
+            return False
+    return ordering in _RELEASES
+
+
+_RELEASES = [ordering_number(word) for word in ("release", "acq_rel", "seq_cst")]
 
 
 def _touch(op: Operation, is_store: bool) -> Touch | None:

@@ -6,7 +6,7 @@ where nothing else can run, one node after the other runs all the same: its op m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xla_emitters.dtypes import Array
@@ -33,9 +33,8 @@ class Stalls:
 
         waiting  for each node the lanes that wait to run it
         """
-        for number, lanes in enumerate(waiting):
-            if lanes is not None and self.known.get(number) != changes:
-                return number, False
+        for number in self._able(waiting, changes):
+            return number, False
         if not self.known:
             return None, False
         if self.changes != changes:
@@ -44,6 +43,16 @@ class Stalls:
         chosen = min(choices, key=lambda number: self.tried.index(number) if number in self.tried else -1)
         self.tried = [*(number for number in self.tried if number != chosen), chosen]
         return chosen, True
+
+    def _able(self, waiting: Sequence[Array | None], changes: int) -> Iterator[int]:
+        """The nodes that are not known to wait in vain."""
+        return (
+            number for number, lanes in enumerate(waiting) if lanes is not None and self.known.get(number) != changes
+        )
+
+    def can_run(self, waiting: Sequence[Array | None], changes: int) -> bool:
+        """Whether there is such a node."""
+        return next(self._able(waiting, changes), None) is not None
 
     def leave(self, number: int, lanes: Array, changes: int) -> None:
         """Lanes were left behind at a node."""

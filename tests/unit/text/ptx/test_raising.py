@@ -500,3 +500,22 @@ def test_vectors_have_at_most_128_bits_and_no_predicates() -> None:
         with pytest.raises(ParseError, match=f"there is no vector .{of.replace(' ', ' of ')}"):
             run(f".entry k() {{ .reg .{of} %z; ret; }}", "1x1")
     run(".entry k() { .reg .v2 .b64 %y; .reg .v4 .f32 %z; .shared .v4 .b16 s[3]; ret; }", "1x1")
+
+
+LOCK = """
+    .global .b32 lock; .global .b32 total;
+    .visible .entry k(.param .u64 p0) {
+      .reg .b64 %a; .reg .b32 %t, %v; .reg .pred %p; ld.param.u64 %a, [p0]; mov.u32 %t, %tid.x;
+    L: atom.global.cas.b32 %v, [lock], 0, 1; setp.ne.u32 %p, %v, 0; @%p bra L;
+      ld.volatile.global.u32 %v, [total]; add.u32 %v, %v, %t; st.volatile.global.u32 [total], %v; st.global.u32 [%a], %v;
+      membar.gl; atom.global.exch.b32 %v, [lock], FREE; ret; }"""
+
+
+def test_a_lock_lets_the_thread_run_that_holds_it() -> None:
+    """Each thread of the block, one after the other; the last one stores the sum of all."""
+    assert run(LOCK.replace("FREE", "0"), "1x96", np.zeros(1, U32))[0].tolist() == [96 * 95 // 2]
+
+
+def test_a_lock_that_nobody_releases_is_an_error() -> None:
+    with pytest.raises(ExecutionError, match=r"thread 1 never ends: round \d+ begins with the values of round \d+"):
+        run(LOCK.replace("FREE", "1"), "1x2", np.zeros(1, U32))

@@ -1,0 +1,160 @@
+"""Blocks that are ordered by a fence and a flag are no race, and the same without the fence, or without a look at the flag, are one.
+
+Source: PTX ISA 8.8, chapter 8, "Release and acquire patterns"; CUDA C++ Programming Guide, "Memory Fence Functions", with the sum.
+"""
+
+import numpy as np
+import pytest
+from unit.runtime.simt.kernels import launch
+from unit.text.ptx.one_instruction import HEAD
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import ExecutionError
+from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
+from xla_emitters.runtime.simt import execute
+from xla_emitters.runtime.simt.sanitizer import Sanitizer
+
+START = """.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {
+  .reg .b64 %x, %y, %f, %a, %b, %o; .reg .b32 %t, %c, %n, %v, %w, %i; .reg .pred %p, %q; .shared .b32 last;
+  ld.param.u64 %x, [p0]; ld.param.u64 %y, [p1]; ld.param.u64 %f, [p2];
+  mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; setp.eq.u32 %p, %t, 0;
+  mad.wide.u32 %a, %c, 4, %x; mad.wide.u32 %b, %c, 4, %y;
+"""
+NUMBERS = np.arange(10, 16, dtype=np.int32)
+
+
+def after(body: str, launch: str = "6x64") -> dict[int, np.ndarray]:
+    """p0 holds numbers of blocks, p1 results of blocks, p2 counters; %a and %b are the block's own."""
+    shape, _, _ = launch_of(launch)
+    arrays = [NUMBERS.copy(), np.zeros(6, np.int32), np.zeros(8, np.int32)]
+    return PtxKernel.read(HEAD + START + body + " ret; }", "k.ptx").run(arrays, shape, watchers=[Sanitizer()])
+
+
+def race(body: str, launch: str = "6x64") -> str:
+    with pytest.raises(ExecutionError, match="a race") as caught:
+        after(body, launch)
+    return caught.value.message
+
+
+LAST_BLOCK = """
+  @!%p bra J; ld.global.u32 %v, [%a]; mul.lo.u32 %v, %v, %v; st.global.u32 [%b], %v;
+  FENCE atom.global.add.u32 %w, [%f], 1; st.shared.u32 [last], %w;
+J: bar.sync 0; ld.shared.u32 %w, [last]; add.u32 %w, %w, 1; setp.ne.u32 %q, %w, %n; @%q bra E; @!%p bra E;
+  mov.u32 %i, 0; mov.u32 %v, 0;
+L: ld.global.u32 %w, [%y]; add.u32 %v, %v, %w; add.u64 %y, %y, 4; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, %n; @%q bra L;
+  st.global.u32 [%x], %v; st.global.u32 [%f], 0;
+E:"""
+
+
+@pytest.mark.parametrize("fence", ["membar.gl;", "fence.acq_rel.gpu;", "fence.sc.sys;"])
+def test_the_last_block_adds_the_results_of_all(fence):
+    found = after(LAST_BLOCK.replace("FENCE", fence).replace("[%x], %v", "[%f+4], %v"))
+    assert found[2].tolist()[:2] == [0, int((NUMBERS**2).sum())]
+
+
+def test_a_release_is_a_fence():
+    found = after(LAST_BLOCK.replace("FENCE atom", "atom.acq_rel.gpu").replace("[%x], %v", "[%f+4], %v"))
+    assert found[2][1] == (NUMBERS**2).sum()
+
+
+@pytest.mark.parametrize("fence", ["", "membar.cta;", "fence.acq_rel.cta;"])
+def test_without_a_fence_of_the_device_it_is_a_race(fence):
+    assert "which thread 0 of block" in race(LAST_BLOCK.replace("FENCE", fence))
+
+
+def test_a_block_that_does_not_look_at_the_flag_is_in_a_race():
+    body = LAST_BLOCK.replace("FENCE", "membar.gl;").replace(
+        "atom.global.add.u32 %w, [%f], 1", "atom.global.add.u32 %w, [%f+FAR], 1"
+    )
+    own = "shl.b32 %i, %c, 2; cvt.u64.u32 %o, %i; add.u64 %f, %f, %o; mov.u32 %n, 1;"
+    assert "which thread 0 of block" in race(
+        own + body.replace("+FAR", "").replace("setp.lt.u32 %q, %i, %n", "setp.lt.u32 %q, %i, 6")
+    )
+
+
+HANDSHAKE = """
+  setp.eq.u32 %q, %c, 0; @!%p bra E; @%q bra PRODUCER;
+W: LOAD %v, [%f]; setp.eq.u32 %q, %v, 0; @%q bra W; ld.global.u32 %v, [%x]; st.global.u32 [%b], %v; bra E;
+PRODUCER: st.global.u32 [%x], 77; FENCE STORE
+E:"""
+
+
+@pytest.mark.parametrize(
+    ("load", "fence", "store"),
+    [
+        ("ld.acquire.gpu.global.u32", "", "st.release.gpu.global.u32 [%f], 1;"),
+        ("ld.volatile.global.u32", "membar.gl;", "st.volatile.global.u32 [%f], 1;"),
+        ("ld.relaxed.gpu.global.u32", "fence.acq_rel.gpu;", "red.relaxed.gpu.global.add.u32 [%f], 1;"),
+        ("ld.acquire.gpu.global.u32", "", "atom.release.gpu.global.exch.b32 %w, [%f], 1;"),
+    ],
+)
+def test_a_block_waits_for_the_flag_of_another(load, fence, store):
+    body = HANDSHAKE.replace("LOAD", load).replace("FENCE", fence)
+    assert after(body.replace("STORE", store), "2x32")[1].tolist()[:2] == [0, 77]
+    assert "thread 0 of block 0 wrote" in race(
+        body.replace("STORE", store).replace(".release", ".relaxed").replace(fence, ""), "2x32"
+    )
+
+
+GRID = """
+  @!%p bra B1; membar.gl; atom.global.add.u32 %w, [%f+NUMBER], 1;
+W1: ld.volatile.global.u32 %w, [%f+NUMBER]; setp.lt.u32 %q, %w, %n; @%q bra W1;
+B1: bar.sync 0;"""
+NEIGHBOUR = "add.u32 %i, %c, 1; setp.eq.u32 %q, %i, %n; selp.u32 %i, 0, %i, %q; mad.wide.u32 %a, %i, 4, %x; ld.global.u32 %v, [%a];"
+ALL = "ld.global.u32 %w, [%x+4]; add.u32 %v, %v, %w;"
+
+
+@pytest.mark.parametrize("more", ["", ALL], ids=["one reader", "several readers"])
+def test_barriers_of_the_whole_grid(more):
+    first, second = (
+        GRID.replace("NUMBER", "0"),
+        GRID.replace("NUMBER", "4").replace("1:", "2:").replace("W1;", "W2;").replace("B1;", "B2;"),
+    )
+    own = "@%p ld.global.u32 %v, [%a]; add.u32 %v, %v, 100; @%p st.global.u32 [%a], %v; mov.u32 %v, 0;"
+    write = " setp.eq.u32 %p, %t, 0; mad.wide.u32 %a, %c, 4, %x; @%p st.global.u32 [%a], %v;"
+    values = NUMBERS + 100
+    found = after(own + first + NEIGHBOUR + more + second + write)
+    np.testing.assert_array_equal(found[0], np.roll(values, -1) + (values[1] if more else 0))
+    race(own + first + NEIGHBOUR + more + write)
+    race(own + NEIGHBOUR + more + second + write)
+
+
+def test_a_lock():
+    body = """ @!%p bra E;
+    W: atom.acquire.gpu.global.cas.b32 %w, [%f], 0, 1; setp.ne.u32 %q, %w, 0; @%q bra W;
+    ld.global.u32 %v, [%y]; add.u32 %v, %v, %c; st.global.u32 [%y], %v;
+    st.release.gpu.global.u32 [%f], 0;
+    E:"""
+    assert after(body)[1][0] == 15
+    race(body.replace("st.release", "st.relaxed"))
+
+
+def test_threads_of_one_block_are_not_ordered_by_fences():
+    body = "setp.eq.u32 %q, %t, 40; @%p st.global.u32 [%b], 1; membar.gl; @%p red.global.add.u32 [%f], 1; @%q st.global.u32 [%b], 2;"
+    assert "thread 0 of its block wrote" in race(body)
+
+
+def test_a_memory_barrier_of_the_dialect_is_a_fence():
+    text = """llvm.func @k(%p0: !llvm.ptr, %p1: !llvm.ptr) attributes {nvvm.kernel, LAUNCH} {
+      %t = nvvm.read.ptx.sreg.ctaid.x : i32
+      %one = llvm.mlir.constant(1 : i32) : i32
+      %two = llvm.mlir.constant(2 : i32) : i32
+      %p = llvm.getelementptr %p0[%t] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+      llvm.store %two, %p : i32, !llvm.ptr
+      nvvm.memory.barrier <SCOPE>
+      %n = llvm.atomicrmw add %p1, %one monotonic : !llvm.ptr, i32
+      %is_last = llvm.icmp "eq" %n, %one : i32
+      llvm.cond_br %is_last, ^last, ^end
+    ^last:
+      %sum = llvm.load %p0 : !llvm.ptr -> i32
+      llvm.store %sum, %p1 : i32, !llvm.ptr
+      llvm.br ^end
+    ^end:
+      llvm.return
+    }""".replace("LAUNCH", launch(1, 2))
+    arrays = [np.zeros(2, np.int32), np.zeros(1, np.int32)]
+    execute(parse_ir(text.replace("SCOPE", "gpu")), arrays, watchers=[Sanitizer()])
+    assert arrays[1].tolist() == [2]
+    arrays[1][:] = 0
+    with pytest.raises(ExecutionError, match=r"block 1, thread 0 reads .* which thread 0 of block 0 wrote: a race"):
+        execute(parse_ir(text.replace("SCOPE", "cta")), arrays, watchers=[Sanitizer()])
