@@ -129,11 +129,29 @@ class Gemm:
 
     def _call(self, element: str, size: int, at: Sequence[int], m: int, n: int) -> Call:
         pointers = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        offsets = at[0] * size, at[1] * size, at[2] * size
+        if m == 1 or n == 1:
+            return Call(_function(element, "gemv"), self._of_vector(element, pointers, m, n), pointers, offsets)
         leading = self.left.leading, self.right.leading, self.n
         arguments = _arguments(
             element, (self.left.is_transposed, self.right.is_transposed), (m, n, self.k), pointers, leading
         )
-        return Call(_gemm(element), arguments, pointers, (at[0] * size, at[1] * size, at[2] * size))
+        return Call(_function(element, "gemm"), arguments, pointers, offsets)
+
+    def _of_vector(self, element: str, pointers: Sequence[ctypes.c_void_p], m: int, n: int) -> tuple[Any, ...]:
+        """The arguments of a product of a matrix by a vector: of the left one by a column, or of the right one, turned, by a row."""
+        integer = ctypes.c_int
+        left, right, result = pointers
+        if n == 1:
+            matrix, shape, is_turned, at = self.left, (m, self.k), self.left.is_transposed, left
+            vector, step, result_step = right, 1 if self.right.is_transposed else self.right.leading, self.n
+        else:
+            matrix, shape, is_turned, at = self.right, (n, self.k), not self.right.is_transposed, right
+            vector, step, result_step = left, self.left.leading if self.left.is_transposed else 1, 1
+        stored = shape[::-1] if is_turned else shape
+        sizes = (*map(integer, stored), _scalar(element, 1), at, integer(matrix.leading), vector, integer(step))
+        form = integer(TRANSPOSED if is_turned else PLAIN)
+        return (integer(ROW_MAJOR), form, *sizes, _scalar(element, 0), result, integer(result_step))
 
 
 def _arguments(
@@ -159,7 +177,9 @@ def multiply(
     leading: Sequence[int],
 ) -> None:
     """One product: as `_arguments`, at addresses."""
-    _gemm(element)(*_arguments(element, are_transposed, sizes, list(map(ctypes.c_void_p, addresses)), leading))
+    _function(element, "gemm")(
+        *_arguments(element, are_transposed, sizes, list(map(ctypes.c_void_p, addresses)), leading)
+    )
 
 
 def pointer(array: object) -> int:
@@ -168,8 +188,8 @@ def pointer(array: object) -> int:
 
 
 @cache
-def _gemm(element: str) -> Callable[..., None]:
-    found = getattr(library(), f"scipy_cblas_{LETTERS[element]}gemm")
+def _function(element: str, name: str) -> Callable[..., None]:
+    found = getattr(library(), f"scipy_cblas_{LETTERS[element]}{name}")
     found.restype = None
     return found
 

@@ -83,6 +83,12 @@ class Declarations:
         self.cursor.expect(">", f"after the number of {of}s")
         return name, count
 
+    def names_of(self, name: Token, count: int | None) -> list[str]:
+        """`a0`, `a1` of `a<2>`; `a` where there is no count."""
+        if count is not None and not 0 <= count <= 10_000:
+            raise self.cursor.error("too many variables", self.cursor.previous)
+        return [name.text] if count is None else [f"{name.text}{each}" for each in range(count)]
+
     def registers(self) -> None:
         """`.reg .b32 %r<10>, %a;`"""
         cursor = self.cursor
@@ -104,10 +110,11 @@ class Declarations:
                 what = f"register '{name.text}' is" if count is None else f"registers '{name.text}' are"
                 raise cursor.error(f"{what} declared twice", name)
             if width > 1:
-                parts = tuple(Register(f"{name.text}.{part}", kind) for part in "xyzw"[:width])
-                names = (f"{name.text}.{letter}" for letters in ("xyzw", "rgba") for letter in letters[:width])
-                scope.vectors[name.text] = Group(parts)
-                scope.registers |= zip(names, parts * 2, strict=True)
+                for each in self.names_of(name, count):
+                    parts = tuple(Register(f"{each}.{part}", kind) for part in "xyzw"[:width])
+                    names = (f"{each}.{letter}" for letters in ("xyzw", "rgba") for letter in letters[:width])
+                    scope.vectors[each] = Group(parts)
+                    scope.registers |= zip(names, parts * 2, strict=True)
             elif count is None:
                 scope.registers[name.text] = Register(name.text, kind)
             else:
@@ -140,7 +147,7 @@ class Declarations:
                     pass
                 case ".attribute":
                     self.skip_to(")")
-                case _ if word.text[1:] in SIZES and word.text != ".pred" and not element:
+                case _ if word.text[1:] in SIZES and (word.text != ".pred" or space == "reg") and not element:
                     element = word.text[1:]
                 case _:
                     raise cursor.error(f"'{word.text}' is no type and no property of a variable", word)
@@ -148,9 +155,7 @@ class Declarations:
             raise cursor.unexpected("the variable's type, such as .b32")
         while True:
             name, number = self.name_and_count("variable")
-            if number is not None and not 0 <= number <= 10_000:
-                raise cursor.error("too many variables", cursor.previous)
-            names = [name.text] if number is None else [f"{name.text}{each}" for each in range(number)]
+            names = self.names_of(name, number)
             count, is_array = width, width > 1
             while cursor.accept("["):
                 is_array = True

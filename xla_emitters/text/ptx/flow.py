@@ -10,15 +10,26 @@ Source: Cytron et al., "Efficiently computing static single assignment form and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from xla_emitters.errors import ParseError, Unsupported
+from xla_emitters.errors import ParseError
 from xla_emitters.support.dominance import immediate_dominators, reverse_postorder
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.rows import row_of
-from xla_emitters.text.ptx.syntax import Function, Instruction, Label, Number, Operand, Register, Symbol, fault
+from xla_emitters.text.ptx.rows import EXITED, row_of
+from xla_emitters.text.ptx.syntax import (
+    Function,
+    Instruction,
+    Label,
+    Number,
+    Operand,
+    Register,
+    Symbol,
+    call_parts,
+    fault,
+    is_trap,
+)
 
 
 @dataclass(eq=False)
@@ -28,6 +39,7 @@ class Node:
     guard     it goes to ways[0] where the guard holds, else to ways[1]
     selector  it goes to one of several ways by this number
     end       the instruction that ends it, if there is one
+    exits     whether its return ends the thread
     children  the nodes that it dominates immediately
     """
 
@@ -36,6 +48,7 @@ class Node:
     guard: tuple[Register, bool] | None = None
     selector: Operand | None = None
     end: Instruction | None = None
+    exits: bool = False
     arguments: list[Register] = field(default_factory=list[Register])
     children: list[Node] = field(default_factory=list["Node"])
 
@@ -47,6 +60,7 @@ class Flow:
     """The nodes of a function that can be reached, the entry first.
 
     touched   (instruction) -> the registers that it writes, and those that it reads
+    exiting   the functions behind whose call a thread may be at its end
     """
 
     def __init__(
@@ -55,8 +69,10 @@ class Flow:
         function: Function,
         touched: Callable[[Instruction], tuple[list[Register], list[Register]]],
         at_return: Sequence[Register] = (),
+        exiting: Collection[str] = (),
     ) -> None:
         self.source, self.function, self.touched, self.at_return = source, function, touched, at_return
+        self.exiting = exiting
         entry, ways = self._split(), attrgetter("ways")
         self.nodes = reverse_postorder(entry, ways)
         self.predecessors: dict[Node, list[Node]] = {node: [] for node in self.nodes}
@@ -90,18 +106,20 @@ class Flow:
                 current, is_open = following, True
                 continue
             is_end = item.stem in ENDS
+            may_exit = item.stem == "call" and self._may_exit(item)
             if not is_end:
                 row = row_of(self.source, item)
-                if not (waits and row.waits) and (item.guard is None or row.is_pure):
+                if not (waits and row.waits) and (item.guard is None or row.is_pure) and not may_exit:
                     current.instructions.append(item)
                     continue
             target, after = Node(), Node()
             if not is_end:
                 target.instructions, target.ways = [item], [after]
+                if may_exit:
+                    target.guard, target.ways, target.end = (EXITED, True), [Node(exits=True), after], item
             else:
-                target.end = item
-                # Behind `trap`, where LLVM writes it, `exit` is not reached.
-                is_reached = not (current.instructions and current.instructions[-1].parts == ("trap",))
+                target.end, target.exits = item, item.stem == "exit"
+                is_reached = not (current.instructions and is_trap(current.instructions[-1]))
                 jumps.append((target, self._labels(item) if is_reached else (), item))
             current.guard, current.end = item.guard, item
             current.ways = [target] if item.guard is None else [target, after]
@@ -114,13 +132,15 @@ class Flow:
             node.selector = item.operands[0] if item.stem == "brx" else None
         return entry
 
+    def _may_exit(self, call: Instruction) -> bool:
+        callee = call_parts(call)[1]
+        return isinstance(callee, Symbol) and callee.name in self.exiting
+
     def _labels(self, item: Instruction) -> Sequence[str]:
         """The labels that a branch may go to; none for a return. raises ParseError, Unsupported"""
         if item.stem in ("ret", "exit"):
             if item.operands:
                 raise fault(ParseError, self.source, item, f"'{item.name}' has no operands")
-            if item.stem == "exit" and not self.function.is_entry:
-                raise fault(Unsupported, self.source, item, "'exit' in a function that is called")
             return ()
         target = item.operands[-1] if item.operands else None
         if not isinstance(target, Symbol) or len(item.operands) != (1 if item.stem == "bra" else 2):

@@ -216,6 +216,13 @@ class OpBuilder:
         """An element of a vector."""
         return self.add(llvm.ExtractElementOp(vector, self.constant(i32, number)))
 
+    def struct(self, fields: Sequence[SSAValue]) -> SSAValue:
+        """A struct of these values."""
+        found = self.add(llvm.PoisonOp(llvm.LLVMStructType.from_type_list([each.type for each in fields])))
+        for number, value in enumerate(fields):
+            found = self.add(llvm.InsertValueOp(builtin.DenseArrayBase.from_list(i64, [number]), found, value))
+        return found
+
     def field(self, struct: SSAValue, number: int) -> SSAValue:
         """A field of a struct."""
         assert isinstance(struct.type, llvm.LLVMStructType)

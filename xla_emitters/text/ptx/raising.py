@@ -25,7 +25,7 @@ from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrice
 from xla_emitters.text.ptx.flow import Flow, Node
 from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, bits_of_float, float_of, pointer_type
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
-from xla_emitters.text.ptx.rows import CARRY, emit, row_of
+from xla_emitters.text.ptx.rows import CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
     STAGE,
     Address,
@@ -36,6 +36,7 @@ from xla_emitters.text.ptx.syntax import (
     Register,
     Symbol,
     Variable,
+    call_parts,
     fault,
     registers_in,
 )
@@ -181,10 +182,7 @@ class Raised:
         self.module, self.function = module, function
         arrays = [variable for variable in function.results if variable.register is None]
         scalars = [variable.register for variable in function.results if variable.register is not None]
-        if len(scalars) > 1:
-            place = module.source.place(function.start, function.start + 1)
-            raise Unsupported("a function of several results", stage=STAGE, place=place)
-        self.results = scalars
+        self.results, self.may_exit = scalars, function.name in module.exiting
         types = [
             parameter_type(variable, function.is_entry, number in numbers)
             for number, variable in enumerate(function.parameters)
@@ -200,11 +198,11 @@ class Raised:
             else:
                 e.set(variable.register, value)
         e.natural = natural_types(module, function)
-        flow = Flow(module.source, function, self.touched, scalars)
+        flow = Flow(module.source, function, self.touched, scalars, module.exiting)
         self.unwaited = unwaited_registers(flow)
         self.blocks = {node: Block(arg_types=self._types(node)) for node in flow.nodes} | {flow.nodes[0]: entry}
         self._emit(flow)
-        output = TYPES[scalars[0].type] if scalars else None
+        output = threads.result_type([*(TYPES[register.type] for register in scalars), *[i1] * self.may_exit])
         region = Region([self.blocks[node] for node in flow.nodes])
         self.op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(entry.arg_types, output), body=region)
 
@@ -216,8 +214,10 @@ class Raised:
         row = row_of(self.module.source, instruction)
         written, read = list[Register](), list[Register]()
         if row.name == "call":
-            results, _, arguments = threads.call_parts(instruction)
+            results, callee, arguments = call_parts(instruction)
             written += [register for operand in results for register in registers_in(operand)]
+            if isinstance(callee, Symbol) and callee.name in self.module.exiting:
+                written.append(EXITED)
             read += [register for operand in arguments for register in registers_in(operand)]
         else:
             for number, operand in enumerate(instruction.operands):
@@ -276,7 +276,10 @@ class Raised:
             ((way, values),) = ways
             e.do(llvm.BrOp(way, *values))
         else:
-            e.do(llvm.ReturnOp(*(e.read(register, TYPES[register.type]) for register in self.results)))
+            values = [e.read(register, TYPES[register.type]) for register in self.results]
+            if self.may_exit:
+                values.append(e.constant(i1, int(node.exits)))
+            e.do(llvm.ReturnOp(*([e.struct(values)] if len(values) > 1 else values)))
 
 
 def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:

@@ -68,6 +68,8 @@ _MIXED = {"add": "st", "sub": "st", "fma": "sst"}
 
 CARRY = Register("%cc", "pred")
 """The carry flag of `.cc` instructions."""
+EXITED = Register("%exited", "pred")
+"""Whether the function that was called last has ended the thread."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Registers are resolved by the parser: two scopes may have registers of one name,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar
 
 from xla_emitters.errors import ParseError, Unsupported
@@ -220,6 +221,50 @@ class PtxModule:
     @property
     def entries(self) -> list[Function]:
         return [function for function in self.functions.values() if function.is_entry and function.body is not None]
+
+    @cached_property
+    def exiting(self) -> frozenset[str]:
+        """The names of functions that may end a thread, themselves or by a call."""
+        callers: dict[str, list[str]] = {}
+        found = dict[str, None]()
+        for name, function in self.functions.items():
+            before = None
+            for item in function.body or () if not function.is_entry else ():
+                if isinstance(item, Instruction):
+                    if item.stem == "exit" and not is_trap(before):
+                        found[name] = None
+                    elif item.stem == "call" and isinstance(callee := call_parts(item)[1], Symbol):
+                        callers.setdefault(callee.name, []).append(name)
+                before = item
+        pending = list(found)
+        while pending:
+            more = [name for name in callers.get(pending.pop(), ()) if name not in found]
+            found |= dict.fromkeys(more)
+            pending += more
+        return frozenset(found)
+
+
+Operands: TypeAlias = tuple[Operand | None, ...]
+
+
+def call_parts(i: Instruction) -> tuple[Operands, Operand | None, Operands]:
+    """Results, callee and arguments of `call (r), f, (a, b)`."""
+    given = list(i.operands)
+
+    def group() -> Operands:
+        if given and isinstance(first := given[0], Group):
+            del given[0]
+            return first.elements
+        return ()
+
+    results = group()
+    callee = given.pop(0) if given else None
+    return results, callee, group()
+
+
+def is_trap(item: Instruction | Label | None) -> bool:
+    """Whether nothing behind it is reached: LLVM writes `exit` there."""
+    return isinstance(item, Instruction) and item.parts == ("trap",) and item.guard is None
 
 
 SIZES = {

@@ -5,8 +5,9 @@ Source: PTX ISA 8.8, 9.7.12 to 9.7.14, 9.7.19 and chapter 10.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 from xdsl.dialects.builtin import BoolAttr, i1, i32
 from xdsl.ir import Attribute, SSAValue
@@ -16,8 +17,8 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
-from xla_emitters.text.ptx.rows import op_of, row
-from xla_emitters.text.ptx.syntax import SIZES, Group, Instruction, Number, Operand, Pair, Register, Symbol
+from xla_emitters.text.ptx.rows import EXITED, op_of, row
+from xla_emitters.text.ptx.syntax import SIZES, Instruction, Number, Operand, Pair, Register, Symbol, call_parts
 
 # ---------------------------------------------------------------------------------------------- barriers
 
@@ -128,16 +129,18 @@ def shfl(
     e: OpBuilder, i: Instruction, value: SSAValue, offset: SSAValue, clamp: SSAValue, mask: SSAValue | None = None
 ) -> SSAValue | tuple[SSAValue, ...]:
     kind, is_pair = nvvm.ShflKind(i.among("up down bfly idx")), isinstance(i.operands[0], Pair)
-    found = e.add(nvvm.ShflOp(kind, mask or e.constant(i32, -1), value, offset, clamp, is_pair))
+    found = e.add(nvvm.ShflOp(kind, mask or e.intrinsic("activemask", [], i32), value, offset, clamp, is_pair))
     return (e.field(found, 0), e.field(found, 1)) if is_pair else found
 
 
 @row("vote.sync", ".=pu", {"b32", "pred"}, "all any uni ballot", pure=False)
-def vote(e: OpBuilder, i: Instruction, predicate: SSAValue, mask: SSAValue) -> SSAValue:
-    kind = nvvm.VoteKind(i.parts[2])
-    return e.add(
-        _of_warp(nvvm.VoteOp, i32 if kind is nvvm.VoteKind.BALLOT else i1, nvvm.VoteKindAttr(kind), mask, predicate)
-    )
+@row("vote", ".=p", {"b32", "pred"}, "all any uni ballot", pure=False)
+def vote(e: OpBuilder, i: Instruction, predicate: SSAValue, mask: SSAValue | None = None) -> SSAValue:
+    """Without `.sync`, of old architectures: among the threads that are active."""
+    kind = nvvm.VoteKind(i.among("all any uni ballot"))
+    result = i32 if kind is nvvm.VoteKind.BALLOT else i1
+    members = mask or e.intrinsic("activemask", [], i32)
+    return e.add(_of_warp(nvvm.VoteOp, result, nvvm.VoteKindAttr(kind), members, predicate))
 
 
 row("activemask", "u=", {"b32"}, to="{0}", pure=False)
@@ -174,31 +177,16 @@ row("brkpt", "=", to="", pure=False)
 row("trap", "=", to=llvm.INTRINSICS["trap"].create, pure=False)
 
 
-Operands: TypeAlias = tuple[Operand | None, ...]
-
-
-def call_parts(i: Instruction) -> tuple[Operands, Operand | None, Operands]:
-    """Results, callee and arguments of `call (r), f, (a, b)`."""
-    given = list(i.operands)
-
-    def group() -> Operands:
-        if given and isinstance(first := given[0], Group):
-            del given[0]
-            return first.elements
-        return ()
-
-    results = group()
-    callee = given.pop(0) if given else None
-    return results, callee, group()
-
-
 _SYSTEM = {"vprintf": 0, "__assertfail": None}
 """Functions of the GPU's system: what they return; None: they end the kernel."""
 
 
 @row("call", "=*", (), "uni", pure=False)
 def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
-    """A direct call. Scalars are passed as values; arrays, and results that are arrays, by their address."""
+    """A direct call. Scalars are passed as values; arrays, and results that are arrays, by their address.
+
+    A function that may end the thread has one more result: whether it did.
+    """
     results, callee, arguments = call_parts(i)
     if not isinstance(callee, Symbol):
         raise e.unsupported("a call of a function's address")
@@ -217,24 +205,29 @@ def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
         raise e.error(
             f"'{callee.name}' takes {len(function.parameters)} arguments and gives {len(function.results)} results"
         )
-    given, returned = list[SSAValue](), None
+    given, returned = list[SSAValue](), list[tuple[Operand | None, Attribute]]()
     for target, variable in zip(results, function.results, strict=True):
         if variable.count is not None:
             given.append(array_of(e, target))
-        elif returned is not None:
-            raise e.unsupported("a function of several results")
         else:
-            returned = target, TYPES[variable.type]
+            returned.append((target, TYPES[variable.type]))
+    if callee.name in e.module.exiting:
+        returned.append((EXITED, i1))
     for argument, variable in zip(arguments, function.parameters, strict=True):
         ir_type = TYPES[variable.type]
         if isinstance(argument, Register) and SIZES[argument.type] != SIZES[variable.type]:
             raise e.error(f"'{argument.name}' has another size than the parameter")
         given.append(array_of(e, argument) if variable.count is not None else e.read(argument, ir_type))
     e.callees[callee.name] = None
-    made = llvm.CallOp(callee.name, *given, return_type=returned[1] if returned else None)
+    made = llvm.CallOp(callee.name, *given, return_type=result_type([ir_type for _, ir_type in returned]))
     e.do(made)
-    if returned is not None:
-        e.write(returned[0], made.results[0])
+    for number, (target, _) in enumerate(returned):
+        e.write(target, e.field(made.results[0], number) if len(returned) > 1 else made.results[0])
+
+
+def result_type(types: Sequence[Attribute]) -> Attribute | None:
+    """Of a function that gives values of these types: several are fields of a struct."""
+    return llvm.LLVMStructType.from_type_list(types) if len(types) > 1 else next(iter(types), None)
 
 
 def array_of(e: OpBuilder, operand: Operand | None) -> SSAValue:

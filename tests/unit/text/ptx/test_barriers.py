@@ -317,6 +317,16 @@ def test_a_warp_does_not_wait_for_lanes_that_have_ended() -> None:
         executed(body.replace("END: ret;", "END: st.global.u32 [%rd3], %r1;"), threads=64)
 
 
+def test_votes_and_shuffles_of_old_architectures_are_among_active_threads() -> None:
+    """PTX ISA, "vote (deprecated)" and "shfl (deprecated)": without .sync, the threads of the warp that execute it."""
+    body = """
+      mov.u32 %r8, 0; setp.ge.u32 %p1, %r1, 20; @%p1 bra END; setp.eq.u32 %p3, %r1, 3;
+      vote.ballot.b32 %r5, %p3; vote.any.pred %p4, %p3; shfl.idx.b32 %r6, %r1, 5, 31; vote.all.pred %p5, !%p3;
+      mad.lo.u32 %r8, %r6, 100, %r5; @!%p4 mov.u32 %r8, 0; @%p5 mov.u32 %r8, 0; END: st.global.u32 [%rd4], %r8;
+    """
+    np.testing.assert_array_equal(executed(body, threads=32), [508] * 20 + [0] * 12)
+
+
 @pytest.mark.parametrize("kind", ["volatile", "relaxed.cta", "release.cta"])
 def test_an_atomic_store_does_not_read(kind: str) -> None:
     """The memory that it fills may be unwritten before."""

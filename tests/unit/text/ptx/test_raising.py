@@ -395,6 +395,28 @@ def test_functions_whose_parameters_are_registers() -> None:
     np.testing.assert_array_equal(run(text, "1x64", np.zeros(64, U32))[0], np.where(first > 9, LANES, first + LANES))
 
 
+def test_a_called_function_ends_the_thread() -> None:
+    """PTX ISA, "exit": the thread ends; what its caller would have done is not done. As in Kokkos' abort."""
+    text = """
+    .func abort() .noreturn { exit; }
+    .func (.reg .u32 low, .reg .pred is_odd) halved(.reg .u32 x) {
+      .reg .pred %p; .reg .u32 %r1;
+      setp.gt.u32 %p, x, 40; @%p call abort;
+      and.b32 %r1, x, 1; setp.eq.u32 is_odd, %r1, 1; setp.eq.u32 %p, x, 7; @%p exit; shr.u32 low, x, 1; ret; }
+    .visible .entry k(.param .u64 p) {
+      .reg .b64 %rd<3>; .reg .b32 %r<3>; .reg .pred %p;
+      ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2], 100;
+      call (%r2, %p), halved, (%r1); @%p add.u32 %r2, %r2, 1000; st.global.u32 [%rd2], %r2; ret; }"""
+    wanted = np.where((LANES > 40) | (LANES == 7), 100, LANES // 2 + 1000 * (LANES & 1))
+    np.testing.assert_array_equal(run(text, "1x64", np.zeros(64, U32))[0], wanted)
+
+
+def test_several_registers_of_vectors() -> None:
+    body = """.reg .v2 .b16 V<2>; mov.b32 V0, 0x00050003; mov.v2.b16 V1, V0; cvt.u32.u16 %t1, V1.y; cvt.u32.u16 %d, V0.x;
+    mad.lo.u32 %d, %t1, 10, %d;"""
+    np.testing.assert_array_equal(lanes(body), LANES * 0 + 53)
+
+
 def test_the_address_of_a_function_s_parameter_is_local() -> None:
     """As LLVM reads a struct by value at a number that is computed: PTX ISA, 7.1. `exit` behind `trap` is not reached."""
     text = """
