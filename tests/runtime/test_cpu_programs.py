@@ -177,7 +177,10 @@ def unary(op: str, element: str = "f32") -> Program:
     return compiled(ELEMENT.format(op=op, t=element, to=element, types=f"tensor<?x{element}>"))
 
 
-@pytest.mark.parametrize(("op", "exact"), [("exponential", np.exp), ("log", np.log)])
+@pytest.mark.parametrize(
+    ("op", "exact"),
+    [("exponential", np.exp), ("log", np.log), ("exponential_minus_one", np.expm1), ("log_plus_one", np.log1p)],
+)
 def test_exp_and_log_are_within_two_units_of_the_last_place(op: str, exact: Any) -> None:
     x = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32).view(np.float32)
     with np.errstate(all="ignore"):

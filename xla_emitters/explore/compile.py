@@ -34,9 +34,9 @@ def compile(
 ) -> Program:
     """Compiles a module.
 
-    source   path of a file, text (anything with a newline) of HLO, StableHLO or a kernel's IR at some stage, bytes of a binary form (a blob
-             of jax.export, a portable artifact or bytecode of StableHLO, an HLO proto), the path of a file of torch.export.save (extra
-             [torch]), or JAX's `Traced`, `Lowered`, `Exported` or, for a GPU, `Compiled`
+    source   path of a file, text (anything with a newline or a brace) of HLO, StableHLO or a kernel's IR at some stage, bytes of a binary
+             form (a blob of jax.export, a portable artifact or bytecode of StableHLO, an HLO proto), the path of a file of
+             torch.export.save (extra [torch]), or JAX's `Traced`, `Lowered`, `Exported` or, for a GPU, `Compiled`
     cache    whether a cached program may be returned
     flags    XLA's DebugOptions, if XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify

@@ -174,8 +174,9 @@ def _multiplied(left: Array, right: Array, held: np.dtype[Any], xp: Any) -> Arra
     if held.kind == "b":
         return (left.astype(np.float32) @ right.astype(np.float32)) > 0
     if held.kind == "i" and xp is np and left.size and right.size:
-        # NumPy has no fast product of integers. float64's is exact below 2^53.
+        # NumPy has no fast product of integers. Those of float32 and float64 are exact below 2^24 and 2^53.
         largest = int(np.abs(left).max()) * int(np.abs(right).max()) * left.shape[-1]
-        if 0 <= largest < 1 << 53:
-            return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
+        for exact, most in ((np.float32, 1 << 24), (np.float64, 1 << 53)):
+            if 0 <= largest < most:
+                return (left.astype(exact) @ right.astype(exact)).astype(np.int64)
     return xp.matmul(left, right)

@@ -26,7 +26,7 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
     DenseIntOrFPElementsAttr,
+    Float16Type,
     Float32Type,
     Float64Type,
     FloatAttr,
@@ -91,16 +92,23 @@ _ERF_EVEN = (
 
 @dataclass(frozen=True)
 class ExpandFloatOpsPass(KernelPass):
-    """approximate_tanh  whether to expand f32 tanh; otherwise it is left for libdevice"""
+    """
+    approximate_tanh  whether to expand f32 tanh; otherwise it is left for libdevice
+    halves            whether tanh and erf of bf16 and f16 are those of f32, for a CPU: its library takes one element at a time
+    """
 
     name = "xla-expand-float-ops"
 
     approximate_tanh: bool = True
+    halves: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(walk(op)):
             if isinstance(found, math.AbsFOp) and (kept := _bits_of_absolute(found.operand.type)) is not None:
                 _replace(found, _masked(found, kept))
+                continue
+            if self.halves and isinstance(found, math.TanhOp | math.ErfOp) and _is_half(found.result.type):
+                _compute_in_f32(found, _is_half)
                 continue
             if not is_number_op(found):
                 continue
@@ -152,14 +160,18 @@ def _is_scalar_op(op: Operation) -> bool:
     return not any(isinstance(value_type, VectorType) for value_type in (*op.operand_types, *op.result_types))
 
 
-def _compute_in_f32(op: Operation) -> None:
-    """Replaces `op` by the same op on f32, between conversions."""
+def _is_half(value_type: Attribute) -> bool:
+    return isinstance(value_type, BFloat16Type | Float16Type)
+
+
+def _compute_in_f32(op: Operation, is_widened: Callable[[Attribute], bool] = is_narrow) -> None:
+    """Replaces `op` by the same op on f32, between conversions of the types that are widened."""
     b = located_builder(InsertPoint.before(op), op)
     for number, operand in enumerate(op.operands):
-        if is_narrow(operand.type):
+        if is_widened(operand.type):
             op.operands[number] = b.insert(arith.ExtFOp(operand, f32)).result
     own = op.results[0].type
-    if isinstance(own, AnyFloat) and is_narrow(own):
+    if isinstance(own, AnyFloat) and is_widened(own):
         wide = Rewriter.replace_value_with_new_type(op.results[0], f32)
         rounded = arith.TruncFOp(wide, own)
         wide.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)

@@ -260,7 +260,10 @@ CPU_KERNEL: tuple[PassRow, ...] = (
     _row("xla-lower-affine", "maps in schedules become arithmetic", wanted=WITH_MAPS),
     _row("disc-hoist-divisions", "all divisions exist, and branches are still regions"),
     _row("xla-gpu-convert-index-type", "index arithmetic in 64 bits"),
-    _row("xla-expand-float-ops", "narrow floats become integers, f32 tanh and erf polynomials"),
+    PassRow(
+        lambda _: made("xla-expand-float-ops", halves=True),
+        "narrow floats become integers, tanh and erf polynomials, of halves too",
+    ),
     _row(
         "xla-convert-math-to-libdevice",
         "the rest of `math` becomes calls of functions that `lowering/cpu/cpu_functions` has for a CPU",

@@ -73,6 +73,8 @@ TOGETHER = 16
 """Rows of threads whose partial results one thread combines at once; tiles with few columns have more, and take several steps."""
 STRIP, STRIP_ROWS, MOST_STRIPS = 512, 512, 64
 """For a CPU: columns of a tile, least rows of a tile, most tiles along a column."""
+ROWS_AT_ONCE, MOST_OPS = 4, 16
+"""For a CPU: rows that are added before partial results are stored; ops of the largest fusion in which several are."""
 SUMMED_ROWS = 256
 """For a CPU: rows whose floats are summed before the sum is added to that of the tile's rows above."""
 
@@ -219,13 +221,14 @@ class Tiles:
         """Emits a parallel loop that reduces each column of each tile, if `where` holds on the host."""
         host = fusion.numbers.code
         across = _over(fusion, self.shape[1], self.columns * self.width)
+        is_short = len(fusion.op.body.block.ops) <= MOST_OPS
         if where is not None:
             across = host.insert(arith.SelectOp(where, host.value(across), host.value(0)))
 
         def alone(code: KernelCode, variables: Sequence[SSAValue]) -> None:
             block, _ = variables
             block.name_hint = "block"
-            self._reduce_alone(code, block, across, reducers, element, store)
+            self._reduce_alone(code, block, across, reducers, element, store, ROWS_AT_ONCE if is_short else 1)
 
         def together(code: KernelCode, variables: Sequence[SSAValue]) -> None:
             *tiles, left, thread = variables
@@ -251,8 +254,12 @@ class Tiles:
         reducers: Sequence[Reducer],
         element: Element,
         store: Store,
+        at_a_time: int,
     ) -> None:
-        """Row by row, all columns of the tile, with their partial results in an array; long sums of floats by blocks of rows."""
+        """Row by row, all columns of the tile, with their partial results in an array; long sums of floats by blocks of rows.
+
+        at_a_time  rows that are added before a partial result is stored
+        """
         index, (rows, cols) = code.index, self.shape
         tile, left = (index.value(0), block) if self.count == 1 else index.delinearize(block, (self.count, across))
         start = index.multiply(left, self.columns)
@@ -289,10 +296,19 @@ class Tiles:
             return [value for reducer, one, other in each for value in reducer.combined(inner, one, other)]
 
         def visit_rows(outer: KernelCode, first: SSAValue, end: SSAValue) -> None:
-            with outer.each(first, end) as (of_row, row), of_row.each(0, width) as (inner, place):
-                so_far = get(inner, place)
-                column = inner.index.value(inner.index.add(start, place))
-                put(inner, element(inner, so_far, row, column), place)
+            parts, begin = [(end, 1)], first
+            if at_a_time > 1:
+                rows = outer.index.value(outer.index.subtract(end, first))
+                rest = outer.insert(arith.RemUIOp(rows, outer.index.value(at_a_time))).result
+                parts.insert(0, (outer.index.value(outer.index.subtract(end, rest)), at_a_time))
+            for stop, count in parts:
+                with outer.each(begin, stop, count) as (of_row, row), of_row.each(0, width) as (inner, place):
+                    so_far: Sequence[SSAValue] = get(inner, place)
+                    column = inner.index.value(inner.index.add(start, place))
+                    for number in range(count):
+                        so_far = element(inner, so_far, inner.index.value(inner.index.add(row, number)), column)
+                    put(inner, so_far, place)
+                begin = stop
 
         with code.each(0, width) as (inner, place):
             put(inner, starts, place)

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.graph.control_computations import called_by
@@ -68,15 +69,27 @@ def run_program(
     if stage in ("hlo", "graph"):
         from xla_emitters.runtime.reference.reference import evaluate  # imported here: threads need no reference
 
-        text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
-        module = parse_hlo(text, f"<{program.name}>")
-        is_whole = stage == "graph" or program.fusion is None
-        computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
-        return evaluate(computation, arguments_of(program, inputs))
+        return evaluate(_computation(program, stage), arguments_of(program, inputs))
     loaded = loaded_at(program, stage, watchers, modules)
     copy_donated(given, loaded.donated, donate=donate)
     results = loaded.run(given)
     return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
+
+
+_computations: dict[tuple[int, str], ComputationOp] = {}
+"""(address of a live program, "hlo" or "graph") -> what is evaluated."""
+
+
+def _computation(program: Program, stage: str) -> ComputationOp:
+    """What a program computes, as HLO: parsed once, kept as long as the program."""
+    key = id(program), stage
+    if (found := _computations.get(key)) is None:
+        text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
+        module = parse_hlo(text, f"<{program.name}>")
+        is_whole = stage == "graph" or program.fusion is None
+        found = _computations[key] = entry_of(module) if is_whole else called_by(module, program.fusion or "")
+        weakref.finalize(program, _computations.pop, key, None)  # None: threads may have made it at the same time
+    return found
 
 
 def loaded_at(
