@@ -278,7 +278,7 @@ class Graph:
                     given = [frame[slot] for slot in node.body.arguments]
                     turns = [machine.gives_up, *stalls.tried] if stalls.known or machine.gives_up else []
                     state = [number, len(turns), *turns, *given, *frame]
-                    if rounds.begin(state, waiting, others_can_run=stalls.can_run(waiting, memory.changes)):
+                    if rounds.begin(state, waiting, lambda: stalls.can_run(waiting, memory.changes)):
                         waiting[number] = lanes
                         stalls.leave(number, lanes, memory.changes)
                         continue

@@ -11,7 +11,7 @@ Source: Brent, "An improved Monte Carlo factorization algorithm" (1980), cycle d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TypeAlias
 
@@ -50,7 +50,10 @@ class Rounds:
         self._age = 0
 
     def begin(
-        self, state: Sequence[State], waiting: Sequence[Array | None] = (), *, others_can_run: bool = False
+        self,
+        state: Sequence[State],
+        waiting: Sequence[Array | None] = (),
+        others_can_run: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Called when another round begins for the machine's active lanes.
 
@@ -83,7 +86,7 @@ class Rounds:
             and all(_same(now, then, lanes) for now, then in zip(state, self._saved, strict=True))
         ):
             self._age = 0
-            if others_can_run:
+            if others_can_run():
                 return True
             rounds = f"round {self.count} begins with the values of round {self._saved_at}"
             machine.refuse(self.op, _ALL_LANES, f"never ends: {rounds}, and nothing was written between them")

@@ -221,7 +221,7 @@ def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
     e.callees[callee.name] = None
     made = llvm.CallOp(callee.name, *given, return_type=result_type([ir_type for _, ir_type in returned]))
     e.do(made)
-    for number, (target, _) in enumerate(returned):
+    for number, (target, _type) in enumerate(returned):
         e.write(target, e.field(made.results[0], number) if len(returned) > 1 else made.results[0])
 
 
