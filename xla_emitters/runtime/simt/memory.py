@@ -421,17 +421,22 @@ class Memory:
         lane = _first((index < 0) | (index >= limit), active)
         where = int(np.broadcast_to(index, self._shape(index, active))[lane])
         verb = "writes" if is_store else "reads"
-        self.fail(op, lane, f"{verb} index {where} of {buffer.name}, which has {limit} of {row} bytes each")
+        help = ""
+        if buffer.space is Space.SHARED and buffer.size == self.launch_shared_bytes:
+            help = f"the launch gives {buffer.size} bytes of dynamic shared memory; 4x128+{max(4096, 2 * buffer.size)} gives more"
+        self.fail(op, lane, f"{verb} index {where} of {buffer.name}, which has {limit} of {row} bytes each", help=help)
 
     def refuse(self, op: Operation, bad: Array, active: Array | None, what: str) -> None:
         """raises ExecutionError naming the first active lane in `bad`, if there is one."""
         if (bad if active is None else bad & active).any():
             self.fail(op, _first(bad, active), what)
 
-    def fail(self, op: Operation, lane: tuple[int, int], what: str, details: Sequence[str] = ()) -> NoReturn:
+    def fail(
+        self, op: Operation, lane: tuple[int, int], what: str, details: Sequence[str] = (), help: str = ""
+    ) -> NoReturn:
         """raises ExecutionError for the thread at (row, column) of the chunk. `what` is the verb phrase that follows op and thread."""
         raise ExecutionError(
-            f"{op.name} in {self.lane_name(lane)} {what}", stage="simt", details=(*_details(op), *details)
+            f"{op.name} in {self.lane_name(lane)} {what}", stage="simt", details=(*_details(op), *details), help=help
         )
 
     def lane_name(self, lane: tuple[int, int]) -> str:

@@ -519,3 +519,12 @@ def test_a_lock_lets_the_thread_run_that_holds_it() -> None:
 def test_a_lock_that_nobody_releases_is_an_error() -> None:
     with pytest.raises(ExecutionError, match=r"thread 1 never ends: round \d+ begins with the values of round \d+"):
         run(LOCK.replace("FREE", "1"), "1x2", np.zeros(1, U32))
+
+
+def test_dynamic_shared_memory_that_the_launch_does_not_give() -> None:
+    text = ".extern .shared .b32 s[]; .entry k(.param .u64 p0) { .reg .b32 %t; mov.u32 %t, %tid.x; st.shared.u32 [s], %t; ret; }"
+    for launch, given in (("1x1", 0), ("1x1+2", 2)):
+        with pytest.raises(ExecutionError, match="writes index 0 of @s") as caught:
+            run(text, launch, np.zeros(1, U32))
+        assert caught.value.help == f"the launch gives {given} bytes of dynamic shared memory; 4x128+4096 gives more"
+    run(text, "1x1+4", np.zeros(1, U32))
