@@ -486,6 +486,7 @@ OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "mbarrier.init": _mbarrier_init,
     "mbarrier.arrive": _mbarrier_arrive,
     "mbarrier.arrive.drop": lambda op: _mbarrier_arrive(op, drops=True),
+    "mbarrier.arrive.drop.expect_tx": lambda op: _mbarrier_arrive(op, drops=True, expects_bytes=True),
     "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
     "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
     "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),

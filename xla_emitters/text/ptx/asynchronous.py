@@ -72,8 +72,6 @@ def mbarrier_arrive(e: OpBuilder, i: Instruction, *given: Operand | None) -> Non
     if not 1 <= len(given) <= 2:
         raise e.error(f"'{i.name}' takes an address and a count")
     name = "mbarrier.arrive" + ".drop" * (i.parts[1] == "arrive_drop") + ".expect_tx" * ("expect_tx" in i.parts)
-    if name.endswith("drop.expect_tx"):
-        raise e.unsupported(f"'{i.name}'")
     barrier, count = e.pointer(given[0], i.space), given[1] if len(given) > 1 else Number(1)
     e.write(target, e.intrinsic(name, [barrier, e.read_as(count, "u32")], i64))
 

@@ -129,6 +129,22 @@ def test_counts_of_arrivals_and_tokens() -> None:
     assert executed(body)[:5].tolist() == [300, 200, 2, 1, 200]
 
 
+def test_the_last_arrival_of_a_thread_may_expect_bytes() -> None:
+    """PTX ISA, "mbarrier.arrive_drop": the phase ends when its bytes are there; the next phase expects one arrival less."""
+    body = (
+        INIT.format(count=2)
+        + """
+      setp.eq.u32 %p1, %r1, 0; @!%p1 bra END; mbarrier.arrive.shared.b64 _, [%r3];
+      mbarrier.arrive_drop.expect_tx.shared.b64 _, [%r3], 8;
+      mbarrier.test_wait.parity.shared.b64 %p3, [%r3], 0; selp.u32 %r7, 1, 2, %p3; st.global.u32 [%rd2], %r7;
+      mbarrier.complete_tx.shared::cta.b64 [%r3], 8;
+      mbarrier.test_wait.parity.shared.b64 %p3, [%r3], 0; selp.u32 %r7, 1, 2, %p3; st.global.u32 [%rd2+4], %r7;
+      mbarrier.arrive.shared.b64 %rd6, [%r3]; mbarrier.pending_count.b64 %r6, %rd6; st.global.u32 [%rd2+8], %r6; END:
+    """
+    )
+    assert executed(body)[:3].tolist() == [2, 1, 1]
+
+
 def test_a_bulk_copy_completes_a_barrier() -> None:
     """One thread expects 512 bytes and copies them; all wait, then one writes them back, mirrored by words."""
     body = (
