@@ -27,7 +27,7 @@ from xdsl.traits import (
 from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.errors import Place, VerifyError
+from xla_emitters.errors import Place, VerifyError, XlaEmittersError
 
 # Exceptions that xDSL's parser, verifiers and attribute constructors raise on wrong input, besides its ParseError, without a common base.
 ESCAPING_ERRORS = (
@@ -65,12 +65,17 @@ def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
             _verify_values(region, set(), place_of)
     except RecursionError:
         raise VerifyError("nested too deeply to be verified", stage="ir.verify", place=place_of(op)) from None
+    except XlaEmittersError as error:
+        error.place = error.place or place_of(current)
+        raise
     except Exception as error:
         # xDSL's memref.load and memref.store raise a plain Exception.
         if not isinstance(error, ESCAPING_ERRORS) and type(error) is not Exception:
             raise
         if not isinstance(error, xdsl_errors.DiagnosticException):
             current, error = _fault_behind(op, current, error)
+        if "Redefinition of symbol" in str(error):
+            current = _second_of_its_name(current) or current
         reason = str(error).removeprefix("Operation does not verify: ").strip() or type(error).__name__
         message = reason if reason.startswith(f"{current.name}: ") else f"{current.name}: {reason}"
         first, *more = message.splitlines()
@@ -90,6 +95,17 @@ def _fault_behind(root: Operation, stumbled: Operation, error: Exception) -> tup
         except Exception:
             continue
     return stumbled, error
+
+
+def _second_of_its_name(table: Operation) -> Operation | None:
+    """The first op directly inside `table` whose symbol another op before it has; xDSL's error is about the table."""
+    names = set[Attribute]()
+    for op in table.regions[0].block.ops:
+        if (name := op.get_attr_or_prop("sym_name")) in names:
+            return op
+        if name is not None:
+            names.add(name)
+    return None
 
 
 # Dialects with ops that can be verified one by one, unless a trait looks at the surroundings.

@@ -104,14 +104,13 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
                 attributes[first][promise] = max(promised, key=_number)
         duplicates |= dict.fromkeys(others, first)
 
-    if function.body.blocks:
-        block = function.body.block
+    if (block := function.body.first_block) is not None:
         for duplicate, first in duplicates.items():
             block.args[duplicate].replace_all_uses_with(block.args[first])
-    if ENTRY in function.attributes or not _is_private(function) or not function.body.blocks:
+    if ENTRY in function.attributes or not _is_private(function) or block is None:
         duplicates = {}
     for duplicate in sorted(duplicates, reverse=True):
-        function.body.block.erase_arg(function.body.block.args[duplicate])
+        function.body.blocks[0].erase_arg(function.args[duplicate])
     inputs = _without(function.function_type.inputs.data, duplicates)
     function.function_type = function_type(inputs, function.function_type.outputs.data)
     function.arg_attrs = array(

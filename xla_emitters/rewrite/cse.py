@@ -24,13 +24,13 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.post_order import PostOrderIterator
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
 from xla_emitters.dialects.attributes import AttributeNumbers
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.quick_op import operands_of
+from xla_emitters.dialects.verification import successors
 from xla_emitters.rewrite.effects import (
     has_trait_type,
     is_commutative_type,
@@ -39,6 +39,7 @@ from xla_emitters.rewrite.effects import (
     may_write,
     memory_use,
 )
+from xla_emitters.support.dominance import immediate_dominators
 from xla_emitters.support.late_dataclass import dataclass
 
 Key = tuple[object, ...]
@@ -250,40 +251,10 @@ class _Cse:
 
 
 def _dominator_tree(entry: Block) -> dict[Block, list[Block]]:
-    """The blocks that each reachable block immediately dominates, in reverse post order.
-
-    Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001).
-    """
-    order = list(PostOrderIterator(entry))[::-1]
-    number = {block: i for i, block in enumerate(order)}
-    predecessors: list[list[int]] = [[] for _ in order]
-    for block in order:
-        terminator = block.last_op
-        for successor in () if terminator is None else terminator.successors:
-            predecessors[number[successor]].append(number[block])
-    dominator: list[int] = [-1] * len(order)
-    dominator[0] = 0
-
-    def common(a: int, b: int) -> int:
-        while a != b:
-            while a > b:
-                a = dominator[a]
-            while b > a:
-                b = dominator[b]
-        return a
-
-    changed = True
-    while changed:
-        changed = False
-        for i in range(1, len(order)):
-            done = [p for p in predecessors[i] if dominator[p] >= 0]
-            new = done[0]
-            for p in done[1:]:
-                new = common(new, p)
-            if dominator[i] != new:
-                dominator[i] = new
-                changed = True
-    children: dict[Block, list[Block]] = {block: [] for block in order}
-    for i in range(1, len(order)):
-        children[order[dominator[i]]].append(order[i])
+    """The blocks that each reachable block immediately dominates, in reverse post order."""
+    dominators = immediate_dominators(entry, successors)
+    children: dict[Block, list[Block]] = {block: [] for block in dominators}
+    for block, dominator in dominators.items():
+        if block is not entry:
+            children[dominator].append(block)
     return children

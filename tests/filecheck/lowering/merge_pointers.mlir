@@ -97,3 +97,20 @@ func.func private @written(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llv
   return
 }
 // CHECK-LABEL: func.func private @written(%{{[a-z]*}}: !llvm.ptr) {
+
+// -----
+
+// Functions with branches too.
+func.func private @branches(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.slice_index = 0 : index}, %c: i1) {
+  cf.cond_br %c, ^bb1, ^bb2
+^bb1:
+  %v = llvm.load %a : !llvm.ptr -> f32
+  llvm.store %v, %b : f32, !llvm.ptr
+  return
+^bb2:
+  return
+}
+// CHECK-LABEL: func.func private @branches(
+// CHECK-SAME:    %[[A:[a-z]*]]: !llvm.ptr {llvm.noalias}, %{{[a-z]*}}: i1) {
+// CHECK:         %[[V:.*]] = llvm.load %[[A]]
+// CHECK-NEXT:    llvm.store %[[V]], %[[A]]

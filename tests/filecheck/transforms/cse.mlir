@@ -152,3 +152,20 @@ func.func @regions(%x: f32, %c: i1) -> f32 {
   %4 = arith.addf %0, %1 : f32
   return %4 : f32
 }
+
+// -----
+
+// A branch may name one block twice, with other values.
+// CHECK-LABEL: func.func @both_ways
+// CHECK-COUNT-1: arith.mulf %x, %x
+// CHECK-NOT:     arith.mulf
+// CHECK:         cf.cond_br %c, ^bb1(%x : f32), ^bb1(%[[S:.*]] : f32)
+// CHECK:         arith.addf %{{.*}}, %[[S]]
+func.func @both_ways(%x: f32, %c: i1) -> f32 {
+  %0 = arith.mulf %x, %x : f32
+  cf.cond_br %c, ^bb1(%x : f32), ^bb1(%0 : f32)
+^bb1(%y: f32):
+  %1 = arith.mulf %x, %x : f32
+  %2 = arith.addf %y, %1 : f32
+  return %2 : f32
+}

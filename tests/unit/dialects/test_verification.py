@@ -9,7 +9,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.verification import verify_ir
-from xla_emitters.errors import VerifyError
+from xla_emitters.errors import Unsupported, VerifyError
 
 WRONG = {
     "before its definition": """func.func @f(%x: i32) -> i32 {
@@ -167,3 +167,16 @@ def test_the_op_at_fault_is_named_not_one_that_stumbles_over_it(what: str):
         parse_ir(text, "f.mlir")
     assert caught.value.place is not None
     assert caught.value.place.text.strip().startswith(("%x = ", '"func.func"'))
+
+
+def test_of_two_functions_with_one_name_the_second_is_shown():
+    with pytest.raises(VerifyError, match='Redefinition of symbol "f"') as caught:
+        parse_ir("func.func private @f()\nfunc.func private @g()\nfunc.func private @f()\n")
+    assert caught.value.place and (caught.value.place.line, caught.value.place.column) == (3, 1)
+
+
+def test_a_type_that_no_array_has_is_refused_at_its_op():
+    text = 'hlo.computation @f entry {\n  %x = hlo.parameter 0 {name = "x"} : tensor<index>\n  %y = hlo.negate %x {name = "y"} : tensor<index>\n  hlo.return %y : tensor<index>\n}\n'
+    with pytest.raises(Unsupported, match="no storage for element type 'index'") as caught:
+        parse_ir(text)
+    assert caught.value.place and caught.value.place.line == 3

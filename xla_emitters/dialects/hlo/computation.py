@@ -45,7 +45,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, MemoryWriteEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.algebra.map import IndexingMap
@@ -197,10 +197,11 @@ class ReturnOp(QuickOp):
 
 @op_definition
 class ParameterOp(HloOp):
-    """Input `number` of its computation."""
+    """Input `number` of its computation, used or not: it counts as a write, so that no pass erases it."""
 
     name = "hlo.parameter"
     OPERANDS: ClassVar = range(0, 1)
+    traits = traits_def(MemoryWriteEffect())
 
     number = prop_def(IntegerAttr)
 
@@ -457,9 +458,10 @@ class FusionOp(CallingOp):
 
 @op_definition
 class CallOp(CallingOp):
-    """A computation applied to the operands, not fused."""
+    """A computation applied to the operands, not fused. What it calls may print, or check sizes."""
 
     name = "hlo.call"
+    traits = traits_def(MemoryWriteEffect())
 
     to_apply = prop_def(SymbolRefAttr)
     is_composite = opt_prop_def(IntegerAttr)

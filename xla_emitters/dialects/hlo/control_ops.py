@@ -294,6 +294,7 @@ ROWS: tuple[RuleRow, ...] = (
         required=("condition", "body"),
         callees=_while_callees,
         meaning=meaning.looped,
+        acts=True,
     ),
     RuleRow(
         "conditional",
@@ -302,6 +303,7 @@ ROWS: tuple[RuleRow, ...] = (
         optional=("true_computation", "false_computation", "branch_computations"),
         callees=_branches,
         meaning=meaning.branched,
+        acts=True,
     ),
     RuleRow(
         "custom-call",
@@ -326,6 +328,7 @@ ROWS: tuple[RuleRow, ...] = (
         ),
         meaning=evaluated_by_library,
         shapes=_listed_shapes,
+        acts=True,
     ),
     # async operations
     RuleRow(
@@ -336,6 +339,7 @@ ROWS: tuple[RuleRow, ...] = (
         optional=("async_execution_thread", "output_to_operand_aliasing"),
         callees=_async_callees,
         meaning=meaning.async_started,
+        acts=True,
     ),
     RuleRow(
         "async-update",
@@ -343,6 +347,7 @@ ROWS: tuple[RuleRow, ...] = (
         _async_update,
         optional=("async_execution_thread", "calls"),
         meaning=meaning.first_operand,
+        acts=True,
     ),
     RuleRow(
         "async-done",
@@ -350,14 +355,15 @@ ROWS: tuple[RuleRow, ...] = (
         _async_done,
         optional=("async_execution_thread", "calls"),
         meaning=meaning.element_of_operand(1),
+        acts=True,
     ),
     # communication
-    RuleRow("infeed", ONE, _infeed, optional=("infeed_config",)),
-    RuleRow("outfeed", TWO, _outfeed, optional=("outfeed_shape", "outfeed_config")),
-    RuleRow("send", TWO, _send, optional=_CHANNEL, meaning=_sent),
-    RuleRow("send-done", ONE, _send_done, optional=_CHANNEL, meaning=meaning.token),
-    RuleRow("recv", ONE, _recv, optional=_CHANNEL, meaning=_receiving),
-    RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL, meaning=_received),
+    RuleRow("infeed", ONE, _infeed, optional=("infeed_config",), acts=True),
+    RuleRow("outfeed", TWO, _outfeed, optional=("outfeed_shape", "outfeed_config"), acts=True),
+    RuleRow("send", TWO, _send, optional=_CHANNEL, meaning=_sent, acts=True),
+    RuleRow("send-done", ONE, _send_done, optional=_CHANNEL, meaning=meaning.token, acts=True),
+    RuleRow("recv", ONE, _recv, optional=_CHANNEL, meaning=_receiving, acts=True),
+    RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL, meaning=_received, acts=True),
     RuleRow("partition-id", NONE, lambda op: scalar("u32"), meaning=evaluated_by_library),
     RuleRow("replica-id", NONE, lambda op: scalar("u32"), meaning=evaluated_by_library),
     # random numbers
@@ -369,6 +375,7 @@ ROWS: tuple[RuleRow, ...] = (
         lambda op: array_type(scalar("u64").element_type, (2,)),
         required=("delta",),
         meaning=evaluated_by_library,
+        acts=True,
     ),
 )
 

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, TupleType
 from xdsl.ir import Attribute
-from xdsl.irdl import opt_prop_def, prop_def
+from xdsl.irdl import opt_prop_def, prop_def, traits_def
+from xdsl.traits import MemoryWriteEffect
 
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, expect_dimension, integer, integers, only_dimension
@@ -54,6 +55,7 @@ class RuleRow:
     meaning   computes the value, as `HloOp.evaluate`; None: no value here
     shapes    the shape rule, as `HloOp.shapes`; None: the type alone says the sizes
     static    whether the meaning reads sizes from the types
+    acts      whether it does more than to compute its result: it stays where nothing reads that
     """
 
     opcode: str
@@ -66,6 +68,7 @@ class RuleRow:
     meaning: Callable[[RuleOp, Sequence[Any], Call], Any] | None = None
     shapes: Callable[[RuleOp, Sizing], Sequence[Shape] | None] | None = None
     static: bool = False
+    acts: bool = False
 
 
 class RuleOp(CallingOp):
@@ -235,6 +238,7 @@ def class_of(row: RuleRow, module: str) -> type[RuleOp]:
         "ROW": row,
         "OPERANDS": row.operands,
         "DEPENDS_ON_SIZES": row.static,
+        **({"traits": traits_def(MemoryWriteEffect())} if row.acts else {}),
         **{f"{name}_property": prop_def(Attribute, prop_name=name) for name in row.required},
         **{f"{name}_property": opt_prop_def(Attribute, prop_name=name) for name in row.optional},
     }

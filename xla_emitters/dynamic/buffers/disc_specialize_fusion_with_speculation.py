@@ -89,10 +89,18 @@ class DiscSpecializeFusionWithSpeculationPass(KernelPass):
         ]
         for rule in (rule for is_wanted, rule in rules if is_wanted):
             for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
-                is_single = fusion.kind is not None and fusion.kind.data == SINGLE
-                reason = "its op has loops of its own" if is_single else rule(_Choice(fusion))
+                reason = _nothing_to_choose(fusion) or rule(_Choice(fusion))
                 if reason is not None:
                     self.skip(fusion, reason)
+
+
+def _nothing_to_choose(fusion: FusionOp) -> str | None:
+    """Why there is no choice how it is computed; None if there is one."""
+    if fusion.kind is not None and fusion.kind.data == SINGLE:
+        return "its op has loops of its own"
+    if any(isinstance(op, scf.ParallelOp) for op in fusion.body.block.ops):
+        return "its loops are written already"
+    return None if any(isinstance(op, BufferOp) for op in fusion.body.block.ops) else "it has no op"
 
 
 class _Choice:
@@ -180,7 +188,10 @@ def _by_columns(choice: _Choice) -> str | None:
     """Eight lanes, a warp or a block for each row."""
     if choice.kind != ROW:
         return "it is not a reduction of rows alone"
-    matrix = choice.group.dominant().reads[0]
+    dominant = choice.group.dominant()
+    if dominant.reduces != ROW:
+        return "it has no reduction of rows"
+    matrix = dominant.reads[0]
     last = tensor_of(matrix.type).get_num_dims() - 1
     columns = choice.sizes.of(matrix)[last].value
     if columns is not None:

@@ -27,6 +27,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    ContainerType,
     Float16Type,
     Float64Type,
     FloatAttr,
@@ -63,6 +64,8 @@ class DiscWidenHalfFloatsPass(KernelPass):
     f16: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in op.walk():
+            self._refuse_arrays(found)
         for found in list(op.walk()):
             if found.name.startswith(("arith.", "math.")) and not isinstance(found, (*MOVES, *CONVERSIONS)):
                 _widen(found)
@@ -71,6 +74,15 @@ class DiscWidenHalfFloatsPass(KernelPass):
                 self._convert(found)
         for found in list(op.walk()):
             self._hold_as_bits(found)
+
+    def _refuse_arrays(self, op: Operation) -> None:
+        arguments = (argument for region in op.regions for block in region.blocks for argument in block.args)
+        for value in (*op.results, *arguments):
+            if not isinstance(value.type, ContainerType):
+                continue
+            element = value.type.get_element_type()
+            if self._bits(element) is not element:
+                raise self.refuse(op, f"{value.type} is no scalar", "tensors and buffers are pointers before this pass")
 
     def _bits(self, held: Attribute) -> Attribute:
         """A type of values, functions or memory, with integers in place of halves without instructions."""

@@ -158,3 +158,33 @@ func.func @main(%x: memref<?xf32, "gpu">, %shape: memref<1xi32, "cpu">, %n: inde
 // CHECK:         fusion_name = "g"
 // REMARK: skipped lmhlo.fusion: it has no broadcast between sizes that may be equal
 // REMARK: skipped lmhlo.fusion: it concatenates: neighbours may be of different operands
+
+// -----
+
+// Nothing is chosen for a fusion whose loops are written, for one without ops, and for a reduction of rows by name only.
+func.func @main(%x: memref<?xf32, "gpu">, %y: memref<?xf32, "gpu">, %n: index, %m: index) {
+  "lmhlo.fusion"() <{fusion_name = "written", kind = "kRowReduction"}> ({
+    scf.parallel (%i) = (%n) to (%m) step (%n) {
+      %v = memref.load %x[%i] : memref<?xf32, "gpu">
+      memref.store %v, %y[%i] : memref<?xf32, "gpu">
+      scf.reduce
+    }
+    lmhlo.terminator
+  }) : () -> ()
+  "lmhlo.fusion"() <{fusion_name = "empty", kind = "kRowReduction"}> ({
+    lmhlo.terminator
+  }) : () -> ()
+  "lmhlo.fusion"() <{fusion_name = "named", kind = "kRowReduction"}> ({
+    lmhlo.tanh %x -> %y {name = "t"} : (memref<?xf32, "gpu">) -> memref<?xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  return
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    "lmhlo.fusion"() <{fusion_name = "written", kind = "kRowReduction"}>
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "empty", kind = "kRowReduction"}>
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "named", kind = "kRowReduction"}>
+// CHECK-NEXT:      lmhlo.tanh %x -> %y
+// REMARK-DAG: skipped lmhlo.fusion: its loops are written already
+// REMARK-DAG: skipped lmhlo.fusion: it has no op
+// REMARK-DAG: skipped lmhlo.fusion: it has no reduction of rows

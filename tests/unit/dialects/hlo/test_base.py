@@ -43,8 +43,10 @@ def test_operands_and_result_of_one_type_are_printed_once():
     )
 
 
-def test_instructions_have_no_effects():
-    assert is_side_effect_free(ParameterOp(0, T, "x"))
+def test_instructions_have_no_effects_but_parameters_which_are_a_signature():
+    x = ParameterOp(0, T, "x")
+    assert is_side_effect_free(op("add", x, x))
+    assert not is_side_effect_free(x)
 
 
 def test_a_refusal_names_op_instruction_and_place():
