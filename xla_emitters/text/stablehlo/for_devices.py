@@ -25,7 +25,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, is_array, leaf_t
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.printer import print_hlo
-from xla_emitters.text.stablehlo.attribute_values import Attributes, Opaque
+from xla_emitters.text.stablehlo.attribute_values import Attributes, Opaque, Symbol
 from xla_emitters.text.stablehlo.computations import ModuleBuilder
 from xla_emitters.text.stablehlo.lexer import STAGE
 from xla_emitters.text.stablehlo.parser import TreeParser
@@ -34,6 +34,8 @@ from xla_emitters.text.stablehlo.tree import Function, Op, Program
 
 OPTIMIZE = "xla-emitters optimize FILE makes a module that runs on all of them"
 _MANUAL = "sdy.manual_computation"
+_TO_PARTS = "SPMDFullToShardShape"
+_WHOLE_BESIDE = "a computation of each device beside others of the whole arrays is still to be partitioned"
 
 
 def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
@@ -87,9 +89,9 @@ class _Shardings:
         if manual is None:
             given = function.parameter_attributes or [None] * len(function.body.arguments)
             results = function.result_attributes or [None] * len(function.results)
-            return [self._attribute(function, each) for each in given], [
-                self._attribute(function, each) for each in results
-            ]
+            parts = [self._attribute(function, each) for each in given]
+            self._refuse_whole_arrays(function, parts)
+            return parts, [self._attribute(function, each) for each in results]
         whole = [op for op in function.body.ops if op.name != "sdy.sharding_group"]
         results = whole[-1].operands if len(whole) == 2 else []
         manual.written |= {
@@ -102,15 +104,23 @@ class _Shardings:
             if set(axes) == {name for name, size in mesh.items() if size > 1 or name in axes}
         ]
         if manual.operands != function.body.arguments or results != manual.results or len(whole) != 2 or not meshes:
-            self._refuse(
-                manual, "a computation of each device beside others of the whole arrays is still to be partitioned"
-            )
+            self._refuse(manual, _WHOLE_BESIDE)
         counts = ("in_shardings", len(manual.operands)), ("out_shardings", len(results))
         found = [self._listed(manual, key, count) for key, count in counts]
         (region,) = manual.regions
         region.around = None
         function.body, function.results = region, [value.type for value in region.returned.operands]
         return found[0], found[1]
+
+    def _refuse_whole_arrays(self, function: Function, parts: Sequence[str]) -> None:
+        """raises Unsupported for the form of `jax.shard_map` before Shardy, unless each device has the whole arrays there too."""
+        is_cut = any(said not in ("", "{replicated}") for said in parts)
+        for op in function.body.ops:
+            target = op.attributes.found.get("call_target_name")
+            if target is None or not isinstance(target.value, Symbol) or target.value.name != _TO_PARTS:
+                continue
+            if is_cut or op.operands[0].type != op.results[0].type:
+                self._refuse(op, _WHOLE_BESIDE)
 
     def _attribute(self, function: Function, given: Attributes | None) -> str:
         for name in ("mhlo.sharding", "sdy.sharding"):

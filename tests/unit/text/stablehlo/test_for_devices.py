@@ -152,6 +152,34 @@ def test_what_is_to_be_partitioned_is_told_so(tmp_path: Path, capsys: pytest.Cap
         xe.compile(outside.replace("  func.func", '  sdy.mesh @mesh = <["x"=4]>\n  func.func'))
 
 
+# jax.shard_map with the partitioner GSPMD: markers, in place of Shardy's region.
+MARKED = """module @m attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+    %0 = stablehlo.custom_call @SPMDFullToShardShape(%x) {mhlo.sharding = "{manual}"} : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    %1 = "stablehlo.all_reduce"(%0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+        replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    %2 = stablehlo.custom_call @SPMDShardToFullShape(%1) {mhlo.sharding = "{replicated}"} : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    return %2 : tensor<4x3xf32>
+  }
+}
+"""
+
+
+def test_the_form_before_shardy_is_of_whole_arrays() -> None:
+    """Its arguments may be cut although their types are those of the whole arrays: they are no parts, which `run` would put together."""
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.testing.assert_array_equal(xe.compile(MARKED)([x] * 4)[0], 4 * x)
+    cut = MARKED.replace("tensor<4x3xf32>)", 'tensor<4x3xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})', 1)
+    parts = MARKED.replace("-> tensor<4x3xf32>\n    %1", "-> tensor<1x3xf32>\n    %1")
+    for text in (cut, parts):
+        with pytest.raises(Unsupported, match="beside others of the whole arrays is still to be partitioned"):
+            xe.compile(text)
+
+
 def test_one_device_and_unknown_sizes_stay_programs() -> None:
     alone = "%0 = stablehlo.replica_id : tensor<ui32>\n    return %0 : tensor<ui32>"
     assert module_for_devices(f"func.func @main() -> tensor<ui32> {{\n    {alone}\n}}\n", "m.mlir") is None
