@@ -191,6 +191,12 @@ class DType:
         return int(self.name[1:]) if self.is_integer else self.bits
 
     @property
+    def integers(self) -> range:
+        """The values of an integer type; unlike NumPy's limits, of types narrower than a byte too."""
+        bits = self.significant_bits
+        return range(-(1 << bits - 1), 1 << bits - 1) if self.kind is Kind.SIGNED else range(1 << bits)
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
 

@@ -199,6 +199,28 @@ def test_exp_and_log_are_within_two_units_of_the_last_place(op: str, exact: Any)
 
 
 @pytest.mark.parametrize("element", ["bf16", "f16"])
+@pytest.mark.parametrize(("op", "exact"), [("maximum", np.max), ("minimum", np.min)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_extrema_of_halves(element: str, op: str, exact: Any, axis: int) -> None:
+    """Of all values, in rows and columns with NaN and without; partial results are f32."""
+    start = "0xFF80" if element == "bf16" else "0xFC00"
+    start = start if op == "maximum" else start.replace("F", "7", 1)
+    text = f"""module @m {{ func.func public @main(%x: tensor<?x?x{element}>) -> tensor<?x{element}> {{
+      %c = stablehlo.constant dense<{start}> : tensor<{element}>
+      %y = stablehlo.reduce(%x init: %c) applies stablehlo.{op} across dimensions = [{axis}]
+        : (tensor<?x?x{element}>, tensor<{element}>) -> tensor<?x{element}>
+      return %y : tensor<?x{element}> }} }}"""
+    held = np.dtype(ml_dtypes.bfloat16 if element == "bf16" else np.float16)
+    for x in (
+        np.arange(1 << 16, dtype=np.uint16),
+        np.random.default_rng(0).permutation(1 << 16)[:6144].astype(np.uint16),
+    ):
+        array = x.view(held).reshape(-1, 96 if x.size == 6144 else 256)
+        wide = array.astype(np.float32)
+        np.testing.assert_array_equal(compiled(text)(array).astype(np.float32), exact(wide, axis=axis))
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
 @pytest.mark.parametrize("source", ["f32", "f64", "i64"])
 def test_halves_are_rounded_once(source: str, element: str) -> None:
     types = f"(tensor<?x{source}>) -> tensor<?x{element}>"

@@ -242,8 +242,7 @@ class _Ranges:
         """What combines to nothing: the table's, or the initial value of the windows, as HLO asks of it."""
         known = {**IDENTITY, **_LOWEST}.get(self.body.opcode)
         if known is not None and self.body.opcode in _LOWEST and self.element.is_integer:
-            info = np.iinfo(self.element.numpy)
-            known = info.min if self.body.opcode == "maximum" else info.max
+            known = self.element.integers[0 if self.body.opcode == "maximum" else -1]
         return self.body.initial if known is None else known
 
     def find(self, ops: Sequence[HloOp]) -> FoundScan | None:

@@ -66,8 +66,14 @@ def split_results(module: ModuleOp) -> None:
         return
     names = Names(module)
     for fusion in fusions_run_by(entry):
-        if parts := parts_of(fusion):
-            _split(Parting(names, fusion, computation_of(fusion)), parts)
+        split_results_of(names, fusion)
+
+
+def split_results_of(names: Names, fusion: FusionOp) -> list[FusionOp]:
+    """Splits a fusion whose results need several kernels; returns the fusions that are there afterwards."""
+    if not (parts := parts_of(fusion)):
+        return [fusion]
+    return _split(Parting(names, fusion, computation_of(fusion)), parts)
 
 
 def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
@@ -100,13 +106,15 @@ def _share_a_kernel(view: FusionView) -> bool:
     return any(not isinstance(each, str) for each in found)
 
 
-def _split(parting: Parting, parts: tuple[tuple[HloOp, ...], ...]) -> None:
+def _split(parting: Parting, parts: tuple[tuple[HloOp, ...], ...]) -> list[FusionOp]:
     name = parting.callee.sym_name.data
-    found = list[tuple[HloOp, SSAValue]]()
+    calls, found = list[FusionOp](), list[tuple[HloOp, SSAValue]]()
     for number, roots in enumerate(parts):
         part = Part(parting.callee)
         results = [part.take(root.result) for root in roots]
         call = parting.call(part, f"{name}.{number}", results, [], f".{number}")
         values = parting.elements(call.result) if len(roots) > 1 else [call.result]
+        calls.append(call)
         found += zip(roots, values, strict=True)
     parting.replace(found)
+    return calls

@@ -217,10 +217,12 @@ class ElementAccess:
     def shared_variable(self, op: Operation, element: Attribute, elements: int) -> SSAValue:
         """A pointer to an uninitialised global in the block's shared memory, inserted before `op`.
 
-        Its address is cast to a generic one: LLVM infers the address space.
+        Its address is cast to a generic one: LLVM infers the address space. Elements that share a byte take whole words, since LLVM makes
+        an atomic update of a byte one of its word.
         """
         storage = storage_of(element)
-        units = -(-elements * storage.bits // storage.addressed_bits)
+        unit = storage.addressed_bits if storage.bits == storage.addressed_bits else 32
+        units = -(-elements * storage.bits // unit) * (unit // storage.addressed_bits)
         name = self.free_name("shared")
         variable = llvm.LLVMArrayType(units, storage.addressed)
         self.add_global(op, llvm.GlobalOp(variable, name, "private", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))

@@ -382,6 +382,20 @@ def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     return lowering.make(name, operands_of(op), types, flags).results
 
 
+def _shift(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """shli, shrsi and shrui. Of i64, only the lower six bits of an amount count: by 64 or more the result is poison anyway.
+
+    LLVM 22 makes one instruction of `%amount < 64 ? %x << %amount : 0`, since PTX's shifts by 64 or more give 0, but PTX's amounts have
+    32 bits: it drops the upper ones, and 1 << 2**32 is 1. An ashr of what is not negative is such a shift too. LLVM does not look
+    through the mask. Source: llvm-project pull request 201165.
+    """
+    value, amount = op.operands
+    if value.type != i64 or isinstance(amount.owner, llvm.ConstantOp | llvm.ZExtOp):
+        return _renamed(lowering, op)
+    amount = lowering.value("llvm.and", [amount, lowering.integer(63, i64)], i64)
+    return lowering.make(_RENAMED[op.name], [value, amount], [i64], _flags(op)).results
+
+
 def _with_poison_flag(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     name, flag = _WITH_POISON_FLAG[op.name]
     return [lowering.value(name, op.operands, lowering.type_of(op.results[0].type), {flag: integer(0, i1)})]
@@ -684,6 +698,7 @@ def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 _HANDLERS: dict[str, _Handler] = {
     **dict.fromkeys(_RENAMED, _renamed),
     **dict.fromkeys(_WITH_POISON_FLAG, _with_poison_flag),
+    **dict.fromkeys(("arith.shli", "arith.shrsi", "arith.shrui"), _shift),
     "arith.bitcast": _bitcast,
     "arith.ceildivsi": _rounding_division,
     "arith.ceildivui": _ceildivui,

@@ -21,10 +21,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.hlo.contractions import DotOp
+from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.sizes import Sizes
 from xla_emitters.errors import ToolError, Unsupported, UsageError
+from xla_emitters.library.arguments import LETTERS
 from xla_emitters.lowering.cpu.cpu_code import CpuCode, cpu_ir
 from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
 from xla_emitters.lowering.cpu.cpu_target import STAGE, cpu_target, is_installed
@@ -137,8 +141,15 @@ class CpuLowering:
 
     @cached_property
     def ir(self) -> str:
-        """All kernels as LLVM IR, before LLVM's own passes."""
-        return cpu_ir(self.module) + step_entries(self.parameters)
+        """All kernels as LLVM IR, before LLVM's own passes, and the loops that call BLAS."""
+        text = cpu_ir(self.module) + step_entries(self.parameters)
+        dots = [op for op in self.launching.walk() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp)]
+        if not dots:
+            return text
+        from xla_emitters.lowering.cpu.blas_calls import blas_calls  # imported here: many programs have no product
+
+        elements = dict.fromkeys(element_of(tensor_of(op.outputs[0].type)).name for op in dots)
+        return "\n".join((text, *(blas_calls(LETTERS[element]) for element in elements if element in LETTERS)))
 
     @cached_property
     def loaded(self) -> LoadedProgram:

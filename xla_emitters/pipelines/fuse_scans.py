@@ -38,7 +38,7 @@ from xla_emitters.graph.scan_parts import ScanParts
 from xla_emitters.graph.scan_ranges import FoundScan, has_pieces, scan_of, starts_tree
 from xla_emitters.graph.scans import PREFIX
 from xla_emitters.graph.view import SCANS, STITCHED, is_scheduled, view_of
-from xla_emitters.pipelines.row_groups import RowGroup, groups_in
+from xla_emitters.pipelines.row_groups import RowGroup, erase_fusion, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -85,7 +85,7 @@ class FuseScansPass(KernelPass):
         if made is not None:
             group.replace(names, made[-1])
         if made is None or merged not in made:
-            _erase(names, merged)
+            erase_fusion(names, merged)
 
     def _scanned(
         self, names: Names, last: FusionOp, merged: FusionOp, found: FoundScan, of: Attribute
@@ -110,7 +110,7 @@ class FuseScansPass(KernelPass):
         ways = [stitched(view_of(part)) for part in parts[1:]]
         if why := next((way for way in ways if isinstance(way, str)), None):
             for part in reversed(parts):
-                _erase(names, part)
+                erase_fusion(names, part)
             self.skip(last, f"{what}: {fusion}; nor are its chunks: {why}")
             return None
         for part, way in zip(parts[1:], ways, strict=True):
@@ -134,14 +134,6 @@ def _may_be_scan(group: RowGroup) -> bool:
     """Whether a group has one result, and a window or an interleaved array."""
     ops = (op for member in group.members for op in computation_of(member).instructions)
     return len(group.results) == 1 and any(map(starts_tree, ops))
-
-
-def _erase(names: Names, fusion: FusionOp) -> None:
-    """Erases a fusion without readers, and its computation."""
-    computation = computation_of(fusion)
-    # The name is erased with the operation; its result has no readers.
-    names.replace(fusion, fusion.result)
-    names.erase_uncalled(computation)
 
 
 def _chunk_of(columns: int) -> int | None:

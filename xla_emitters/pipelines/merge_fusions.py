@@ -17,7 +17,6 @@ from math import inf, prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import Rewriter
 
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import DEFAULT_DEVICE, device
@@ -36,7 +35,7 @@ from xla_emitters.graph.indexing_analysis import indexing_of_operands
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.overwrites import may_overwrite
 from xla_emitters.graph.view import HloFusion, is_scheduled, view_of
-from xla_emitters.pipelines.row_groups import RowGroup
+from xla_emitters.pipelines.row_groups import RowGroup, erase_fusion
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.support.late_dataclass import dataclass
@@ -82,8 +81,7 @@ class MergeFusionsPass(KernelPass):
             made = group.merged(names, "merged")
             if (why := self._why_not_merged(view_of(made), view_of(first), view_of(reader))) is not None:
                 self.skip(reader, f"it is not merged with %{first.instruction_name.data}, which only it reads: {why}")
-                Rewriter.erase_op(made)
-                names.erase_uncalled(view_of(made).computation)
+                erase_fusion(names, made)
                 continue
             self.remark(reader, f"it is one kernel with %{first.instruction_name.data}, which only it reads")
             group.replace(names, made)

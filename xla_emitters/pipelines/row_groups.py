@@ -216,6 +216,14 @@ def _elements(names: Names, made: FusionOp, before: FusionOp) -> Sequence[SSAVal
     ]
 
 
+def erase_fusion(names: Names, fusion: FusionOp) -> None:
+    """Erases a fusion without readers, and its computation."""
+    computation = computation_of(fusion)
+    # The name is erased with the operation; its result has no readers.
+    names.replace(fusion, fusion.result)
+    names.erase_uncalled(computation)
+
+
 def _erase_unread(value: SSAValue) -> None:
     """Erases the elements and bitcasts of a value that have no readers."""
     for user in [use.operation for use in value.uses]:

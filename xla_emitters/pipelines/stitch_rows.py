@@ -35,7 +35,7 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import is_splittable_kind
 from xla_emitters.graph.view import STITCHED, HloFusion, is_scheduled, view_of
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.row_groups import RowGroup, groups_in
+from xla_emitters.pipelines.row_groups import RowGroup, erase_fusion, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import decide
 from xla_emitters.support.late_dataclass import dataclass
@@ -116,8 +116,7 @@ class StitchRowsPass(KernelPass):
         alone, made = group.alone(names.module), group.merged(names)
         view = view_of(made)
         if not reads_rows_again(view) or (way := self._way(view, alone, group.last, "")) is None:
-            Rewriter.erase_op(made)
-            Rewriter.erase_op(view.computation)
+            erase_fusion(names, made)
             return
         view.computation.attributes[STITCHED] = way.to_attr()
         group.replace(names, made)

@@ -231,6 +231,13 @@ def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
             raise DataError(
                 f"{what} holds {header.dtype}, but the bit pattern of {named} is u{wanted.itemsize}", stage="arrays"
             )
+    elif header.dtype.kind == "V":
+        bits = f"u{header.dtype.itemsize}"
+        raise DataError(
+            f"{what} is {header.dtype}: a file of NumPy keeps no type that NumPy lacks; {spec} is expected",
+            stage="arrays",
+            help=f'np.savez(path, **{{"{key}": x.view("{bits}"), "{key}.dtype": "{spec.dtype}"}})',
+        )
     check_fits(wanted if header.dtype == stored else header.dtype, header.shape, spec, what)
     archive.check_size(key, header)
     refuse_beyond_memory(spec.shape, dtype(spec.dtype), what)

@@ -57,9 +57,9 @@ class Shards:
         return array[self._window(array.shape, device)]
 
     def together(self, parts: Sequence[Array]) -> Array:
-        """The whole array, from the part of each device; of devices with the same part the last one's."""
+        """The whole array, from the part of each device; of devices with the same part the first one's, as in JAX."""
         whole = np.zeros(self.whole(parts[0].shape), parts[0].dtype)
-        for device, part in enumerate(parts):
+        for device, part in reversed(list(enumerate(parts))):
             whole[self._window(whole.shape, device)] = part
         return whole
 

@@ -104,7 +104,7 @@ class Given:
     @property
     def stem(self) -> str:
         """The name of a file without its ending; "stdin" for standard input."""
-        return "stdin" if isinstance(self.source, str) else self.source.stem
+        return "stdin" if self.name == "<stdin>" else Path(self.name).stem
 
     def checked_source(self, options: argparse.Namespace) -> str | Path | Program:
         """What `check` and `bisect` take: of StableHLO a program that is not lowered yet, for its symbols; else the text."""

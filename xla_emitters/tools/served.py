@@ -19,7 +19,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import XlaEmittersError
+from xla_emitters.errors import AS_TEXT, XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions, Replacement
 from xla_emitters.support.limits import limited_memory
 from xla_emitters.tools.failures import limit_reached
@@ -79,12 +79,14 @@ def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
     from xla_emitters.explore.compile import compile_text
     from xla_emitters.explore.page.data import Chunks
     from xla_emitters.pipelines.compiler import parse_module
-    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo
+    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, module_for_devices
     from xla_emitters.tools import page_index
 
     how = replace(how, record="rewrites" if asked.rewrites else "passes")
     is_judged, chunks = asked.part == "judged", Chunks()
-    text = asked.text if asked.text.endswith("\n") else f"{asked.text}\n"
+    text, name = asked.text if asked.text.endswith("\n") else f"{asked.text}\n", asked.name
+    if (for_devices := module_for_devices(text, name)) is not None:
+        text, name = for_devices, f"{name}{AS_TEXT}"
     if is_kernel_ir(text):
         if asked.part == "first":
             return {}  # it has no price, and is compared with itself
@@ -99,7 +101,7 @@ def _page(asked: Asked, how: CompileOptions) -> dict[str, Any]:
             compiled, asked.name, how, sizes if judged else {}, chunks, most=most, checked=judged
         )
     else:
-        module = parse_module(text, asked.name)
+        module = parse_module(text, name)
         how = replace(how, replaced=tuple(Replacement(stage, ir, f"<{stage}>") for stage, ir in asked.replaced))
         if asked.part == "first":
             return _first(page_index.module_judgement(module, how))
@@ -135,7 +137,9 @@ def _culprit(module: Any, how: CompileOptions) -> dict[str, Any] | None:
 
 def _error(error: XlaEmittersError) -> dict[str, Any]:
     place = error.place
-    at = {"file": place.file, "line": place.line, "column": place.column} if place else {}
+    # A text that was made of the given one has lines of its own.
+    is_given = place is not None and not place.file.endswith(AS_TEXT)
+    at = {"file": place.file, "line": place.line, "column": place.column} if place and is_given else {}
     return {"message": error.message, "help": error.help, "details": list(error.details), **at}
 
 

@@ -48,6 +48,8 @@ def tree(op: str = "add", t: str = "f32", z: str = "0", **named: Any) -> str:
         (tree("multiply", z="1"), "prefix"),
         (tree("maximum", z="-inf"), "prefix"),
         (tree("maximum", "s32", "-2147483648"), "prefix"),
+        (tree("maximum", "s4", "-8"), "prefix"),
+        (tree("minimum", "u2", "3"), "prefix"),
         (tree("add", "bf16"), "prefix"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+import xla_emitters as xe
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.graph.entry import entry_of
@@ -115,3 +116,28 @@ def test_what_needs_no_split_stays_as_it_is():
     after = module("row", "scaled")
     split_results(after)
     assert print_hlo(after) == print_hlo(module("row", "scaled"))
+
+
+@pytest.mark.parametrize("rows", [16384, 20011], ids=["too little for a warp", "padded"])
+def test_partial_results_and_copies_of_another_size(rows: int) -> None:
+    """The sums of two long columns and two arrays of the columns' size: the parts of the sums have a kernel of their own."""
+    text = f"""
+    add {{ a = s32[] parameter(0)
+      b = s32[] parameter(1)
+      ROOT s = s32[] add(a, b) }}
+    fused {{ p = s32[{rows},2] parameter(0)
+      n = s32[{rows},2] negate(p)
+      d = s32[{rows},2] add(p, p)
+      z = s32[] constant(5)
+      sum = s32[2] reduce(n, z), dimensions={{0}}, to_apply=add
+      m = s32[2] negate(sum)
+      ROOT all = (s32[{rows},2], s32[2], s32[{rows},2]) tuple(n, m, d) }}
+    ENTRY main {{ p = s32[{rows},2] parameter(0)
+      ROOT f = (s32[{rows},2], s32[2], s32[{rows},2]) fusion(p), kind=kInput, calls=fused }}"""
+    given = np.random.default_rng(0).integers(-9, 9, (rows, 2)).astype(np.int32)
+    program = xe.compile(text)
+    negated, total, doubled = program.run_cpu(given)
+    np.testing.assert_array_equal(negated, -given)
+    np.testing.assert_array_equal(total, given.sum(0) - 5)
+    np.testing.assert_array_equal(doubled, 2 * given)
+    assert len(program.kernels) == 3

@@ -6,6 +6,7 @@ import pytest
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.traits import IsTerminator
 
+import xla_emitters as xe
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
@@ -216,3 +217,21 @@ def test_indices_must_reach_every_element():
     lower(text.replace("SIZE", str(2**31)).replace("index = 32", "index = 64"))
     with pytest.raises(Unsupported, match="32-bit indices do not reach all its elements"):
         lower(text.replace("SIZE", str(2**31)))
+
+
+@pytest.mark.parametrize("stage", ["flat", "llvm-dialect", "llvm", "ptx"])
+@pytest.mark.parametrize(("type", "kind"), [("s4", ml_dtypes.int4), ("u2", ml_dtypes.uint2)])
+def test_shared_elements_that_share_a_byte(type: str, kind: np.dtype[np.generic], stage: str) -> None:
+    """The least of 3000 elements: six warps put a few bits each into shared memory, by atomic updates, which PTX has of words only."""
+    text = f"""m {{ a = {type}[] parameter(0)
+      b = {type}[] parameter(1)
+      ROOT r = {type}[] minimum(a, b) }}
+    f {{ x = {type}[3000] parameter(0)
+      z = {type}[] constant(1)
+      ROOT r = {type}[] reduce(x, z), dimensions={{0}}, to_apply=m }}
+    ENTRY e {{ x = {type}[3000] parameter(0)
+      ROOT r = {type}[] fusion(x), kind=kInput, calls=f }}"""
+    given = np.ones(3000, np.int8)
+    given[2900] = 0
+    assert int(xe.compile(text).run_cpu(given.astype(kind), stage=stage)) == 0
+    assert int(xe.compile(text).run_cpu(np.ones(3000, kind), stage=stage)) == 1

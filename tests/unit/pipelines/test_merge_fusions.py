@@ -108,3 +108,23 @@ def test_other_pairs_stay(body: str) -> None:
     module = parse_hlo(entry(body), "m")
     MergeFusionsPass().apply(Context(), module)
     assert len(fusions_run_by(entry_of(module))) == 2
+
+
+SLICED = """HloModule m
+less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT }
+ENTRY e { x = f32[8,6] parameter(0)
+  s = f32[8,6] sort(x), dimensions={0}, to_apply=less
+  one = f32[1,6] slice(s), slice={[2:3], [0:6]}
+  row = f32[6] reshape(one)
+  ROOT t = f32[6] sort(row), dimensions={0}, to_apply=less }
+"""
+
+
+def test_a_pair_that_would_have_another_emitter_stays_as_it_was() -> None:
+    """A slice and its reshape as one kernel would be a copy of memory."""
+    program = compile_module(parse_hlo(SLICED, "m"), CompileOptions())
+    x = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
+    assert np.array_equal(program.run_cpu(x), np.sort(np.sort(x, 0)[2]))
+    assert "the memcpy emitter would compile it" in program.explain()

@@ -81,6 +81,16 @@ def test_what_does_not_fit_is_refused(entries: dict[str, np.ndarray], message: s
     assert raised.value.exit_code == 1
 
 
+def test_the_way_out_for_types_that_numpy_lacks(tmp_path: Path) -> None:
+    """`np.savez` of bfloat16 stores bytes of no type. What the message proposes is read."""
+    x = np.array([1.5, -2.0], ml_dtypes.bfloat16)
+    with pytest.raises(DataError, match=r"is \|V2: .* bf16\[2\] is expected") as raised:
+        load_arrays(written(tmp_path / "in.npz", p0=x), "p", (spec("bf16", (2,)),))
+    assert raised.value.help == 'np.savez(path, **{"p0": x.view("u2"), "p0.dtype": "bf16"})'
+    np.savez(tmp_path / "in.npz", **{"p0": x.view("u2"), "p0.dtype": "bf16"})
+    assert load_arrays(tmp_path / "in.npz", "p", (spec("bf16", (2,)),))[0].tolist() == [1.5, -2.0]
+
+
 def test_files_that_hold_no_arrays(tmp_path: Path) -> None:
     path = tmp_path / "in.npz"
     with pytest.raises(FileNotFoundError):

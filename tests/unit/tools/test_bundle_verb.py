@@ -56,6 +56,27 @@ def test_bundle_and_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
 
 
 @needs(*PTX)
+def test_a_program_for_devices_has_the_name_of_its_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """It is compiled from the module that is made of it."""
+    (tmp_path / "shifted.mlir").write_text(
+        """module @m attributes {mhlo.num_replicas = 2 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.negate %x : tensor<4xf32>
+    %1 = "stablehlo.collective_permute"(%0) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> :
+        (tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}
+"""
+    )
+    path = tmp_path / "kernels.zip"
+    assert main(["bundle", str(tmp_path / "shifted.mlir"), "-o", str(path)]) == 0
+    assert "note: shifted is for 2 devices" in capsys.readouterr().err
+    with zipfile.ZipFile(path) as archive:
+        assert [case["name"] for case in json.loads(archive.read("manifest.json"))["cases"]] == ["shifted"]
+
+
+@needs(*PTX)
 def test_a_whole_module_and_one_that_no_gpu_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A loop with a library call in it; a sort of narrow numbers: the note has the instruction and the reason, the bundle is written."""
     path = tmp_path / "modules.zip"

@@ -39,6 +39,16 @@ PROGRAM = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
 }
 """
 
+FOR_DEVICES = """module @m attributes {mhlo.num_replicas = 4 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.negate %x : tensor<4xf32>
+    %1 = "stablehlo.collective_permute"(%0) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> :
+        (tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}
+"""
+
 
 @contextmanager
 def served(source: Path, ask: Any, token: str = "") -> Generator[PageServer]:
@@ -64,6 +74,18 @@ def asked(server: PageServer, path: str, body: Any = None, **headers: str) -> tu
     text = found.read().decode()
     connection.close()
     return found.status, json.loads(text) if "json" in (found.headers["Content-Type"] or "") else text
+
+
+def test_a_program_for_devices_is_taken_as_run_takes_it() -> None:
+    """StableHLO that exchanges arrays itself, which each device runs."""
+    found = answer(Asked("m.mlir", FOR_DEVICES, part="judged"), CompileOptions())
+    assert found["index"]["verdict"]["ok"]
+    assert "4 devices" in found["index"]["verdict"]["summary"]
+    unknown = "stablehlo.custom_call @unknown(%x) : (tensor<4xf32>) ->"
+    wrong = FOR_DEVICES.replace("stablehlo.negate %x :", unknown)
+    (error,) = answer(Asked("m.mlir", wrong), CompileOptions())["errors"]
+    assert "unknown" in error["message"]
+    assert "line" not in error  # it is about a line of the module that was made of the text
 
 
 def test_a_text_becomes_the_data_of_its_page() -> None:

@@ -181,7 +181,7 @@ def _float_of_total_order(tree: Tree) -> Tree | None:
             low == bits and dict(details).get("direction") == "LT" and _is_constant(zero, name, 0)
         ):
             largest = [part for part in pair if part != bits]
-            if len(largest) != 1 or not _is_constant(largest[0], name, np.iinfo(dtype(name).numpy).max):
+            if len(largest) != 1 or not _is_constant(largest[0], name, dtype(name).integers[-1]):
                 return None
             if bits[0] in ("bitcast", "bitcast-convert") and dtype(bits[3][1]).kind is Kind.FLOAT:
                 return bits[3]

@@ -145,10 +145,8 @@ def _exact_float64(x: Array) -> Array:
 
 def _saturate(x: Array, target: DType) -> Array:
     """Floats to the nearest integer toward zero that `target` holds; NaN gives 0."""
-    bits = target.significant_bits
-    signed = target.kind is Kind.SIGNED
-    lowest, highest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    wide = np.dtype(np.int64 if signed else np.uint64)
+    lowest, highest = target.integers[0], target.integers[-1]
+    wide = np.dtype(np.int64 if lowest < 0 else np.uint64)
     x = x.astype(np.float64)
     inside = (x > lowest) & (x < float(highest))
     whole = np.where(inside, np.trunc(x), 0.0).astype(wide)
@@ -284,13 +282,9 @@ def _to_int(e: Inserter, x: SSAValue, target: DType) -> SSAValue:
     x = at_least_f16(e, x)
     float_type, int_type = x.type, target.storage_type
     assert isa(int_type, IntegerType)
-    bits = target.significant_bits
-    if target.kind is Kind.SIGNED:
-        raw = e.insert(arith.FPToSIOp(x, int_type)).result
-        lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
-    else:
-        raw = e.insert(arith.FPToUIOp(x, int_type)).result
-        lowest, highest = 0, (1 << bits) - 1
+    lowest, highest = target.integers[0], target.integers[-1]
+    to_integer = arith.FPToSIOp if target.kind is Kind.SIGNED else arith.FPToUIOp
+    raw = e.insert(to_integer(x, int_type)).result
 
     def select(predicate: str, bound: SSAValue, then: int, otherwise: SSAValue) -> SSAValue:
         holds = e.insert(arith.CmpfOp(x, bound, predicate)).result

@@ -84,7 +84,7 @@ Update = Callable[[KernelCode, SSAValue, SSAValue], None]
 
 def emit_column_reduction_schedule(fusion: FusionLoops) -> None:
     """The loops of a fusion with roots that reduce columns and none that reduces rows."""
-    reducers = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
+    reducers = [Reducer.of(root, by_row=False, is_cpu=fusion.is_cpu) for root in fusion.roots if reduces_columns(root)]
     if not reducers:
         why = f"'{fusion.roots[0].name}' (%{fusion.roots[0].instruction_name}) reduces neither rows nor columns of a matrix"
         raise refusal("loops", fusion.roots[0], why, "run disc-canonicalize-reduction before")

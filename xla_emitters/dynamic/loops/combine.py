@@ -8,8 +8,9 @@
 The initial value counts once for any number of threads (`graph/reduction_starts` has the rules), and without any element it is
 the result. The identity of float addition is -0.0: -0.0 + x is x for every x, while 0.0 + -0.0 is 0.0.
 
-Sums and products of floats with fewer than 32 bits are carried in f32 and rounded once, at the end; a body that does anything
-else with its operands gets them in their own type. Several arrays are reduced together: partial results have one value for each.
+Sums and products of floats with fewer than 32 bits are carried in f32 and rounded once, at the end, and on a CPU extrema too, which
+LLVM then computes in vectors; a body that does anything else with its operands gets them in their own type. Several arrays are reduced
+together: partial results have one value for each.
 Source: docs/reference/4 3.6, traps 1 and 5.
 """
 
@@ -41,8 +42,11 @@ from xla_emitters.graph.reduction_starts import combining_opcodes, identities_ne
 Place: TypeAlias = tuple[SSAValue, SSAValue]
 """A row and a column."""
 F32 = dtype("f32")
-WIDENED: Mapping[str, type[arith.FloatingPointLikeBinaryOperation]] = {"add": arith.AddfOp, "multiply": arith.MulfOp}
+Combine: TypeAlias = type[arith.FloatingPointLikeBinaryOperation]
+WIDENED: Mapping[str, Combine] = {"add": arith.AddfOp, "multiply": arith.MulfOp}
 """Opcodes whose partial results of narrow floats are carried in f32, and the op that combines two of them."""
+WIDENED_ON_CPU: Mapping[str, Combine] = {**WIDENED, "maximum": arith.MaximumfOp, "minimum": arith.MinimumfOp}
+"""The same for a CPU, which has no instruction for the extremum of two halves."""
 
 
 P = ParamSpec("P")
@@ -70,18 +74,20 @@ class Reducer:
     hero     the same on arrays
     body     its computation
     by_row   whether rows of a matrix are reduced, else columns
+    is_cpu   whether the code is for a CPU
     """
 
     op: BufferOp
     hero: ReduceOp
     body: ComputationOp
     by_row: bool
+    is_cpu: bool
 
     @staticmethod
-    def of(op: BufferOp, *, by_row: bool) -> Reducer:
+    def of(op: BufferOp, *, by_row: bool, is_cpu: bool = False) -> Reducer:
         hero = op.as_hlo()
         assert isinstance(hero, ReduceOp)
-        return Reducer(op, hero, find_computation(op, hero.to_apply), by_row)
+        return Reducer(op, hero, find_computation(op, hero.to_apply), by_row, is_cpu)
 
     @property
     def arrays(self) -> Sequence[SSAValue]:
@@ -141,7 +147,11 @@ class Reducer:
     def carried(self) -> tuple[DType, ...]:
         """The type in which each value of a partial result is carried, without the flag."""
         pairs = zip(self.elements, self.opcodes, strict=True)
-        return tuple(F32 if opcode in WIDENED and _is_narrow(element) else element for element, opcode in pairs)
+        return tuple(F32 if opcode in self._widened and _is_narrow(element) else element for element, opcode in pairs)
+
+    @property
+    def _widened(self) -> Mapping[str, Combine]:
+        return WIDENED_ON_CPU if self.is_cpu else WIDENED
 
     @cached_property
     def types(self) -> tuple[Attribute, ...]:
@@ -232,7 +242,7 @@ class Reducer:
             ]
             found = emit_scalars(code, self.body, given)
         return [
-            code.insert(WIDENED[self.opcodes[number] or ""](one[number], other[number])).result
+            code.insert(self._widened[self.opcodes[number] or ""](one[number], other[number])).result
             if is_wide[number]
             else found[number]
             for number in range(count)

@@ -28,7 +28,7 @@ from xla_emitters.dynamic.loops.schedule import FusionLoops
 
 def emit_middle_reduction_schedule(fusion: FusionLoops) -> None:
     """The loops of a fusion of one transpose and the reductions that read it."""
-    reducers = [Reducer.of(root, by_row=True) for root in fusion.roots]
+    reducers = [Reducer.of(root, by_row=True, is_cpu=fusion.is_cpu) for root in fusion.roots]
     transpose = _writer(fusion, _writer(fusion, reducers[0].arrays[0]).inputs[0])
     (source,), middle = transpose.inputs, middle_of(integers(transpose.properties["dimensions"]))
     assert middle is not None

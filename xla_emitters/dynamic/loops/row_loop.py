@@ -201,8 +201,12 @@ Visit = Callable[[KernelCode, RowPlace], None]
 def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
     """Emits the loops of a fusion with at least one root that reduces rows. A vector is one column: one block alone would be too slow."""
     is_row = [reduces_rows(root) and not reduces_columns(root) for root in fusion.roots]
-    rows = [Reducer.of(root, by_row=True) for root, found in zip(fusion.roots, is_row, strict=True) if found]
-    columns = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
+    rows = [
+        Reducer.of(root, by_row=True, is_cpu=fusion.is_cpu)
+        for root, found in zip(fusion.roots, is_row, strict=True)
+        if found
+    ]
+    columns = [Reducer.of(root, by_row=False, is_cpu=fusion.is_cpu) for root in fusion.roots if reduces_columns(root)]
     reducing = {reducer.op for reducer in (*rows, *columns)}
     others = [root for root in fusion.roots if root not in reducing]
     if not rows:

@@ -181,7 +181,7 @@ class _Stitch:
 
     @cached_property
     def reducers(self) -> dict[BufferOp, Reducer]:
-        return {op: Reducer.of(op, by_row=True) for op in self.graph.reductions}
+        return {op: Reducer.of(op, by_row=True, is_cpu=self.fusion.is_cpu) for op in self.graph.reductions}
 
     def emit(self) -> None:
         """Emits the loop, and erases the ops that it computes, except the roots."""

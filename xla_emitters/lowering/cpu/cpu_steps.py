@@ -12,6 +12,7 @@ Source: https://numpy.org/doc/stable/reference/c-api/types-and-structures.html.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 
 ENTRY = ".step"
@@ -20,8 +21,13 @@ WORDS = frozenset(("ptr", "i1", "i8", "i16", "i32", "i64", "float", "double"))
 """LLVM's names of the types that a word can hold."""
 ADDED_TYPES = ("i64", "i64", "ptr")
 """Parameters behind those of a kernel: the range of blocks, and memory of a block."""
-DATA = object.__basicsize__
+_DATA = object.__basicsize__
 """The offset of the address of the elements in an array object."""
+
+
+def pointer(array: object) -> int:
+    """The address of a NumPy array's elements: the first field behind the head of an array object."""
+    return ctypes.c_size_t.from_address(id(array) + _DATA).value
 
 
 def step_entries(parameters: Mapping[str, Sequence[str]]) -> str:

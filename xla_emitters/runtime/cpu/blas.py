@@ -1,7 +1,8 @@
 """Matrix products on the CPU by OpenBLAS, through the C pointers of the package scipy-openblas32.
 
     gemm = gemm_of((8, 4, 128, 16), (8, 4, 16, 128), ...)          [batch, rows, terms] x [batch, terms, columns], by strides
-    gemm.calls("f32", threads)                                     what to call, with offsets from three addresses
+    products = gemm.calls("f32", threads, code.address)            what to call, with offsets from three addresses
+    products.point(0, address) ...; products.run(0, len(products))
 
 The package's OpenBLAS is a copy of its own, beside NumPy's: here it always computes on one thread, so that a sum's order depends on the
 sizes alone, and threads share the calls of a large product (`threads.share`), none of which waits for another.
@@ -24,9 +25,9 @@ from typing import Any, TypeAlias
 
 from xla_emitters.dtypes import dtype
 from xla_emitters.library.arguments import LETTERS
-from xla_emitters.lowering.cpu.cpu_steps import DATA
+from xla_emitters.lowering.cpu.blas_calls import LEFT, RESULT, RIGHT, ROW, ROW_MAJOR
 
-ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
+PLAIN, TRANSPOSED = 111, 112
 MOST = 1 << 31
 """BLAS's integers have 32 bits."""
 SHARED_WORK = 1 << 22
@@ -36,8 +37,9 @@ PIECES, LEAST_EXTENT = 4, 32
 MOST_MATRICES = 4096
 """Of a batch: more calls of small matrices take longer than NumPy's loop."""
 Dims: TypeAlias = Sequence[int]
-Offsets: TypeAlias = tuple[int, int, int]
-"""Bytes from the addresses of left, right and result."""
+StepOf: TypeAlias = Callable[[str], int]
+_LOOP = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int64)
+"""Machine code that takes the address of its words and a range of the table."""
 
 
 @cache
@@ -57,17 +59,39 @@ def library() -> Any:
     return None
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call of BLAS, whose three addresses are set before it: `function(*arguments)`.
+class Products:
+    """The calls of BLAS that compute a product, as a table: see `lowering/cpu/blas_calls`.
 
-    pointers, offsets   of left, right and result: the arguments that hold their addresses, and bytes to add to the arrays'
+    step_of   returns the address of the code of a loop, by the name of BLAS's function
+    operands  the words of left, right and result
+    forms     what is the same in all calls
     """
 
-    function: Callable[..., None]
-    arguments: tuple[Any, ...]
-    pointers: tuple[Any, Any, Any]
-    offsets: Offsets
+    def __init__(
+        self,
+        step_of: StepOf,
+        name: str,
+        operands: tuple[int, int, int],
+        forms: Sequence[int],
+        rows: Sequence[Sequence[int]],
+    ) -> None:
+        self._code, self._operands = _LOOP(step_of(name)), operands
+        self._table = (ctypes.c_int64 * (ROW * len(rows)))(*(number for row in rows for number in row))
+        function = ctypes.cast(_function(name), ctypes.c_void_p).value or 0
+        words = [function, 0, 0, 0, ctypes.addressof(self._table), *forms]
+        self._words, self._count = (ctypes.c_int64 * len(words))(*words), len(rows)
+        self._address = ctypes.addressof(self._words)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def point(self, operand: int, address: int) -> None:
+        """Sets the address of an operand: 0 is left, 1 right, 2 the result."""
+        self._words[self._operands[operand]] = address
+
+    def run(self, first: int, last: int) -> None:
+        """Some of the calls."""
+        self._code(self._address, first, last)
 
 
 @dataclass(frozen=True)
@@ -101,24 +125,46 @@ class Gemm:
         """Multiplications."""
         return prod(self.batch) * self.m * self.n * self.k
 
-    def calls(self, element: str, threads: int) -> list[Call]:
+    def calls(self, element: str, threads: int, step_of: StepOf) -> Products:
         """What computes it: one call a matrix, or PIECES for each thread where there are fewer and the product is large."""
         size, parts = dtype(element).numpy.itemsize, min(threads, self.work // SHARED_WORK + 1)
         places = self._places()
-        each, found = -(-(parts * PIECES if parts > 1 else 1) // len(places)), list[Call]()
+        each, rows = -(-(parts * PIECES if parts > 1 else 1) // len(places)), list[tuple[int, ...]]()
+
+        def add(a: int, b: int, c: int, m: int, n: int) -> None:
+            rows.append((a * size, b * size, c * size, m, n))
+
         for a, b, c in places:
             if each > 1 and self.m >= self.n:
                 row = 1 if self.left.is_transposed else self.left.leading
                 for first, last in _cut(self.m, each, LEAST_EXTENT):
-                    at = a + first * row, b, c + first * self.n
-                    found.append(self._call(element, size, at, last - first, self.n))
+                    add(a + first * row, b, c + first * self.n, last - first, self.n)
             elif each > 1:
                 column = self.right.leading if self.right.is_transposed else 1
                 for first, last in _cut(self.n, each, LEAST_EXTENT):
-                    found.append(self._call(element, size, (a, b + first * column, c + first), self.m, last - first))
+                    add(a, b + first * column, c + first, self.m, last - first)
             else:
-                found.append(self._call(element, size, (a, b, c), self.m, self.n))
-        return found
+                add(a, b, c, self.m, self.n)
+        if 1 in (self.m, self.n):
+            return self._of_vectors(f"{LETTERS[element]}gemv", rows, step_of)
+        forms = (*map(_form, (self.left, self.right)), self.k, self.left.leading, self.right.leading, self.n)
+        return Products(step_of, f"{LETTERS[element]}gemm", (LEFT, RIGHT, RESULT), forms, rows)
+
+    def _of_vectors(self, name: str, rows: Sequence[tuple[int, ...]], step_of: StepOf) -> Products:
+        """Products of a matrix and a column, or of the right matrix, turned, and a row: the matrix is BLAS's first operand."""
+        is_column = self.n == 1
+        matrix = self.left if is_column else self.right
+        is_turned = matrix.is_transposed is is_column
+        if is_column:
+            step = 1 if self.right.is_transposed else self.right.leading
+        else:
+            step = self.left.leading if self.left.is_transposed else 1
+        found = list[tuple[int, ...]]()
+        for a, b, c, m, n in rows:
+            extents = (m, self.k) if is_column else (n, self.k)
+            found.append((*((a, b) if is_column else (b, a)), c, *(extents[::-1] if is_turned else extents)))
+        forms = (TRANSPOSED if is_turned else PLAIN, matrix.leading, step, 1)
+        return Products(step_of, name, (LEFT, RIGHT, RESULT) if is_column else (RIGHT, LEFT, RESULT), forms, found)
 
     def _places(self) -> list[tuple[int, int, int]]:
         """Where each matrix of the batch begins in left, right and result, in elements."""
@@ -127,46 +173,9 @@ class Gemm:
             found = [(a + i * left, b + i * right, c) for a, b, c in found for i in range(extent)]
         return [(a, b, number * self.m * self.n) for number, (a, b, _) in enumerate(found)]
 
-    def _call(self, element: str, size: int, at: Sequence[int], m: int, n: int) -> Call:
-        pointers = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        offsets = at[0] * size, at[1] * size, at[2] * size
-        if m == 1 or n == 1:
-            return Call(_function(element, "gemv"), self._of_vector(element, pointers, m, n), pointers, offsets)
-        leading = self.left.leading, self.right.leading, self.n
-        arguments = _arguments(
-            element, (self.left.is_transposed, self.right.is_transposed), (m, n, self.k), pointers, leading
-        )
-        return Call(_function(element, "gemm"), arguments, pointers, offsets)
 
-    def _of_vector(self, element: str, pointers: Sequence[ctypes.c_void_p], m: int, n: int) -> tuple[Any, ...]:
-        """The arguments of a product of a matrix by a vector: of the left one by a column, or of the right one, turned, by a row."""
-        integer = ctypes.c_int
-        left, right, result = pointers
-        if n == 1:
-            matrix, shape, is_turned, at = self.left, (m, self.k), self.left.is_transposed, left
-            vector, step, result_step = right, 1 if self.right.is_transposed else self.right.leading, self.n
-        else:
-            matrix, shape, is_turned, at = self.right, (n, self.k), not self.right.is_transposed, right
-            vector, step, result_step = left, self.left.leading if self.left.is_transposed else 1, 1
-        stored = shape[::-1] if is_turned else shape
-        sizes = (*map(integer, stored), _scalar(element, 1), at, integer(matrix.leading), vector, integer(step))
-        form = integer(TRANSPOSED if is_turned else PLAIN)
-        return (integer(ROW_MAJOR), form, *sizes, _scalar(element, 0), result, integer(result_step))
-
-
-def _arguments(
-    element: str,
-    are_transposed: Sequence[bool],
-    sizes: Sequence[int],
-    pointers: Sequence[ctypes.c_void_p],
-    leading: Sequence[int],
-) -> tuple[Any, ...]:
-    """Of one call of BLAS: sizes m, n, k; the others are of left, right and, but for the first, result."""
-    integer = ctypes.c_int
-    forms = [integer(TRANSPOSED if each else PLAIN) for each in are_transposed]
-    left, right, result = zip(pointers, map(integer, leading), strict=True)
-    one, zero = _scalar(element, 1), _scalar(element, 0)
-    return (integer(ROW_MAJOR), *forms, *map(integer, sizes), one, *left, *right, zero, *result)
+def _form(factor: Factor) -> int:
+    return TRANSPOSED if factor.is_transposed else PLAIN
 
 
 def multiply(
@@ -176,20 +185,19 @@ def multiply(
     addresses: Sequence[int],
     leading: Sequence[int],
 ) -> None:
-    """One product: as `_arguments`, at addresses."""
-    _function(element, "gemm")(
-        *_arguments(element, are_transposed, sizes, list(map(ctypes.c_void_p, addresses)), leading)
+    """One product: sizes m, n, k; the others are of left, right and, but for the first, result."""
+    integer = ctypes.c_int
+    forms = [integer(TRANSPOSED if each else PLAIN) for each in are_transposed]
+    left, right, result = zip(map(ctypes.c_void_p, addresses), map(integer, leading), strict=True)
+    one, zero = _scalar(element, 1), _scalar(element, 0)
+    _function(f"{LETTERS[element]}gemm")(
+        integer(ROW_MAJOR), *forms, *map(integer, sizes), one, *left, *right, zero, *result
     )
 
 
-def pointer(array: object) -> int:
-    """The address of a NumPy array's elements: the first field behind the head of an array object."""
-    return ctypes.c_size_t.from_address(id(array) + DATA).value
-
-
 @cache
-def _function(element: str, name: str) -> Callable[..., None]:
-    found = getattr(library(), f"scipy_cblas_{LETTERS[element]}{name}")
+def _function(name: str) -> Callable[..., None]:
+    found = getattr(library(), f"scipy_cblas_{name}")
     found.restype = None
     return found
 

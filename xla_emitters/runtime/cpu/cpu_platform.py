@@ -23,11 +23,9 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS
-from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES
+from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, pointer
 from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
-from xla_emitters.runtime.cpu import blas
-from xla_emitters.runtime.cpu.blas import SHARED_WORK, gemm_of, library, pointer
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
 
@@ -41,7 +39,7 @@ class CpuPlatform(NumpyPlatform):
     """See the file's head.
 
     ops      as for `NumpyPlatform`
-    step_of  returns the address of the code of a kernel that takes words
+    step_of  returns the address of the code of a kernel, or of a loop of `lowering/cpu/blas_calls`, that takes words
     """
 
     def __init__(self, ops: Sequence[CallableOp], step_of: Callable[[str], int]) -> None:
@@ -56,7 +54,7 @@ class CpuPlatform(NumpyPlatform):
 
     def call(self, frame: Frame, step: Call) -> Run:
         op = self.ops[step.op]
-        return _product(frame, step, op) or _convolution(frame, step, op) or super().call(frame, step)
+        return _product(frame, step, op, self._step_of) or _convolution(frame, step, op) or super().call(frame, step)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel.startswith(LOOPS):
@@ -179,12 +177,20 @@ def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
     return run
 
 
-def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
+def _product(frame: Frame, step: Call, op: CallableOp, step_of: Callable[[str], int]) -> Run | None:
     """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
     dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
     places = (*step.reads, *step.writes)
     shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
-    if not isinstance(dot, DotOp) or not _is_of_blas(dot) or len(shapes) < 3 or library() is None:
+    if not isinstance(dot, DotOp) or not _is_of_blas(dot) or len(shapes) < 3:
+        return None
+    from xla_emitters.runtime.cpu.blas import (  # imported here: many programs have no product
+        SHARED_WORK,
+        gemm_of,
+        library,
+    )
+
+    if library() is None:
         return None
     pairing, threads = dot.pairing, thread_count()
     gemm = gemm_of(
@@ -195,7 +201,7 @@ def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
     )
     if gemm is None or prod(shapes[2]) != prod(gemm.batch) * gemm.m * gemm.n:
         return None
-    calls, arrays = gemm.calls(places[0].dtype, threads), frame.arrays
+    calls, arrays = gemm.calls(places[0].dtype, threads, step_of), frame.arrays
     frame.kept.append(calls)
     copies, slots = list[tuple[Array, int, tuple[int, ...]]](), list[tuple[int, int]]()
     for operand, place in enumerate(places):
@@ -203,19 +209,15 @@ def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
         if order is not None:
             shape = tuple(shapes[operand][dim] for dim in order)
             copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
-            _point(calls, operand, pointer(copies[-1][0]))
+            calls.point(operand, pointer(copies[-1][0]))
         elif frame.is_fixed(place.slot):
-            _point(calls, operand, pointer(arrays[place.slot]))
+            calls.point(operand, pointer(arrays[place.slot]))
         else:
             slots.append((operand, place.slot))
 
-    def work(first: int, last: int) -> None:
-        for call in calls[first:last]:
-            call.function(*call.arguments)
-
     def set_addresses() -> None:
         for operand, slot in slots:
-            _point(calls, operand, pointer(arrays[slot]))
+            calls.point(operand, pointer(arrays[slot]))
         for scratch, slot, order in copies:
             np.copyto(scratch, arrays[slot].transpose(order))
 
@@ -224,25 +226,13 @@ def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
 
         def run_shared() -> None:
             set_addresses()
-            share(work, len(calls), parts)
+            share(calls.run, len(calls), parts)
 
         return run_shared
-    if len(calls) > 1 or copies:
-
-        def run_all() -> None:
-            set_addresses()
-            work(0, len(calls))
-
-        return run_all
-    ((function, arguments, pointers),) = [(call.function, call.arguments, call.pointers) for call in calls]
-    if not slots:
-        return lambda: function(*arguments)
-    moving = [(pointers[operand], slot) for operand, slot in slots]
 
     def run() -> None:
-        for held, slot in moving:
-            held.value = pointer(arrays[slot])
-        function(*arguments)
+        set_addresses()
+        calls.run(0, len(calls))
 
     return run
 
@@ -255,12 +245,15 @@ def _is_of_blas(dot: DotOp) -> bool:
 
 def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
     """A convolution of known sizes by BLAS; None for another op, and without BLAS."""
-    if not isinstance(op, BufferOp) or opcode_of(op.HLO) not in ("convolution", "dynamic-conv") or library() is None:
+    if not isinstance(op, BufferOp) or opcode_of(op.HLO) not in ("convolution", "dynamic-conv"):
         return None
     # Imported here, and below: most programs have none.
     from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
     from xla_emitters.dialects.hlo.library_calls import library_call_of
+    from xla_emitters.runtime.cpu.blas import library
 
+    if library() is None:
+        return None
     places = (*step.reads[:2], *step.writes)
     shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
     element, made = places[0].dtype, op.as_hlo()
@@ -287,12 +280,6 @@ def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
         return None
     operands = frame.operands(places)
     return lambda: convolve(*operands())
-
-
-def _point(calls: Sequence[blas.Call], operand: int, address: int) -> None:
-    """Sets an operand's address in all calls."""
-    for call in calls:
-        call.pointers[operand].value = address + call.offsets[operand]
 
 
 def _bytes(frame: Frame, step: Launch) -> int | None:

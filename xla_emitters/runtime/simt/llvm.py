@@ -377,13 +377,13 @@ def gather_rows(
 
 def _piece(buffer: Buffer, size: int) -> np.dtype[Any]:
     """The type of the pieces that move an access of that alignment; they divide an instance of the buffer."""
-    while buffer.origin is not None and buffer.size % size:
+    while buffer.origin is not None and buffer.stride % size:
         size //= 2
     return np.dtype(f"u{size}")
 
 
 def _rows_start_at_multiples(buffer: Buffer, offset: Array, size: int, lanes: Array | None) -> bool:
-    if buffer.origin is not None and buffer.size % size:
+    if buffer.origin is not None and buffer.stride % size:
         return False
     if size & (size - 1) == 0 and not np.bitwise_or.reduce(offset, axis=None) & (size - 1):
         return True

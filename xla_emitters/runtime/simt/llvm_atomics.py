@@ -170,7 +170,7 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
     def run(machine: Machine, address: Array, expected: Array, value: Array) -> Value:
         swapped = np.zeros(machine.shape, np.bool_)
         loaded: Any = load_value(op, ir_type, alignment, machine, address)
-        found = np.array(np.broadcast_to(loaded, machine.shape))
+        found = np.array(np.broadcast_to(loaded, machine.shape), order="C")
         wanted, new = (np.broadcast_to(each, machine.shape).reshape(-1) for each in (expected, value))
         for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
             keys = np.broadcast_to(_place(buffer, address), machine.shape).reshape(-1)

@@ -65,8 +65,9 @@ class Buffer:
     """Some bytes that pointers and tensors refer to.
 
     number      its place in `Memory.buffers`
-    data        uint8[instances * size]
+    data        uint8[instances * stride]
     size        bytes of one instance
+    stride      bytes from one instance to the next; in shared memory a multiple of 16, so that accesses of any width divide it
     base        address of the first byte
     origin      int64 (blocks or 1, threads or 1): where a lane's instance starts in `data`, in bytes; None when there is one instance
     writable    False for arguments marked invariant and for constants
@@ -78,6 +79,7 @@ class Buffer:
     space: Space
     data: Array
     size: int
+    stride: int
     base: int
     origin: Array | None
     writable: bool
@@ -197,14 +199,16 @@ class Memory:
         """A fresh shared or private buffer of `size` bytes for each block or thread, filled with 0xA5: unlikely as a result."""
         blocks, threads = len(self.blocks), self.launch.threads
         if space is Space.SHARED:
-            origin = np.arange(blocks, dtype=np.int64)[:, None] * size
+            stride = -(-size // 16) * 16
+            origin = np.arange(blocks, dtype=np.int64)[:, None] * stride
         else:
-            origin = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads) * size
-        if (total := origin.size * size) > MOST_BYTES:
+            stride = size
+            origin = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads) * stride
+        if (total := origin.size * stride) > MOST_BYTES:
             owners = f"{blocks} blocks" if space is Space.SHARED else f"{blocks * threads} threads"
             raise ExecutionError(f"{name} takes {total} bytes in {owners}, more than {MOST_BYTES}", stage="simt")
         data = np.full(total, 0xA5, dtype=np.uint8)
-        return self._add(name, space, data, size, alignment, origin, True)
+        return self._add(name, space, data, size, alignment, origin, True, stride)
 
     def once(self, op: Operation, make: Callable[[], Buffer]) -> Buffer:
         """The buffer of `op`, such as a constant or a global; `make` is called for it once."""
@@ -213,7 +217,15 @@ class Memory:
         return self.of_op[op]
 
     def _add(
-        self, name: str, space: Space, data: Array, size: int, alignment: int, origin: Array | None, writable: bool
+        self,
+        name: str,
+        space: Space,
+        data: Array,
+        size: int,
+        alignment: int,
+        origin: Array | None,
+        writable: bool,
+        stride: int = 0,
     ) -> Buffer:
         place = alignment
         if space is Space.SHARED:
@@ -221,7 +233,7 @@ class Memory:
             place = (-(-self.shared_end // alignment) | 1) * alignment
             self.shared_end = place + size
         base = address_of(len(self.buffers), place)
-        buffer = Buffer(len(self.buffers), name, space, data, size, base, origin, writable)
+        buffer = Buffer(len(self.buffers), name, space, data, size, stride or size, base, origin, writable)
         self.buffers.append(buffer)
         return buffer
 
@@ -313,7 +325,7 @@ class Memory:
         raises InternalError when the instances of a shared or private buffer do not consist of whole rows.
         """
         row = element.itemsize * (count or 1)
-        if buffer.origin is not None and buffer.size % row:
+        if buffer.origin is not None and buffer.stride % row:
             raise InternalError(f"{buffer.size} bytes of {buffer.name} do not divide into rows of {row}", stage="simt")
         whole = buffer.data[: buffer.data.size // row * row].view(element)
         return whole if count is None else whole.reshape(-1, count)
@@ -335,7 +347,7 @@ class Memory:
             index = np.where(active, index, 0)
         if self.cluster > 1 and buffer.space is Space.SHARED:
             blocks, offset = self.placed(index * row)
-            index, origin = offset // row, blocks * buffer.size
+            index, origin = offset // row, blocks * buffer.stride
         if not all_below(index, limit) and (active is None or active.any()):
             self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
         for watcher in self.watchers:

@@ -348,7 +348,7 @@ class Sanitizer(Watcher):
     def _issue(self, access: Access, shadow: Shadow, lanes: Lanes, flight: Flight) -> None:
         starts, shape = lanes.units * shadow.unit, self._stamps.shape
         active = np.broadcast_to(np.True_ if access.active is None else access.active, shape)
-        numbers, block = np.flatnonzero(active), starts[:, 0] // access.buffer.size
+        numbers, block = np.flatnonzero(active), starts[:, 0] // access.buffer.stride
         is_bulk = flight is Flight.COPY and not isinstance(access.op, CpAsyncOp)
         copies = Copies(shadow, starts, shadow.unit, block, numbers, numbers, self._ops[access.op], is_bulk)
         self._flights[flight].issue(copies)

@@ -467,7 +467,7 @@ def _fused_rows(form: Form, one: Array, two: Array, three: Array) -> Array:
     if places.size:  # few, and most of them are exact sums of short numbers
         nearest, error = two_sum(*(_at(places, total.shape, x.astype(F64, copy=False)) for x in (product, three)))
         if error.any():
-            found.reshape(-1)[places] = from_float(form, _odd(nearest, error))
+            found.flat[places] = from_float(form, _odd(nearest, error))
     return found
 
 

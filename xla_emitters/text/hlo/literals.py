@@ -40,12 +40,6 @@ _PLAIN_LENGTH = 18
 """Maximum characters of an item, spaces included: a number this short cannot have more than 64 bits."""
 
 
-def integer_range(element: DType) -> range:
-    """The values of an integer type."""
-    bits = element.significant_bits
-    return range(-(1 << bits - 1), 1 << bits - 1) if element.kind is Kind.SIGNED else range(1 << bits)
-
-
 # ----------------------------------------------------------------------------------------------------------- text to values
 
 
@@ -102,7 +96,7 @@ class _Reader:
                 self.item = self._complex
             case _:
                 self.item = self._integer
-        self.allowed = integer_range(element) if element.is_integer else range(0)
+        self.allowed = element.integers if element.is_integer else range(0)
 
     def items(self, dims: Sequence[int]) -> bool:
         """Reads a literal of these sizes; returns False if its data is left out."""

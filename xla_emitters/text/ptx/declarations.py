@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.lexer import PtxCursor, Token, TokenKind
-from xla_emitters.text.ptx.syntax import SIZES, Function, Group, Number, PtxModule, Register, Symbol, Variable
+from xla_emitters.text.ptx.syntax import DECLARED, SIZES, Function, Group, Number, PtxModule, Register, Symbol, Variable
 
 T = TypeVar("T")
 MOST_BYTES = 1 << 30
@@ -98,12 +98,13 @@ class Declarations:
             word = cursor.advance().text[1:]
             if word in ("v2", "v4"):
                 width = int(word[1:])
-            elif word in SIZES and not kind:
+            elif word in DECLARED and not kind:
                 kind = word
             else:
                 raise cursor.error(f"'.{word}' is no type of a register", cursor.previous)
         if not kind:
             raise cursor.error("a register has a type, such as .b32", cursor.previous)
+        self.check_vector(kind, width)
         scope = self.scopes[-1]
         for name, count in self.listed(lambda: self.name_and_count("register")):
             if name.text in (scope.registers if count is None else scope.ranges):
@@ -120,6 +121,11 @@ class Declarations:
             else:
                 scope.ranges[name.text] = kind, count
         cursor.expect(";", "after the registers")
+
+    def check_vector(self, kind: str, width: int) -> None:
+        """raises ParseError for a vector of predicates, or of more than 128 bits"""
+        if width > 1 and (kind == "pred" or width * SIZES[kind] > 16):
+            raise self.cursor.error(f"there is no vector .v{width} of .{kind}", self.cursor.previous)
 
     # ------------------------------------------------------------------------------------------ variables
 
@@ -147,12 +153,13 @@ class Declarations:
                     pass
                 case ".attribute":
                     self.skip_to(")")
-                case _ if word.text[1:] in SIZES and (word.text != ".pred" or space == "reg") and not element:
+                case _ if word.text[1:] in DECLARED and (word.text != ".pred" or space == "reg") and not element:
                     element = word.text[1:]
                 case _:
                     raise cursor.error(f"'{word.text}' is no type and no property of a variable", word)
         if not element:
             raise cursor.unexpected("the variable's type, such as .b32")
+        self.check_vector(element, width)
         while True:
             name, number = self.name_and_count("variable")
             names = self.names_of(name, number)
@@ -173,7 +180,8 @@ class Declarations:
                     *(values, is_extern, is_pointer, pointee_align),
                     Register(each, element, space == "param") if is_scalar else None,
                 )
-            if space in ("param", "reg") or not cursor.accept(","):
+            is_of_list = self.function is None and space in ("param", "reg")
+            if is_of_list or not cursor.accept(","):
                 return
 
     def initial_values(self, name: Token, count: int) -> tuple[Number | Symbol, ...]:

@@ -41,6 +41,8 @@ _NUMBERS = (
     *(".abi_preserve", ".abi_preserve_control"),
 )
 _FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
+_NEXT = (".entry", ".func", ".file", ".global", ".const", *_LINKING)
+"""What may follow a declaration of a function that has no semicolon, as nvcc wrote it up to CUDA 3."""
 _SPECIAL = re.compile(
     r"%(?:n?tid|n?ctaid|clusterid|nclusterid|cluster_n?ctaid)(?:\.[xyzw])?$"
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
@@ -151,6 +153,7 @@ class Parser(Declarations):
         return tuple(variable for variables in found for variable in variables)
 
     def parameter(self) -> list[Variable]:
+        self.cursor.accept(".hidden")  # Triton writes it before the tensor maps that it adds.
         if not self.cursor.at(".param", ".reg"):
             raise self.cursor.unexpected("'.param'")
         return list(self.variables())
@@ -163,7 +166,7 @@ class Parser(Declarations):
         name = cursor.expect_kind(TokenKind.NAME, "the function's name")
         parameters = self.parameter_list() if cursor.at("(") else ()
         function = Function(name.text, is_entry, parameters, results, name.start, name.end)
-        while cursor.token.kind is TokenKind.DIRECTIVE:
+        while cursor.token.kind is TokenKind.DIRECTIVE and not cursor.at(*_NEXT):
             word = cursor.advance()
             if word.text in _NUMBERS:
                 numbers = self.listed(partial(self.integer, word.text))
@@ -177,7 +180,7 @@ class Parser(Declarations):
         known = self.found.functions.get(name.text)
         if known is not None and known.body is not None and cursor.at("{"):
             raise cursor.error(f"'{name.text}' is defined twice", name)
-        if cursor.accept(";"):
+        if cursor.accept(";") or (not is_entry and cursor.at(*_NEXT)):
             self.found.functions.setdefault(name.text, function)
             return
         if not cursor.at("{"):

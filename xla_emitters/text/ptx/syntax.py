@@ -284,6 +284,8 @@ SIZES = {
     },
 }
 """Type -> bytes."""
+DECLARED = frozenset(SIZES) & {f"{kind}{bits}" for kind in "busf" for bits in (8, 16, 32, 64, 128)} | {"f16x2", "pred"}
+"""Types of registers and variables; the others are of instructions alone. Source: PTX ISA 8.8, 5.2 "Types"."""
 
 
 class Placed(Protocol):

@@ -123,8 +123,7 @@ def _neutral(opcode: str, element: DType) -> Any:
         return element.kind is Kind.PRED or -1
     if element.kind is Kind.FLOAT:
         return -np.inf if opcode == "maximum" else np.inf
-    limits = np.iinfo(element.numpy)
-    return limits.min if opcode == "maximum" else limits.max
+    return element.integers[0 if opcode == "maximum" else -1]
 
 
 def _window(c: Conversion, opcode: str, along: int, *, is_reverse: bool) -> Results:

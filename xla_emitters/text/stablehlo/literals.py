@@ -25,7 +25,6 @@ from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_
 from xla_emitters.dtypes import Array, DType, Kind
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.hlo.literals import integer_range
 from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, Token, TokenKind, unquoted
 from xla_emitters.text.stablehlo.stablehlo_types import parse_type, stablehlo_type
 
@@ -266,7 +265,7 @@ def _scalar_reader(element: DType) -> Callable[[str], Any]:
 
             return pair
         case _:
-            allowed, bits = integer_range(element), element.significant_bits
+            allowed, bits = element.integers, element.significant_bits
 
             def integer(item: str) -> int:
                 value = int(item, 0) if item.startswith("0x") else int(item)

@@ -131,6 +131,14 @@ def test_jax_sorts_narrow_floats_by_the_integers_of_wider_ones() -> None:
     assert keys(*lines, "ROOT r = pred[] compare(x, y), direction=LT") == ["0 canonical up"]
 
 
+def test_floats_of_four_bits_by_their_integers() -> None:
+    narrow = {"f32": "f4e2m1fn", "s32": "s4", "2147483647": "7"}
+    lines = [*SIDES, CONSTANTS[2], CONSTANTS[3], *total("a", "x", False, False), *total("b", "y", False, False)]
+    for wide, name in narrow.items():
+        lines = [line.replace(wide, name) for line in lines]
+    assert keys(*lines, "ROOT r = pred[] compare(x, y), direction=LT") == ["0 total up"]
+
+
 def test_a_wrong_constant_is_no_total_order() -> None:
     lines = [
         *SIDES,

@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 from long_lists import every
 
+from xla_emitters.library.arguments import LETTERS
+from xla_emitters.lowering.cpu.blas_calls import blas_calls
+from xla_emitters.lowering.cpu.cpu_code import CpuCode
+from xla_emitters.lowering.cpu.cpu_steps import ENTRY, pointer
+from xla_emitters.lowering.cpu.cpu_target import cpu_target
 from xla_emitters.runtime.cpu import blas
-from xla_emitters.runtime.cpu.blas import gemm_of, pointer
+from xla_emitters.runtime.cpu.blas import gemm_of
 
 TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
 
@@ -52,10 +57,13 @@ def test_any_dimension_numbers(element: str, seed: int, monkeypatch: pytest.Monk
         for array, factor in ((x, gemm.left), (y, gemm.right))
     ]
     found = np.full(wanted.shape, np.nan, TYPES[element])
-    for call in gemm.calls(element, draw.choice([1, 2, 5])):
-        for held, array, offset in zip(call.pointers, (*operands, found), call.offsets, strict=True):
-            held.value = pointer(array) + offset
-        call.function(*call.arguments)
+    code = CpuCode(blas_calls(LETTERS[element]), cpu_target("native"))
+    products = gemm.calls(element, draw.choice([1, 2, 5]), lambda name: code.address(f"{name}{ENTRY}"))
+    for operand, array in enumerate((*operands, found)):
+        products.point(operand, pointer(array))
+    half = len(products) // 2
+    products.run(half, len(products))
+    products.run(0, half)
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 

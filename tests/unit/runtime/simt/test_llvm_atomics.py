@@ -234,6 +234,30 @@ def test_only_the_first_of_each_bin_succeeds(chunk_blocks):
     assert olds.tolist() == [0 if lane in first else first[bin] + 1 for lane, bin in enumerate(BINS_OF)]
 
 
+@pytest.mark.parametrize("chunk_blocks", [1, 3])
+def test_one_block_gets_what_the_same_thread_of_each_block_swaps(chunk_blocks):
+    """A branch of thread 0 alone is the same in all blocks: the second block finds what the first put there."""
+    flag, olds = np.zeros(1, np.int32), np.full(BLOCKS, -1, np.int32)
+    run(
+        """
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %mine = llvm.add %bid, %width : i32
+  %is_first = llvm.icmp "eq" %tid, %zero : i32
+  llvm.cond_br %is_first, ^swap, ^end
+^swap:
+  %r = llvm.cmpxchg %p0, %zero, %mine monotonic monotonic : !llvm.ptr, i32
+  %old = llvm.extractvalue %r[0] : !llvm.struct<(i32, i1)>
+  %q = llvm.getelementptr %p1[%bid] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+  llvm.store %old, %q : i32, !llvm.ptr
+  llvm.br ^end
+^end:""",
+        flag,
+        olds,
+        chunk_blocks=chunk_blocks,
+    )
+    assert (flag.tolist(), olds.tolist()) == ([THREADS], [0] + [THREADS] * (BLOCKS - 1))
+
+
 def test_a_loop_around_a_compare_and_exchange_adds_for_all():
     """The way in which adding a type that hardware lacks is emulated: lanes that fail try again."""
     bins = np.zeros(BINS, np.int32)

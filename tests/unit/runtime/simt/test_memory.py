@@ -68,7 +68,7 @@ def test_where_lanes_meet_the_last_one_wins():
 def test_each_block_or_thread_has_its_own_instance(space, instances):
     m = memory()
     buffer = m.allocate("b", space, size=4, alignment=4)
-    assert buffer.data.size == 4 * instances
+    assert buffer.data.size == (16 if space is Space.SHARED else 4) * instances
     rows = m.view(buffer, np.dtype(np.int32))
     values = np.arange(6, dtype=np.int32).reshape(2, 3)
     m.scatter(OP, buffer, lanes([0]), rows, values, None)
@@ -95,9 +95,19 @@ def test_out_of_bounds_names_the_block_of_the_launch():
 
 def test_instances_that_are_no_whole_rows_are_our_mistake():
     m = memory()
-    buffer = m.allocate("b", Space.SHARED, size=6, alignment=4)
+    buffer = m.allocate("b", Space.PRIVATE, size=6, alignment=4)
     with pytest.raises(InternalError, match="do not divide into rows of 4"):
         m.view(buffer, np.dtype(np.int32))
+
+
+def test_shared_memory_of_six_bytes_holds_one_word():
+    m = memory()
+    buffer = m.allocate("b", Space.SHARED, size=6, alignment=4)
+    rows, words = m.view(buffer, np.dtype(np.int32)), lanes([7], [8])
+    m.scatter(OP, buffer, lanes([0], [0]), rows, words, None)
+    np.testing.assert_array_equal(m.gather(OP, buffer, lanes([0], [0]), rows, None), words)
+    with pytest.raises(ExecutionError, match="index 1 of b, which has 1 of 4 bytes each"):
+        m.gather(OP, buffer, lanes([1], [0]), rows, None)
 
 
 def test_bounds_look_at_active_lanes_alone():

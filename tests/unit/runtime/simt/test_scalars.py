@@ -197,6 +197,14 @@ def test_fused_multiply_add_rounds_once(ir_type):
         assert value == rounded_fraction(exact, digits), (x, y, z)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_fused_multiply_add_of_columns_rounds_once(order):
+    """As NumPy lays out what it selects from values that all blocks share. The product is 2^-24 - 2^-70: the sum is below the tie."""
+    x, y = np.full((3, 4), 1 + 2.0**-23, np.float32, order), np.full((1, 1), 2.0**-24 * (1 - 2.0**-23), np.float32)
+    got = scalars.fused_multiply_add(form_of(f32), x, y, np.full((1, 1), 1 + 2.0**-23, np.float32))
+    assert got.tolist() == np.full((3, 4), 1 + 2.0**-23).tolist()
+
+
 def test_fused_multiply_add_of_denormal_results_rounds_once():
     """Against exact fractions: half a step of denormal numbers less 2 ** -196, which float64 cannot hold beside c. NaN is among them."""
     form, rng = form_of(f32), np.random.default_rng(3)

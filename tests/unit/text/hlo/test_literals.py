@@ -15,7 +15,7 @@ from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo import literals, parse_hlo, print_hlo
 from xla_emitters.text.hlo.lexer import Cursor, TokenKind
-from xla_emitters.text.hlo.literals import integer_range, literal_text, parse_literal
+from xla_emitters.text.hlo.literals import literal_text, parse_literal
 
 
 def read(text: str, name: str, dims: tuple[int, ...] = ()) -> Any:
@@ -150,7 +150,7 @@ def every_pattern(element: DType) -> Any:
     if element.kind is Kind.PRED:
         return np.array([True, False])
     if element.is_integer:
-        allowed = integer_range(element)
+        allowed = element.integers
         values = list(allowed) if element.bits <= 8 else [allowed[0], -1 if allowed[0] else 5, 0, 1, allowed[-1]]
         return np.array(values, np.uint64 if allowed[0] == 0 else np.int64).astype(element.numpy)
     if element.kind is Kind.COMPLEX:

@@ -350,3 +350,17 @@ def test_what_a_compare_and_swap_checks_is_read_without_a_race(address: str) -> 
         executed(
             body.replace("%r5, %r6; setp", "%r1, %r6; setp").replace("@%p1 bra L;", "").replace("[%rd9];", "[%rd2+4];")
         )
+
+
+def test_atomic_updates_of_an_array_that_is_no_whole_number_of_words() -> None:
+    """Six bytes of shared memory in each of three blocks: the first four are a word."""
+    body = """
+      mov.u32 %r5, odd; setp.eq.u32 %p1, %r1, 0; mov.u32 %r6, 0; @%p1 st.shared.u32 [%r5], %r6; bar.sync 0;
+      atom.shared.add.u32 %r7, [%r5], 5; bar.sync 0; red.shared.max.u32 [%r5], %r1; bar.sync 0;
+      ld.shared.u32 %r8, [%r5]; st.global.u32 [%rd4], %r8;
+    """
+    odd = ".shared .align 4 .b8 odd[6];"
+    np.testing.assert_array_equal(executed(odd + body, threads=8), np.full(8, 8 * 5))
+    three = PtxKernel.read(HEAD + START + odd + body + " ret; }", "b.ptx")
+    arrays = [np.arange(8, dtype=np.uint32), np.zeros(8, np.uint32)]
+    np.testing.assert_array_equal(three.run(arrays, launch_of("3x8")[0])[1], np.full(8, 8 * 5))

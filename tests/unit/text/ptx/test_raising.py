@@ -462,3 +462,41 @@ def test_atomic_updates_of_128_bits() -> None:
     assert after[1].reshape(32, 2).tolist() == [[n, n or 6] for n in range(32)]
     unlike = run(text, "1x32", np.array([7, 0, 5, 6], np.uint64), np.zeros(64, np.uint64))
     assert unlike[0].tolist() == [7, 0, 2**64 - 1, 32]
+
+
+def test_tensor_maps_that_triton_adds_are_hidden_parameters() -> None:
+    text = ".entry k(.param .u64 p0, .hidden .param .align 64 .b8 p1[128]) { .reg .b64 %a; .reg .b32 %v;"
+    text += "ld.param.u64 %a, [p0]; ld.param.u32 %v, [p1+124]; st.global.u32 [%a], %v; ret; }"
+    assert run(text, "1x1", np.zeros(1, U32), np.arange(32, dtype=U32))[0].tolist() == [31]
+
+
+def test_declarations_of_functions_without_semicolon() -> None:
+    """As nvcc wrote them up to CUDA 3; ptxas takes them in every version."""
+    text = """
+    .visible .func (.param .b32 r) f(.param .b32 x)
+    .file 1 "a.cu"
+    .visible .func (.param .b32 r) other(.param .b32 x)
+    .visible .entry k(.param .u64 p0) {
+      .reg .b64 %a; .reg .b32 %v; .param .b32 in, out; ld.param.u64 %a, [p0]; st.param.b32 [in], 20;
+      call (out), f, (in); ld.param.b32 %v, [out]; st.global.u32 [%a], %v; ret; }
+    .visible .func (.param .b32 r) f(.param .b32 x) {
+      .reg .b32 %v; ld.param.b32 %v, [x]; add.u32 %v, %v, 1; st.param.b32 [r], %v; ret; }"""
+    assert run(text, "1x1", np.zeros(1, U32))[0].tolist() == [21]
+    with pytest.raises(ParseError, match=r"expected '\{' before the function's body"):
+        run('.entry k() .file 1 "a.cu"', "1x1")
+
+
+@pytest.mark.parametrize("of", "bf16 bf16x2 tf32 e4m3 e5m2x2 e2m1x2 ue8m0x2 s16x2 u16x2 f32x2".split())
+def test_types_of_instructions_declare_nothing(of: str) -> None:
+    for body in (f".reg .{of} %z;", f".shared .{of} z;", f".local .v2 .{of} z;"):
+        with pytest.raises(ParseError, match=f"'.{of}' is no type"):
+            run(f".entry k() {{ {body} ret; }}", "1x1")
+    with pytest.raises(ParseError, match=f"'.{of}' is no type"):
+        run(f".global .{of} z; .entry k() {{ ret; }}", "1x1")
+
+
+def test_vectors_have_at_most_128_bits_and_no_predicates() -> None:
+    for of in ("v4 .b64", "v2 .pred", "v2 .b128"):
+        with pytest.raises(ParseError, match=f"there is no vector .{of.replace(' ', ' of ')}"):
+            run(f".entry k() {{ .reg .{of} %z; ret; }}", "1x1")
+    run(".entry k() { .reg .v2 .b64 %y; .reg .v4 .f32 %z; .shared .v4 .b16 s[3]; ret; }", "1x1")
