@@ -23,6 +23,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
+from xla_emitters.dialects.verification import place_from_location
 from xla_emitters.errors import VerifyError
 
 
@@ -31,7 +32,7 @@ def entry_of(module: ModuleOp) -> ComputationOp:
     for op in module.ops:
         if isinstance(op, ComputationOp) and op.is_entry:
             return op
-    raise VerifyError("the module has no entry computation", stage="plan")
+    raise VerifyError("the module has no entry computation", stage="plan", place=place_from_location(module))
 
 
 def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:

@@ -28,10 +28,12 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
+from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.accesses import subscript
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import SHARED
+from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.symbols import Scope
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -70,6 +72,17 @@ class ElementAccess:
     def __post_init__(self) -> None:
         self.index_type = integer_type(index_width(self.module))
 
+    def _storage(self, op: Operation, moved: Attribute) -> Storage:
+        """How the element, or each one of the row of elements, that `op` moves is stored. raises Unsupported at `op`"""
+        element = moved.element_type if isa(moved, VectorType[Attribute]) else moved
+        try:
+            storage = storage_of(element)
+        except Unsupported as error:
+            raise refusal(self.stage, op, error.message) from None
+        if element is not moved and isinstance(storage.memory, VectorType):
+            raise refusal(self.stage, op, f"'{op.name}' of several {element}")
+        return storage
+
     # Reads
 
     def read(
@@ -80,12 +93,11 @@ class ElementAccess:
         is_aligned  whether the vector's address is known to be a multiple of its bytes
         """
         builder = located_builder(InsertPoint.before(op), op)
+        storage = self._storage(op, wanted)
         if isa(wanted, VectorType[Attribute]):
-            storage = storage_of(wanted.element_type)
             row = vector_type(storage.memory, wanted.get_shape())
             value = self._load(builder, pointer, index, storage, row, is_aligned)
             return from_memory(builder, value, wanted)
-        storage = storage_of(wanted)
         value = self._load(builder, pointer, index, storage, storage.addressed)
         if storage.bits < 8:
             value = self._unpack(builder, value, index, storage)
@@ -125,10 +137,9 @@ class ElementAccess:
         self, op: Operation, value: SSAValue, pointer: SSAValue, index: SSAValue | None, is_aligned: bool = False
     ) -> None:
         """Stores an element, or a vector of neighbours, before `op`; `is_aligned` as in `read`."""
-        row = value.type if isa(value.type, VectorType[Attribute]) else None
-        storage = storage_of(value.type if row is None else row.element_type)
+        storage = self._storage(op, value.type)
         builder = located_builder(InsertPoint.before(op), op)
-        if storage.bits < 8 and row is None:
+        if storage.bits < 8 and not isinstance(value.type, VectorType):
             return self._store_part(builder, value, pointer, index, storage)
         address = self._address(builder, pointer, index, storage)
         stored = to_memory(builder, value)

@@ -18,9 +18,15 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import func, llvm
-from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
+from xla_emitters.dialects.xla_gpu import (
+    LoopOp,
+    PredicatedExtractOp,
+    PredicatedInsertOp,
+    PureCallOp,
+    ShuffleReduceOp,
+)
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import code_of, start_tool
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import EMITTED, kernel_rows
@@ -28,8 +34,10 @@ from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, PassRow
 from xla_emitters.pipelines.recorder import Recorder
 from xla_emitters.program import Argument, Arrays, ArraySpec, Compiled, Kernel, Program, steps
 from xla_emitters.rewrite.kernel_entry import INVARIANT, SLICE_INDEX, entry_of_kernel, launch_of, shared_bytes
+from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.symbols import symbol_name
 
+_GONE_BEHIND_SCF = (LoopOp, PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp)
 ALIGN, DEREFERENCEABLE = "llvm.align", "llvm.dereferenceable"
 
 
@@ -39,12 +47,12 @@ def stage_of(module: ModuleOp) -> str:
     if isinstance(entry, llvm.FuncOp):
         return EXECUTABLE_STAGES[-1]
     ops = list(module.walk())
-    if any(isinstance(op, LoopOp | PureCallOp) for op in ops):
+    if any(isinstance(op, _GONE_BEHIND_SCF) for op in ops):
         return EMITTED
-    if any(op.name.startswith("vector.transfer") for op in ops):
-        return "vectorized"
     types = [argument.type for argument in entry.body.blocks[0].args]
     is_flat = all(len(each.get_shape()) <= 1 for each in types if isa(each, TensorType[Attribute]))
+    if is_flat and any(op.name.startswith("vector.transfer") for op in ops):
+        return "vectorized"
     return "flat" if is_flat and any(op.name.startswith("scf.") for op in ops) else "scf"
 
 
@@ -103,7 +111,15 @@ def _arguments(entry: func.FuncOp | llvm.FuncOp) -> Iterator[Argument]:
     results, parameters = dict[int, int](), 0
     for number, argument in enumerate(entry.body.blocks[0].args):
         attributes: Mapping[str, Attribute] = given[number].data if given else {}
-        spec = _array(argument.type, attributes, number)
+        if (spec := _array(argument.type, attributes)) is None:
+            is_pointer = isinstance(argument.type, llvm.LLVMPointerType)
+            wanted = "how many bytes it has is not known" if is_pointer else "a kernel's arrays are tensors or pointers"
+            help = (
+                f"give it the attribute {DEREFERENCEABLE}"
+                if is_pointer
+                else "disc-lower-memrefs makes pointers of a gpu.func's buffers"
+            )
+            raise refusal("kernel", entry, f"argument {number} of the kernel is {argument.type}; {wanted}", help)
         index, alignment = attributes.get(SLICE_INDEX), attributes.get(ALIGN)
         buffer = index.value.data if isinstance(index, IntegerAttr) else number
         aligned = alignment.value.data if isinstance(alignment, IntegerAttr) else 1
@@ -115,17 +131,11 @@ def _arguments(entry: func.FuncOp | llvm.FuncOp) -> Iterator[Argument]:
             yield Argument("result", result, spec, spec.bytes, aligned, buffer, True)
 
 
-def _array(of: Attribute, attributes: Mapping[str, Attribute], number: int) -> ArraySpec:
-    """An argument's array; memory without a type is bytes. raises Unsupported where its size is not known"""
+def _array(of: Attribute, attributes: Mapping[str, Attribute]) -> ArraySpec | None:
+    """An argument's array; memory without a type is bytes. None where its size is not known"""
     if isa(of, TensorType[Attribute]):
         encoding, rank = of.encoding, len(of.get_shape())
         order = encoding.get_values() if isinstance(encoding, DenseIntOrFPElementsAttr) else reversed(range(rank))
         return ArraySpec(dtype_of(of.element_type).name, of.get_shape(), tuple(map(int, order)))
-    size = attributes.get(DEREFERENCEABLE)
-    if not isinstance(size, IntegerAttr):
-        raise Unsupported(
-            f"argument {number} of the kernel is {of}; how many bytes it has is not known",
-            stage="kernel",
-            help=f"give it the attribute {DEREFERENCEABLE}",
-        )
-    return ArraySpec("u8", (size.value.data,), (0,))
+    size = attributes.get(DEREFERENCEABLE) if isinstance(of, llvm.LLVMPointerType) else None
+    return ArraySpec("u8", (size.value.data,), (0,)) if isinstance(size, IntegerAttr) else None

@@ -63,6 +63,8 @@ class ReplaceKernelPass(KernelPass):
     def _read(self) -> str:
         if self.text:
             return self.text
+        if not self.file:
+            raise UsageError("no file with the IR is given", stage=self.name, help=f"{self.name}{{file=k.mlir}}")
         try:
             return Path(self.file).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -29,6 +29,22 @@ func.func @scaled(
   return %r : tensor<8xf32>
 }
 """
+SUM = """
+func.func @sum(%x: tensor<32xf32> {xla.invariant, xla.slice_index = 0 : index}, %y: tensor<1xf32> {xla.slice_index = 1 : index})
+    -> tensor<1xf32> attributes {xla.entry, gpu.known_block_size = array<i32: 32, 1, 1>, gpu.known_grid_size = array<i32: 1, 1, 1>} {
+  %i = gpu.thread_id x {xla.range = [0 : index, 31 : index]}
+  %0 = arith.constant 0 : index
+  %a = tensor.extract %x[%i] : tensor<32xf32>
+  %s = xla_gpu.shuffle_reduce(%a) to 16 combiner=@add : f32
+  %first = arith.cmpi eq, %i, %0 : index
+  %r = xla_gpu.predicated_insert %s into %y[%0] if %first : tensor<1xf32>
+  return %r : tensor<1xf32>
+}
+func.func private @add(%a: f32, %b: f32) -> f32 {
+  %s = arith.addf %a, %b : f32
+  return %s : f32
+}
+"""
 
 
 @needs(*PTX)
@@ -61,3 +77,17 @@ def test_what_it_lacks_is_named() -> None:
         compile_kernel_ir(bare, "k.mlir", CompileOptions(stage="llvm-dialect"))
     with pytest.raises(Unsupported, match="nothing says what it should compute"):
         xe.check(SCALED)
+    on_buffers = (
+        SCALED.replace("tensor<8xf32>", "memref<8xf32>").split("%i =")[0].replace("-> memref<8xf32>", "") + "return\n}"
+    )
+    with pytest.raises(
+        Unsupported, match=r"argument 0 of the kernel is memref<8xf32>; a kernel's arrays are tensors"
+    ) as caught:
+        compile_kernel_ir(on_buffers, "k.mlir", CompileOptions())
+    assert caught.value.place is not None
+
+
+@pytest.mark.parametrize("stage", ["inlined", "scf", "llvm-dialect"])
+def test_guarded_accesses_and_reductions_over_a_warp_are_of_the_first_stage(stage: str) -> None:
+    x = np.arange(32, dtype=np.float32)
+    assert np.array_equal(xe.compile(SUM, stage=stage).run_cpu(x), [np.float32(31 * 32 / 2)])

@@ -20,6 +20,7 @@ Source: S. Figueroa, "When is double rounding innocuous?" (1995); `narrow_floats
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from xdsl.builder import Builder
@@ -80,7 +81,7 @@ class DiscWidenHalfFloatsPass(KernelPass):
         for value in (*op.results, *arguments):
             if not isinstance(value.type, ContainerType):
                 continue
-            element = value.type.get_element_type()
+            element = cast("ContainerType[Attribute]", value.type).get_element_type()
             if self._bits(element) is not element:
                 raise self.refuse(op, f"{value.type} is no scalar", "tensors and buffers are pointers before this pass")
 
