@@ -163,6 +163,11 @@ ENTRY main {
 """
 
 
+def changes(names: Sequence[str]) -> list[bool]:
+    """For each pass on HLO, in their order, whether it changes EVERY_PASS_ON_HLO; xla-split-results does so the first time alone."""
+    return [name not in (*CHANGE_NOTHING, *names[:number]) for number, name in enumerate(names)]
+
+
 def buffers_for(program: Program, inputs: Sequence[Array], arguments: Sequence[Argument]) -> list[Array]:
     """The buffers of a kernel's arguments: the program's inputs, and zeros for all others."""
     given = buffers_of(program, inputs)

@@ -54,7 +54,7 @@ NAMED_ELSEWHERE = {
     "dynamic/sizes/numbers.py": {"abs", "divide", "remainder"},
     # What a CPU has an instruction for, and what is written out for it.
     "lowering/cpu/cpu_functions.py": set(
-        "ceil copysign exp fabs floor fma log nearbyint pow powi rint round rsqrt sqrt trunc".split()
+        "ceil copysign exp expm1 fabs floor fma log log1p nearbyint pow powi rint round rsqrt sqrt trunc".split()
     ),
     # LLVM's and PTX's own words for their instructions, and their values.
     "text/llvm_ir/calls.py": {"abs"},

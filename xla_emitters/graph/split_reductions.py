@@ -5,10 +5,10 @@
     of p = f32[8192,8192]                            ->     rest:    t = f32[64,8192] bitcast(s)
                                                                      r = f32[8192] reduce(t, z), dimensions={0}
 
-The first kernel also writes the fusion's other results, which have the size of its input, if one kernel can: not if the input is padded, or
-if its parts are too little work for a warp. The second computes the fusion's remaining instructions from the reductions. If the length is
-not a product of two similar numbers, the operand is padded with a neutral element: the initial value if it may be combined more than once,
-else the identity; then only the second kernel combines the initial value.
+The first kernel also writes the fusion's other results, which have the size of its input; where no kernel can (the input is padded, or its
+parts are too little work for a warp), xla-split-results separates them afterwards. The second computes the fusion's remaining instructions
+from the reductions. If the length is not a product of two similar numbers, the operand is padded with a neutral element: the initial value
+if it may be combined more than once, else the identity; then only the second kernel combines the initial value.
 The results may have to be split again. A reduction without known identity is not split: one thread computes each of its results.
 `parts` forces a split: "f=32" divides what the fusion %f reduces into 32 parts, though one block could reduce it.
 Source: docs/reference/2 1.8; XLA tree_reduction_rewriter.cc.
@@ -50,7 +50,6 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.reduction_kinds import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.graph.reduction_starts import identities_needed
 from xla_emitters.graph.refusals import supported_view
-from xla_emitters.graph.split_results import split_results_of
 from xla_emitters.graph.view import is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 from xla_emitters.support.late_dataclass import dataclass
@@ -164,7 +163,7 @@ class _Splitting(Parting):
         return self.shape.split_in(self.count)
 
     def split(self) -> list[FusionOp]:
-        """Replaces the fusion by two, or more if no kernel writes all that the first one does, and returns these."""
+        """Replaces the fusion by two, and returns these."""
         heroes = self.found.reduce_heroes
         sides = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is None]
         reduced = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is not None]
@@ -190,7 +189,7 @@ class _Splitting(Parting):
         # The result of one root may be a tuple itself.
         values = self.elements(rest.result) if len(reduced) > 1 else [rest.result]
         self.replace(list(zip([*sides, *reduced], [*side_leaves, *values], strict=True)))
-        return [*split_results_of(self.names, partial), rest]
+        return [partial, rest]
 
     def _partial(self, part: Part, hero: ReduceOp) -> SSAValue:
         """The reduction of runs of the operand of `hero`."""

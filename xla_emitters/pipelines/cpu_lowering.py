@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
-from xla_emitters.dialects.hlo.contractions import DotOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dialects.mlir import gpu, llvm
@@ -143,7 +143,7 @@ class CpuLowering:
     def ir(self) -> str:
         """All kernels as LLVM IR, before LLVM's own passes, and the loops that call BLAS."""
         text = cpu_ir(self.module) + step_entries(self.parameters)
-        dots = [op for op in self.launching.walk() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp)]
+        dots = [op for op in self.launching.walk() if isinstance(op, BufferOp) and issubclass(op.HLO, ContractingOp)]
         if not dots:
             return text
         from xla_emitters.lowering.cpu.blas_calls import blas_calls  # imported here: many programs have no product

@@ -252,6 +252,12 @@ GRAPH: tuple[PassRow, ...] = (
         wanted=lambda o, module: bool(o.splits) or with_ops("hlo.reduce")(o, module),
         name="xla-split-reductions",
     ),
+    PassRow(
+        lambda o: made("xla-split-results", o.hero_rules),
+        "the first part of a reduction may not be a kernel together with the results beside it",
+        wanted=lambda o, module: with_ops("hlo.reduce")(o, module) and with_ops("hlo.tuple")(o, module),
+        name="xla-split-results",
+    ),
     _row(
         "xla-split-scatters",
         "a scatter updates its array in place: another kernel writes the array first",

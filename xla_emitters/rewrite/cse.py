@@ -39,7 +39,6 @@ from xla_emitters.rewrite.effects import (
     may_write,
     memory_use,
 )
-from xla_emitters.support.dominance import immediate_dominators
 from xla_emitters.support.late_dataclass import dataclass
 
 Key = tuple[object, ...]
@@ -252,6 +251,8 @@ class _Cse:
 
 def _dominator_tree(entry: Block) -> dict[Block, list[Block]]:
     """The blocks that each reachable block immediately dominates, in reverse post order."""
+    from xla_emitters.support.dominance import immediate_dominators  # imported here: most regions have one block
+
     dominators = immediate_dominators(entry, successors)
     children: dict[Block, list[Block]] = {block: [] for block in dominators}
     for block, dominator in dominators.items():

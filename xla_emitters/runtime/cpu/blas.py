@@ -196,7 +196,7 @@ def multiply(
 
 
 @cache
-def _function(name: str) -> Callable[..., None]:
+def _function(name: str) -> Any:
     found = getattr(library(), f"scipy_cblas_{name}")
     found.restype = None
     return found

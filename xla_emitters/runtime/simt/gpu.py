@@ -200,3 +200,9 @@ def meet(machine: Machine, op: Operation) -> None:
     machine.memory.changes += 1
     for watcher in machine.memory.watchers:
         watcher.barrier(machine.memory, machine.active)
+
+
+def fence(machine: Machine) -> None:
+    """Tells watchers; lanes run in lockstep."""
+    for watcher in machine.memory.watchers:
+        watcher.fence(machine.memory, machine.active)

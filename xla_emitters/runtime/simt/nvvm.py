@@ -35,11 +35,11 @@ from xla_emitters.runtime.simt.gpu import (
     check_sources,
     check_warps,
     exchanged,
+    fence,
     lane_numbers,
     thread_numbers,
     warp_numbers,
 )
-from xla_emitters.runtime.simt.llvm_atomics import fence
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import BOOL, Form, form_of
 
