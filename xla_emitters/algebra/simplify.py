@@ -206,7 +206,8 @@ class Simplifier:
                 constant += add_scaled(bases, remainder.lhs, p)
                 continue
             for digit in divided_by_constants(bases, MOD):
-                if digit.lhs is quotient and bases.get(digit) == p * c:
+                # Of `x mod 1` the quotient is x: the digit would be the remainder itself.
+                if digit is not remainder and digit.lhs is quotient and bases.get(digit) == p * c:
                     del bases[remainder], bases[digit]
                     constant += add_scaled(bases, make(MOD, remainder.lhs, Expr.constant(c * digit.rhs.value)), p)
                     break

@@ -231,7 +231,7 @@ def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
             raise DataError(
                 f"{what} holds {header.dtype}, but the bit pattern of {named} is u{wanted.itemsize}", stage="arrays"
             )
-    elif header.dtype.kind == "V":
+    elif header.dtype.kind == "V" and header.dtype.names is None:
         bits = f"u{header.dtype.itemsize}"
         raise DataError(
             f"{what} is {header.dtype}: a file of NumPy keeps no type that NumPy lacks; {spec} is expected",

@@ -80,6 +80,11 @@ def test_a_window_that_overlaps_itself_needs_a_range_variable() -> None:
     holds(IndexingMap.parse(text), (9,))
 
 
+def test_of_remainders_by_one() -> None:
+    """On the way a sum has `x mod 1`, whose quotient by 1 is x: it was joined with itself."""
+    holds(IndexingMap.parse("(d0, d1) -> ((d0 + d0 mod 6) mod 2, 6), domain: d0 in [0, 4], d1 in [0, 4]"), (6, 7))
+
+
 @settings(max_examples=20, deadline=None)
 @given(batches(15))
 def test_of_any_small_map(maps: list[IndexingMap]) -> None:

@@ -172,9 +172,12 @@ MARKED = """module @m attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replic
 def test_the_form_before_shardy_is_of_whole_arrays() -> None:
     """Its arguments may be cut although their types are those of the whole arrays: they are no parts, which `run` would put together."""
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
-    np.testing.assert_array_equal(xe.compile(MARKED)([x] * 4)[0], 4 * x)
+    np.testing.assert_array_equal(xe.compile(MARKED)(x)[0], 4 * x)
     cut = MARKED.replace("tensor<4x3xf32>)", 'tensor<4x3xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})', 1)
-    parts = MARKED.replace("-> tensor<4x3xf32>\n    %1", "-> tensor<1x3xf32>\n    %1")
+    before, inside = MARKED.split("-> tensor<4x3xf32>\n    %1")
+    inside, after = inside.split("-> tensor<4x3xf32>\n    return")
+    parts = "-> tensor<1x3xf32>\n    %1".join((before, inside.replace("4x3", "1x3")))
+    parts = "-> tensor<4x3xf32>\n    return".join((parts, after))
     for text in (cut, parts):
         with pytest.raises(Unsupported, match="beside others of the whole arrays is still to be partitioned"):
             xe.compile(text)
