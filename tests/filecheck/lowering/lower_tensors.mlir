@@ -433,7 +433,7 @@ func.func @shared(%in: tensor<64xf32> {llvm.align = 16 : index, xla.invariant}, 
   return %t : tensor<64xf32>
 }
 // CHECK-DAG:   llvm.mlir.global private @shared_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<1056 x f32>
-// CHECK-DAG:   llvm.mlir.global private @shared_1() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<17 x i8>
+// CHECK-DAG:   llvm.mlir.global private @shared_1() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<20 x i8>
 // CHECK-LABEL: func.func @shared
 // CHECK:       %[[A:.*]] = llvm.mlir.addressof @shared_0 : !llvm.ptr<3>
 // CHECK-NEXT:  %[[P:.*]] = llvm.addrspacecast %[[A]] : !llvm.ptr<3> to !llvm.ptr
