@@ -199,6 +199,15 @@ def test_exp_and_log_are_within_two_units_of_the_last_place(op: str, exact: Any)
 
 
 @pytest.mark.parametrize("element", ["bf16", "f16"])
+def test_tanh_of_halves(element: str) -> None:
+    """Of all values: it is computed in f32, whose error is far below half a unit of theirs."""
+    held = np.dtype(ml_dtypes.bfloat16 if element == "bf16" else np.float16)
+    x = np.arange(1 << 16, dtype=np.uint16).view(held)
+    wanted = np.tanh(x.astype(np.float64)).astype(np.float32).astype(held)
+    np.testing.assert_array_equal(unary("tanh", element)(x).astype(np.float32), wanted.astype(np.float32))
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
 @pytest.mark.parametrize(("op", "exact"), [("maximum", np.max), ("minimum", np.min)])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_extrema_of_halves(element: str, op: str, exact: Any, axis: int) -> None:
