@@ -203,7 +203,8 @@ def test_tanh_of_halves(element: str) -> None:
     """Of all values: it is computed in f32, whose error is far below half a unit of theirs."""
     held = np.dtype(ml_dtypes.bfloat16 if element == "bf16" else np.float16)
     x = np.arange(1 << 16, dtype=np.uint16).view(held)
-    wanted = np.tanh(x.astype(np.float64)).astype(np.float32).astype(held)
+    with np.errstate(invalid="ignore"):
+        wanted = np.tanh(x.astype(np.float64)).astype(np.float32).astype(held)
     np.testing.assert_array_equal(unary("tanh", element)(x).astype(np.float32), wanted.astype(np.float32))
 
 
