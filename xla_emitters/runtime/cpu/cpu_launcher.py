@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -41,6 +41,7 @@ from xla_emitters.runtime.walk import Frame, HostMemory, Run
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.trace import Trace
 
+T = TypeVar("T")
 STAGES = ("xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled", "llvm-dialect")
 """The stages of a kernel as MLIR. PTX is executed too, but only where it is asked for."""
 
@@ -76,20 +77,29 @@ def run_program(
     return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
 
 
-_computations: dict[tuple[int, str], ComputationOp] = {}
-"""(address of a live program, "hlo" or "graph") -> what is evaluated."""
+_kept: dict[tuple[int, str], Any] = {}
+"""(address of a live program, stage) -> what was made of the program's text."""
+
+
+def _made_once(program: Program, stage: str, make: Callable[[], T]) -> T:
+    """What `make` returns: made once for a stage, kept as long as the program."""
+    key = id(program), stage
+    if (found := _kept.get(key)) is None:
+        found = _kept[key] = make()
+        weakref.finalize(program, _kept.pop, key, None)  # None: threads may have made it at the same time
+    return found
 
 
 def _computation(program: Program, stage: str) -> ComputationOp:
-    """What a program computes, as HLO: parsed once, kept as long as the program."""
-    key = id(program), stage
-    if (found := _computations.get(key)) is None:
+    """What a program computes, as HLO: at the stage "hlo" or "graph"."""
+
+    def read() -> ComputationOp:
         text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
         module = parse_hlo(text, f"<{program.name}>")
         is_whole = stage == "graph" or program.fusion is None
-        found = _computations[key] = entry_of(module) if is_whole else called_by(module, program.fusion or "")
-        weakref.finalize(program, _computations.pop, key, None)  # None: threads may have made it at the same time
-    return found
+        return entry_of(module) if is_whole else called_by(module, program.fusion or "")
+
+    return _made_once(program, stage, read)
 
 
 def loaded_at(
@@ -150,36 +160,28 @@ class ExecutableKernel:
         entry.execute(_readable(self.module, self.kernel.arguments, arrays), watchers=watchers)
 
 
-_recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
-"""(address of a live program, stage) -> its kernels."""
-
-
 def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
     """The kernels as recorded by the traces at `stage`: parsed once, kept as long as the program. raises UsageError without that stage.
 
     The stage `ptx` is the kernels' own text. For it and `llvm`, raises Unsupported for an instruction that is not read
     """
-    key = id(program), stage
-    if (found := _recorded_kernels.get(key)) is None:
-        if stage == "ptx":
-            if program.stage != "ptx":
-                raise UsageError(f"the program was compiled to {program.stage} only", stage="run")
-            from xla_emitters.runtime.simt.ptx_kernels import (
-                module_of_ptx,
-            )  # imported here: other stages need no reader of PTX
+    return _made_once(program, stage, lambda: [*map(ExecutableKernel, _modules_at(program, stage), program.kernels)])
 
-            modules = [module_of_ptx(kernel) for kernel in program.kernels]
-        elif stage == "llvm":
-            from xla_emitters.runtime.simt.llvm_ir_kernels import module_of_llvm_ir  # as above
 
-            traced = zip(program.traces, program.kernels, strict=True)
-            modules = [module_of_llvm_ir(_recorded(trace, stage), kernel) for trace, kernel in traced]
-        else:
-            # Printed by the compilation itself, whose `verify` option checked it.
-            modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
-        found = _recorded_kernels[key] = [*map(ExecutableKernel, modules, program.kernels)]
-        weakref.finalize(program, _recorded_kernels.pop, key, None)  # None: threads may have made it at the same time
-    return found
+def _modules_at(program: Program, stage: str) -> list[ModuleOp]:
+    if stage == "ptx":
+        if program.stage != "ptx":
+            raise UsageError(f"the program was compiled to {program.stage} only", stage="run")
+        from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx  # imported here: other stages need no reader
+
+        return [module_of_ptx(kernel) for kernel in program.kernels]
+    if stage == "llvm":
+        from xla_emitters.runtime.simt.llvm_ir_kernels import module_of_llvm_ir  # as above
+
+        traced = zip(program.traces, program.kernels, strict=True)
+        return [module_of_llvm_ir(_recorded(trace, stage), kernel) for trace, kernel in traced]
+    # Printed by the compilation itself, whose `verify` option checked it.
+    return [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
 
 
 class ExecutorPlatform(NumpyCalls):
