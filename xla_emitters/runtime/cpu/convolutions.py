@@ -23,8 +23,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.library.arguments import pointer
 from xla_emitters.library.convolution import Window, dims_in_order
-from xla_emitters.lowering.cpu.cpu_steps import pointer
 from xla_emitters.runtime.block_threads import share, thread_count
 from xla_emitters.runtime.cpu.blas import PIECES, SHARED_WORK, multiply
 
