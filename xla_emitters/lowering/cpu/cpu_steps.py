@@ -1,12 +1,12 @@
 """Kernels as functions that read their arguments from memory.
 
-    define void @main_kLoop_add_0.step(ptr %words) {          words[0], words[1] ... are the arguments of the kernel
-      %0 = load ptr, ptr %words
-      ...
-      call void @main_kLoop_add_0(ptr %0, ...)
+define void @main_kLoop_add_0.step(ptr %words) {          words[0], words[1] ... are the arguments of the kernel
+  %0 = load ptr, ptr %words
+  ...
+  call void @main_kLoop_add_0(ptr %0, ...)
 
-    define void @chain.step(ptr %table, i64 %count)           calls the code of `count` rows of the table, one after the other:
-                                                              code, words, and for the loops of `blas_calls` a range that is not empty
+define void @chain.step(ptr %table, i64 %count)           calls the code of `count` rows of the table, one after the other:
+                                                          code, words, and for the loops of `blas_calls` a range that is not empty
 """
 
 from __future__ import annotations
