@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
 from math import prod
 from typing import TypeAlias
 
@@ -68,9 +68,8 @@ class CpuPlatform(NumpyPlatform):
             ends = [blocks * piece // pieces for piece in range(pieces + 1)]
             for piece in range(pieces):
                 words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
-            if pieces > 1:
-                return _shared(frame, STEP(code), words, parts)
-            return Chain(frame, self._chain, [(code, words.addresses[0], 0, 0)], words.changing)
+            calls = Chain(frame, self._chain, [(code, address, 0, 0) for address in words.addresses], words.changing)
+            return calls if pieces == 1 else calls.shared(parts)
         return self._at_run(frame, step, STEP(code))
 
     @cached_property
@@ -80,11 +79,11 @@ class CpuPlatform(NumpyPlatform):
     def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
         """Calls of machine code that follow each other are made by one call from Python."""
         found = list[Run]()
-        for run in runs:
-            if isinstance(run, Chain) and found and isinstance(last := found[-1], Chain):
-                found[-1] = last.before(run)
+        for is_code, group in groupby(runs, lambda run: isinstance(run, Chain)):
+            if is_code:
+                found.append(Chain.of([run for run in group if isinstance(run, Chain)]))
             else:
-                found.append(run)
+                found += group
         return found
 
     def _at_run(self, frame: Frame, step: Launch, code: Callable[[int], None]) -> Run:
@@ -188,14 +187,11 @@ class _Changing:
 
         return set_words
 
-    def with_those_of(self, other: _Changing) -> _Changing:
-        """Both."""
-        found = _Changing()
-        for each in (self, other):
-            for mine, others in ((found.slots, each.slots), (found.numbers, each.numbers)):
-                for key, places in others.items():
-                    mine.setdefault(key, []).extend(places)
-        return found
+    def add(self, other: _Changing) -> None:
+        """Those of other words too."""
+        for mine, others in ((self.slots, other.slots), (self.numbers, other.numbers)):
+            for key, places in others.items():
+                mine.setdefault(key, []).extend(places)
 
 
 class Chain:
@@ -225,11 +221,26 @@ class Chain:
         self._set_words()
         self._code(self._address, self._count)
 
-    def before(self, other: Chain) -> Chain:
-        """These calls, then those."""
-        return Chain(
-            self._frame, self._code, (*self._rows, *other._rows), self._changing.with_those_of(other._changing)
-        )
+    def shared(self, parts: int) -> Run:
+        """The calls by several threads, in any order."""
+        shared = Shared(self._some, self._count, parts)
+
+        def run() -> None:
+            self._set_words()
+            shared()
+
+        return run
+
+    def _some(self, first: int, last: int) -> None:
+        self._code(self._address + first * CHAIN_ROW * ctypes.sizeof(ctypes.c_int64), last - first)
+
+    @staticmethod
+    def of(chains: Sequence[Chain]) -> Chain:
+        """All their calls, in order."""
+        first, changing = chains[0], _Changing()
+        for each in chains:
+            changing.add(each._changing)
+        return Chain(first._frame, first._code, [row for each in chains for row in each._rows], changing)
 
 
 class _Words:
@@ -267,22 +278,6 @@ class _Words:
             address = memory.ctypes.data
             address += -address % SCRATCH_ALIGNMENT
         words[self._end], words[self._end + 1], words[self._end + 2] = first, last, address
-
-
-def _shared(frame: Frame, code: Callable[[int], None], words: _Words, parts: int) -> Run:
-    addresses, set_words = words.addresses, words.changing.setter(frame)
-
-    def work(first: int, last: int) -> None:
-        for piece in range(first, last):
-            code(addresses[piece])
-
-    shared = Shared(work, len(addresses), parts)
-
-    def run() -> None:
-        set_words()
-        shared()
-
-    return run
 
 
 def _is_of_blas(dot: DotOp) -> bool:
