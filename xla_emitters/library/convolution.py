@@ -196,7 +196,9 @@ def _evenly_padded(image: Array, config: Mapping[str, Any], xp: Any) -> tuple[Ar
     sizes = [shape[axis] for axis in places]
     for axis, size, target, source in zip(places, window.padded_sizes(sizes), *window.inside(sizes), strict=True):
         shape[axis], there[axis], here[axis] = size, target, source
-    refuse_beyond_limit(shape, image.dtype.itemsize, element_name(image.dtype), "the image of a convolution with its padding")
+    refuse_beyond_limit(
+        shape, image.dtype.itemsize, element_name(image.dtype), "the image of a convolution with its padding"
+    )
     padded = xp.zeros(shape, image.dtype)
     padded[tuple(there)] = image[tuple(here)]
     return padded, even

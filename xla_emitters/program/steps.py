@@ -183,7 +183,7 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class Loop:
-    """Runs `condition`; while `holds` is then true, `body` and `condition` again.
+    """Runs `condition`; while `holds` is then true, `body` and `condition` again. Bound steps of a loop that counts have no condition.
 
     carried   slots that the body changes, or whose memory it replaces
     assigned  numbers that the body replaces; they have values before
