@@ -73,7 +73,7 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
     return [arguments.result(0, value), *workspaces]
 
 
-def _without_epilogue(arguments: LibraryArguments, window: Window, held: np.dtype[Any]) -> Array | None:
+def _without_epilogue(arguments: LibraryArguments, window: SpatialWindow, held: np.dtype[Any]) -> Array | None:
     """cuDNN's convolution in the held type, in the order of `dims_in_order`, where it lacks the convolution together with its epilogue."""
     config = arguments.config
     has_epilogue = len(arguments.operands) > 2 or config["activation"] != "none" or config["scale"] != 1
@@ -86,7 +86,7 @@ def _without_epilogue(arguments: LibraryArguments, window: Window, held: np.dtyp
     return None if found is None else found.transpose(dims_in_order(config["labels"][2]))
 
 
-def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
+def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> SpatialWindow:
     """The window, as large as the kernel; with padding from an operand of the host, the numbers before and behind each dimension."""
     config = arguments.config
     dims = [{**dim, "size": size} for dim, size in zip(config["window"], kernel[:-2], strict=True)]
@@ -95,7 +95,7 @@ def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
         padding = arguments.operands[roles.index("padding")]
         numbers = list(map(int, padding.reshape(-1)))
         dims = [{**dim, "pad": numbers[2 * number :][:2]} for number, dim in enumerate(dims)]
-    return Window(dims)
+    return SpatialWindow(dims)
 
 
 def dims_in_order(label: str) -> list[int]:
@@ -106,7 +106,7 @@ def dims_in_order(label: str) -> list[int]:
     return [*spatial, label.index("i"), label.index("o")]
 
 
-class Window:
+class SpatialWindow:
     """The window along the spatial dimensions."""
 
     def __init__(self, dims: Sequence[Mapping[str, Any]]) -> None:
@@ -159,7 +159,7 @@ class Window:
 
 
 def _computed(
-    config: Mapping[str, Any], window: Window, given: Mapping[str, Array], shape: Sequence[int], xp: Any
+    config: Mapping[str, Any], window: SpatialWindow, given: Mapping[str, Array], shape: Sequence[int], xp: Any
 ) -> Array:
     """The missing one of image, kernel and result, in the order of `dims_in_order`."""
     batches = config["batch_groups"]
@@ -180,7 +180,7 @@ def _by_group(array: Array, groups: int, *, by_batch: bool) -> Array:
     return array.reshape((*shape[:-1], groups, shape[-1] // groups)).transpose([count - 1, *range(count - 1), count])
 
 
-def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _forward(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, kernel = parts["image"], parts["kernel"]
     padded, points = _padded(window, image, xp), window.points(shape[2:-1])
     found = xp.zeros(shape, image.dtype)
@@ -198,7 +198,7 @@ def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int], x
     return found
 
 
-def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _backward_filter(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, result = parts["image"], parts["result"]
     padded, found = _padded(window, image, xp), xp.zeros(shape, image.dtype)
     if result.size and found.size:
@@ -209,7 +209,7 @@ def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence
     return found
 
 
-def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _backward_input(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     result, kernel = parts["result"], parts["kernel"]
     spatial = shape[2:-1]
     padded = window.padding(shape[:2], spatial, shape[-1], result.dtype, xp)
@@ -223,7 +223,7 @@ def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[
     return found
 
 
-_COMPUTED: Mapping[str, Callable[[Window, Mapping[str, Array], Sequence[int], Any], Array]] = {
+_COMPUTED: Mapping[str, Callable[[SpatialWindow, Mapping[str, Array], Sequence[int], Any], Array]] = {
     "forward": _forward,
     "backward_filter": _backward_filter,
     "backward_input": _backward_input,
@@ -241,7 +241,7 @@ def _times(left: Array, right: Array, xp: Any) -> Array:
     return xp.matmul(left, right)
 
 
-def _padded(window: Window, image: Array, xp: Any) -> Array:
+def _padded(window: SpatialWindow, image: Array, xp: Any) -> Array:
     spatial = image.shape[2:-1]
     found = window.padding(image.shape[:2], spatial, image.shape[-1], image.dtype, xp)
     there, here = window.inside(spatial)

@@ -132,7 +132,7 @@ def _writers(text: Sequence[str], places: Sequence[PtxLine | None]) -> Iterator[
 
 
 @dataclass(frozen=True)
-class Instruction:
+class RegisterUse:
     """An instruction of PTX: its opcode up to the first point, the registers that it writes, and those that it reads, its guard first."""
 
     opcode: str
@@ -140,7 +140,7 @@ class Instruction:
     read: tuple[str, ...]
 
 
-def instruction_at(line: str) -> Instruction | None:
+def instruction_at(line: str) -> RegisterUse | None:
     """The instruction on a line of PTX; None for a directive, a label or a comment."""
     found = _INSTRUCTION.match(line)
     if found is None:
@@ -149,7 +149,7 @@ def instruction_at(line: str) -> Instruction | None:
     operands = line[found.end() :].partition("//")[0].lstrip()
     guard = (found["guard"],) if found["guard"] else ()
     if opcode in _WRITES_NOTHING:
-        return Instruction(opcode, (), (*guard, *_REGISTER.findall(operands)))
+        return RegisterUse(opcode, (), (*guard, *_REGISTER.findall(operands)))
     end = operands.find("}") if operands.startswith("{") else operands.find(",")
     first, rest = (operands[: end + 1], operands[end + 1 :]) if end >= 0 else (operands, "")
-    return Instruction(opcode, tuple(_REGISTER.findall(first)), (*guard, *_REGISTER.findall(rest)))
+    return RegisterUse(opcode, tuple(_REGISTER.findall(first)), (*guard, *_REGISTER.findall(rest)))

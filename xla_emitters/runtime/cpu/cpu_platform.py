@@ -24,7 +24,7 @@ from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS
 from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, pointer
-from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.program.steps import ArrayPlace, Call, Launch
 from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
@@ -100,7 +100,7 @@ class _Words:
         for place, value in enumerate(step.arguments):
             if isinstance(value, int):
                 self._set(place, value)
-            elif not isinstance(value, Place):
+            elif not isinstance(value, ArrayPlace):
                 self._numbers.append((place, value.index))
             elif frame.is_fixed(value.slot):
                 self._set(place, pointer(frame.arrays[value.slot]))
@@ -286,7 +286,7 @@ def _bytes(frame: Frame, step: Launch) -> int | None:
     """Total bytes of a launch's arrays; None where only data decide it."""
     total = 0
     for value in step.arguments:
-        if isinstance(value, Place):
+        if isinstance(value, ArrayPlace):
             shape = frame.bound.shapes.get(value.slot)
             if shape is None:
                 return None

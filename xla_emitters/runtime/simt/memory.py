@@ -31,7 +31,7 @@ from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.simt.copies_in_flight import Flight
@@ -181,7 +181,7 @@ class Memory:
     exited       lanes that have ended
     """
 
-    launch: Launch
+    launch: LaunchDimensions
     blocks: Array
     watchers: Sequence[Watcher] = ()
     buffers: list[Buffer] = field(default_factory=list[Buffer])

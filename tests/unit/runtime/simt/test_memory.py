@@ -5,7 +5,7 @@ import pytest
 from xdsl.dialects import test
 
 from xla_emitters.errors import ExecutionError, InternalError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt.memory import Memory, Space, bounds, row_major_strides
 
 OP = test.TestOp()
@@ -13,7 +13,7 @@ BLOCKS, THREADS = 2, 3
 
 
 def memory(**options) -> Memory:
-    return Memory(Launch((9, 1, 1), (THREADS, 1, 1)), np.array([4, 7]), **options)
+    return Memory(LaunchDimensions((9, 1, 1), (THREADS, 1, 1)), np.array([4, 7]), **options)
 
 
 def lanes(*rows) -> np.ndarray:
