@@ -24,6 +24,7 @@ import numpy as np
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import (
     CONTEXT,
@@ -57,7 +58,7 @@ from xla_emitters.runtime.simt.code import Compiler, FrameSlots, FunctionCode, K
 from xla_emitters.runtime.simt.execute import RULES
 from xla_emitters.runtime.simt.fusion_loops import bind, compile_loops
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
-from xla_emitters.runtime.simt.memory import Buffer, Memory, row_major_strides
+from xla_emitters.runtime.simt.memory import Buffer, Memory
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
 from xla_emitters.support.limits import refuse_beyond_limit
 

@@ -26,6 +26,7 @@ import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import scf
@@ -37,7 +38,7 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import BlockCode, Compiler, FrameSlots, Rules, Step
 from xla_emitters.runtime.simt.execute import RULES, chunks
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.memory import Memory, Watcher, row_major_strides
+from xla_emitters.runtime.simt.memory import Memory, Watcher
 from xla_emitters.runtime.simt.scalars import form_of
 from xla_emitters.runtime.simt.scf import parallel
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions

@@ -17,6 +17,7 @@ import numpy as np
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dtypes import Array
@@ -29,7 +30,7 @@ from xla_emitters.runtime.simt.execute import RULES, CallersArray, chunks, memor
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.fusion_loops import ALIGNMENT, bind
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.memory import Memory, Space, Watcher, row_major_strides
+from xla_emitters.runtime.simt.memory import Memory, Space, Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, form_of
 
 
