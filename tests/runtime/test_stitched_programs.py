@@ -207,4 +207,6 @@ def test_rows_of_a_square_array() -> None:
         x = np.random.default_rng(rows).standard_normal((rows, 4), np.float32)
         s = x @ x.T
         for stage in ("loops", "llvm-dialect", None):
-            np.testing.assert_allclose(program.run([x], stage=stage)[0], np.exp(s - s.max(1, keepdims=True)), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                program.run([x], stage=stage)[0], np.exp(s - s.max(1, keepdims=True)), rtol=1e-5, atol=1e-6
+            )

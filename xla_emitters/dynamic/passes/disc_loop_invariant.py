@@ -159,7 +159,9 @@ class _Mover:
         constants = dict[SSAValue, ConstantOp]()
         moved = list[HloOp]()
         parameters = called.parameters
-        carried_on = called.root if isinstance(called.root.owner, TupleOp) else None  # the body's tuple stays in the loop
+        carried_on = (
+            called.root if isinstance(called.root.owner, TupleOp) else None
+        )  # the body's tuple stays in the loop
         for number, operand in enumerate(self.loop.operands[1:], 1):
             outside[parameters[number].result] = operand
         for op in called.instructions:
