@@ -112,10 +112,15 @@ def _lu_on_gpu(arguments: LibraryArguments, matrices: Array) -> list[Array]:
         for index in np.ndindex(*batch if count else (0,)):
             factors[index], places = linalg.lu_factor(matrices[index], check_finite=False)
             pivots[index] = places + 1
-    is_zero = xp.diagonal(factors, axis1=-2, axis2=-1) == 0
-    first = xp.argmax(is_zero, axis=-1) + 1 if count else xp.zeros(batch, np.int32)
-    info = xp.where(is_zero.any(axis=-1), first, 0).astype(np.int32)
+    info = _first_zero(xp.diagonal(factors, axis1=-2, axis2=-1), xp)
     return _outputs(arguments, {"factors": factors, "pivots": pivots, "info": info})
+
+
+def _first_zero(pivots: Array, xp: Any) -> Array:
+    """For each matrix the number, from 1, of its first pivot that is zero, or 0."""
+    is_zero = pivots == 0
+    first = xp.argmax(is_zero, axis=-1) + 1 if pivots.shape[-1] else xp.zeros(pivots.shape[:-1], np.int32)
+    return xp.where(is_zero.any(axis=-1), first, 0).astype(np.int32)
 
 
 def _eliminated(matrix: Array, pivots: Array) -> int:
@@ -224,9 +229,7 @@ def tridiagonal_solve(arguments: LibraryArguments) -> list[Array]:
                 if column < count:
                     value = value - diagonals[..., row, None] * found[..., column, :]
             found[..., row, :] = value / diagonal[..., row, None]
-    is_zero = diagonal == 0
-    info = xp.where(is_zero.any(axis=-1), xp.argmax(is_zero, axis=-1) + 1 if count else 0, 0).astype(np.int32)
-    return _outputs(arguments, {"solution": found, "info": info})
+    return _outputs(arguments, {"solution": found, "info": _first_zero(diagonal, xp)})
 
 
 def _eliminate_below(
