@@ -40,7 +40,16 @@ NAMES = {
 
 
 LONG = (
-    *("cache_by_rows", "cumulative", "double", "gradients", "half_channels_first", "narrow", "pooling_gradient"),
+    *(
+        "convnet",
+        "cache_by_rows",
+        "cumulative",
+        "double",
+        "gradients",
+        "half_channels_first",
+        "narrow",
+        "pooling_gradient",
+    ),
     *("routines", "special_functions"),
 )
 
