@@ -183,3 +183,31 @@ def test_a_value_that_a_row_keeps_and_that_is_read_at_other_columns(move: str, c
             found = program.run([x], stage=stage)
             for one, other in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+SQUARE = """
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x?xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %b = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+  %n = stablehlo.reshape %b : (tensor<i32>) -> tensor<1xi32>
+  %shape = stablehlo.concatenate %n, %n, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %s = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>
+  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+  %w = stablehlo.dynamic_broadcast_in_dim %m, %shape, dims = [0] : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+  %d = stablehlo.subtract %s, %w : tensor<?x?xf32>
+  %e = stablehlo.exponential %d : tensor<?x?xf32>
+  return %e : tensor<?x?xf32>
+}
+"""
+
+
+def test_rows_of_a_square_array() -> None:
+    """The number of rows is the number of columns: the grid's size and the rows' length are one value of the host."""
+    program = compile_program(parse_stablehlo(SQUARE, "square.mlir"), CompileOptions(record="none"))
+    for rows in (1, 6, 8, 300):
+        x = np.random.default_rng(rows).standard_normal((rows, 4), np.float32)
+        s = x @ x.T
+        for stage in ("loops", "llvm-dialect", None):
+            np.testing.assert_allclose(
+                program.run([x], stage=stage)[0], np.exp(s - s.max(1, keepdims=True)), rtol=1e-5, atol=1e-6
+            )

@@ -178,11 +178,13 @@ def _products(
         batch, terms = (prod([lhs[dim] for dim in each]) for each in dims)
         rows, columns = (prod(shape) // max(1, batch * terms) for shape in (lhs, rhs))
         return Products(batch * rows * terms * columns, batch, rows, columns)
-    # Each element of the result takes one multiplication per point of the kernel and input feature.
+    # Each element of the result takes one multiplication per point of the kernel, but for those that meet a dilated image's holes, and
+    # per feature of the image.
     kernel, result = shapes["kernel"], shapes["result"]
     label: str = config["labels"][1]
     features, groups = kernel[label.index("o")], int(config["feature_groups"])
-    count = prod(result) * prod(kernel) // max(1, features)
+    spread = prod(dim["base_dilation"] for dim in config["window"])
+    count = prod(result) * prod(kernel) // max(1, features) // spread
     if config["kind"] == "backward_filter":
         return Products(count, groups, prod(kernel) // max(1, features), features // groups)
     return Products(count, groups, prod(result) // max(1, features), features // groups)

@@ -246,6 +246,9 @@ class _Watched:
     def launch(self, frame: Frame, step: Launch) -> Run:
         return self.watch(frame, step, self.platform.launch(frame, step))
 
+    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
+        return runs  # each is watched alone
+
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
         return self.platform.outlasts(ends, state, most)
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.library.arguments import Array, numpy_type, pointer
 from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
 from xla_emitters.program.steps import (
     DIVISIONS,
@@ -128,7 +128,7 @@ class HostMemory(Memory):
         return elements
 
     def argument(self, place: Place, array: Array) -> Array:
-        return array.copy() if array.__array_interface__["data"][0] % ARGUMENT_ALIGNMENT else array
+        return array.copy() if pointer(array) % ARGUMENT_ALIGNMENT else array
 
 
 class Platform(Protocol):
@@ -137,6 +137,10 @@ class Platform(Protocol):
     def call(self, frame: Frame, step: Call) -> Run: ...
 
     def launch(self, frame: Frame, step: Launch) -> Run: ...
+
+    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
+        """Steps that follow each other, some of them as one."""
+        ...
 
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
         """Whether a loop in this state runs more than `most` times; False where that is not known."""
@@ -161,6 +165,7 @@ class Frame:
     arrays   slot -> the array that it holds, or None
     numbers  of the host
     kept     objects that steps refer to by address
+    code     what a call runs
     """
 
     def __init__(self, bound: Bound, made: FrameArguments) -> None:
@@ -186,7 +191,7 @@ class Frame:
         self._results = [place.slot for place in bound.results]
         self._varying = list[int]()
         self.kept = list[object]()
-        self._code = self._prepared(bound.steps)
+        self.code = self._prepared(bound.steps)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for arguments of the sizes of this binding. raises DataError, ExecutionError
@@ -201,7 +206,7 @@ class Frame:
             self._refuse_arena()
         self._taken = self._in_arena
         try:
-            for run in self._code:
+            for run in self.code:
                 run()
             # From now on what is free is read without the arena, whose memory is in use.
             self._in_arena = 0 if allowed_memory() is None else self.bound.arena_bytes
@@ -280,9 +285,9 @@ class Frame:
 
     # --------------------------------------------------------------------------------------------------------- steps
 
-    def _prepared(self, steps: Sequence[Step]) -> list[Run]:
+    def _prepared(self, steps: Sequence[Step]) -> Sequence[Run]:
         found = (self._prepare(step) for step in steps)
-        return [run for run in found if run is not None]
+        return self.platform.joined(self, [run for run in found if run is not None])
 
     def _prepare(self, step: Step) -> Run | None:
         match step:
@@ -388,11 +393,12 @@ class Frame:
             return None
         self._varying.append(slot)
         sizes, itemsize = self.values(place.shape), numpy_type(place.dtype).itemsize
+        fixed = None if any(isinstance(size, Number) for size in place.shape) else prod(sizes()) * itemsize
 
         def run() -> None:
             shape = sizes()
             # Memory that was freed is counted until this sum exceeds the limit: most calls need no more than the addition.
-            wanted = prod(shape) * itemsize
+            wanted = prod(shape) * itemsize if fixed is None else fixed
             if self._limit is not None and self._taken + wanted > self._limit:
                 self._refuse_now(place, shape)
             self._taken += wanted
@@ -421,7 +427,15 @@ class Frame:
             arrays[target] = arrays[source].reshape(self.bound.shapes[target])
             return None
         self._varying.append(target)
-        shape = self.values(step.target.shape)
+        shape, known = self.values(step.target.shape), self.bound.shapes.get(target)
+        if (
+            known is not None and source in self.bound.shapes
+        ):  # their numbers of elements were compared when the steps were bound
+
+            def run_known() -> None:
+                arrays[target] = arrays[source].reshape(known)
+
+            return run_known
 
         def run() -> None:
             held, sizes = arrays[source], shape()
@@ -473,7 +487,8 @@ class Frame:
 
     def _loop(self, step: Loop) -> Run:
         condition, body = self._prepared(step.condition), self._prepared(step.body)
-        if self._memory.waits and (known := step.trips) is not None and known <= MOST_ITERATIONS:
+        known = step.trips
+        if known is not None and (not condition or (self._memory.waits and known <= MOST_ITERATIONS)):
 
             def run_known() -> None:
                 if known > (most := iteration_limit()):

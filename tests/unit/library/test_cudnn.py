@@ -297,6 +297,46 @@ def test_any_window_layout_groups_and_epilogue(seed: int, cupy: Any) -> None:
     assert stand_in.plans == 1  # the second call finds it
 
 
+@pytest.mark.parametrize(
+    ("size", "more", "image"),
+    [
+        (4, {"pad": [2, 2]}, 5),
+        (3, {"pad": [1, 2]}, 4),
+        (3, {"pad": [-1, 0], "base_dilation": 3, "stride": 2}, 5),
+        (2, {"pad": [0, 4], "window_dilation": 3, "reversed": True}, 6),
+        (1, {"pad": [1, 1]}, 4),
+    ],
+)
+def test_a_dilated_image_is_convolved_as_it_is(
+    size: int, more: dict[str, Any], image: int, cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the convolutions has the same padding on both sides; the expected one is of the image with zeros in it."""
+    dim = {"size": size, "stride": 1, "pad": [0, 0], "base_dilation": 2, "window_dilation": 1, "reversed": False} | more
+    wide = (image - 1) * dim["base_dilation"] + 1
+    extent = (size - 1) * dim["window_dilation"] + 1
+    shape = (2, (wide + sum(dim["pad"]) - extent) // dim["stride"] + 1, 4)
+    config = {
+        "types": ["f32", "f32"], "operands": ["image", "kernel"], "outputs": ["result", "workspace"], "kind": "forward",
+        "labels": ["b0f", "0io", "b0f"], "window": [dim], "feature_groups": 1, "batch_groups": 1, "scale": 1,
+        "side_scale": 0, "activation": "none", "slope": 0, "precision": "",
+    }  # fmt: skip
+    draw = np.random.default_rng(1)
+    x, kernel = draw.standard_normal((2, image, 3), np.float32), draw.standard_normal((size, 3, 4), np.float32)
+    spread = np.zeros((2, wide, 3), np.float32)
+    spread[:, :: dim["base_dilation"]] = x
+    results = results_of(config, ("f32", shape))
+    wanted = call("convolution", {**config, "window": [{**dim, "base_dilation": 1}]}, [spread, kernel], results)[0]
+    given = [cupy.asarray(array) for array in (x, kernel)]
+    asked, is_for_cudnn = list[Any](), cudnn.is_for_cudnn
+    monkeypatch.setattr(cudnn, "is_for_cudnn", lambda a, dims: asked.extend(dims) or is_for_cudnn(a, dims))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = call("convolution", config, given, results, xp=cupy)[0]
+    assert asked
+    assert all(each["pad"][0] == each["pad"][1] >= 0 for each in asked)
+    np.testing.assert_allclose(cupy.asnumpy(found), wanted, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("refused", ["epilogues", "all"])
 def test_what_cudnn_does_not_have_is_computed_otherwise(refused: str, cupy: Any) -> None:
     """Without an engine for an epilogue that is computed after it; without one for the convolution, patches are multiplied."""

@@ -202,8 +202,10 @@ def _take_multiples(loop: scf.ParallelOp, captured: set[SSAValue]) -> None:
             for moved in (op, op.rhs.owner):
                 moved.detach()
                 Rewriter.insert_op(moved, InsertPoint.at_start(loop.body.block))
-            # Shared memory is allocated with the host's value of the size.
-            users = [inner for inner in loop.walk() if inner is not op and not isinstance(inner, memref.AllocOp)]
+            # Shared memory is allocated with the host's value of the size; the loop's own bounds are the host's too.
+            users = [
+                inner for inner in loop.walk() if inner not in (op, loop) and not isinstance(inner, memref.AllocOp)
+            ]
             op.lhs.replace_uses_with_if(op.result, lambda use, users=frozenset(users): use.operation in users)
 
 

@@ -159,6 +159,9 @@ class _Mover:
         constants = dict[SSAValue, ConstantOp]()
         moved = list[HloOp]()
         parameters = called.parameters
+        carried_on = (
+            called.root if isinstance(called.root.owner, TupleOp) else None
+        )  # the body's tuple stays in the loop
         for number, operand in enumerate(self.loop.operands[1:], 1):
             outside[parameters[number].result] = operand
         for op in called.instructions:
@@ -168,7 +171,9 @@ class _Mover:
                     moved.append(op)
             elif isinstance(op, ConstantOp):
                 constants[op.result] = op
-            elif not isinstance(op, ParameterOp) and self._can_move(op, outside, constants):
+            elif op.result is carried_on or isinstance(op, ParameterOp):
+                continue
+            elif self._can_move(op, outside, constants):
                 made = op.clone()
                 made.operands = [self._outside(operand, outside, constants) for operand in op.operands]
                 outside[op.result] = self.code.names.add(made, self.loop)

@@ -97,23 +97,37 @@ def tracing_error(error: Exception, name: str) -> Exception:
         return Unsupported(
             f"{name} asks about a symbolic size what is not known: {said.splitlines()[0]}",
             stage=STAGE,
-            help=f'if it always holds: constraints=("{asked}",)' if (asked := _constraint(said)) else "",
+            help="; ".join(f'if it {when}: constraints=("{asked}",)' for when, asked in _constraints(said)),
         )
     if isinstance(error, NotImplementedError):
         return Unsupported(f"JAX does not lower {name}: {said.splitlines()[0]}", stage=STAGE)
     return error
 
 
-def _constraint(said: str) -> str:
-    """The comparison that was not decided, as JAX reads it as a constraint; "" where the message has none.
+_NEVER = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+"""What holds of two sizes where a comparison does not; JAX has no constraint for sizes that differ."""
 
-    >>> _constraint("Symbolic dimension comparison 't' > '3' is inconclusive.")
-    't >= 3 + 1'
+
+def _constraints(said: str) -> list[tuple[str, str]]:
+    """The comparison that was not decided, as constraints of JAX for both of its outcomes; none where the message has no comparison.
+
+    >>> _constraints("Symbolic dimension comparison 'n' < '3' is inconclusive.")
+    [('always holds', 'n <= 2'), ('never holds', 'n >= 3')]
     """
     if (asked := re.search(r"'([^']+)' (>=|<=|==|>|<) '([^']+)' is inconclusive", said)) is None:
-        return ""
+        return []
     left, how, right = asked.groups()
-    return f"{left} {({'>': '>=', '<': '<='}).get(how, how)} {right}" + {">": " + 1", "<": " - 1"}.get(how, "")
+    outcomes = [("always holds", how), *(("never holds", never) for never in [_NEVER.get(how)] if never)]
+    return [(when, f"{left} {_bound(comparison, right)}") for when, comparison in outcomes]
+
+
+def _bound(comparison: str, right: str) -> str:
+    """JAX's constraints are >=, <= and == only: `> 3` is `>= 4`."""
+    if comparison not in ("<", ">"):
+        return f"{comparison} {right}"
+    if right.isdecimal():
+        return f"{comparison}= {int(right) + (1 if comparison == '>' else -1)}"
+    return f"{comparison}= {right} {'+' if comparison == '>' else '-'} 1"
 
 
 def refuse_keywords(given: Iterable[str], known: Iterable[str]) -> None:

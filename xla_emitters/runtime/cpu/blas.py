@@ -65,6 +65,8 @@ class Products:
     step_of   returns the address of the code of a loop, by the name of BLAS's function
     operands  the words of left, right and result
     forms     what is the same in all calls
+
+    The addresses of the loop's code and of its words are `code` and `address`.
     """
 
     def __init__(
@@ -75,23 +77,28 @@ class Products:
         forms: Sequence[int],
         rows: Sequence[Sequence[int]],
     ) -> None:
-        self._code, self._operands = _LOOP(step_of(name)), operands
+        self.code, self._operands = step_of(name), operands
+        self._loop = _LOOP(self.code)
         self._table = (ctypes.c_int64 * (ROW * len(rows)))(*(number for row in rows for number in row))
         function = ctypes.cast(_function(name), ctypes.c_void_p).value or 0
         words = [function, 0, 0, 0, ctypes.addressof(self._table), *forms]
-        self._words, self._count = (ctypes.c_int64 * len(words))(*words), len(rows)
-        self._address = ctypes.addressof(self._words)
+        self.words, self._count = (ctypes.c_int64 * len(words))(*words), len(rows)
+        self.address = ctypes.addressof(self.words)
 
     def __len__(self) -> int:
         return self._count
 
+    def word(self, operand: int) -> int:
+        """The place of an operand's address in the words: 0 is left, 1 right, 2 the result."""
+        return self._operands[operand]
+
     def point(self, operand: int, address: int) -> None:
-        """Sets the address of an operand: 0 is left, 1 right, 2 the result."""
-        self._words[self._operands[operand]] = address
+        """Sets the address of an operand."""
+        self.words[self.word(operand)] = address
 
     def run(self, first: int, last: int) -> None:
         """Some of the calls."""
-        self._code(self._address, first, last)
+        self._loop(self.address, first, last)
 
 
 @dataclass(frozen=True)

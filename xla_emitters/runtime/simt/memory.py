@@ -133,6 +133,9 @@ class Watcher:
     def barrier(self, memory: Memory, active: Array | None) -> None:
         """Whole blocks have reached a barrier."""
 
+    def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
+        """Some threads of blocks have met, bool (blocks, threads), of which `waiting` have waited for all of them."""
+
     def cluster_barrier(self, memory: Memory, active: Array) -> None:
         """Whole clusters have reached a barrier."""
         self.barrier(memory, active)
@@ -144,7 +147,10 @@ class Watcher:
         """What blocks have written to shared memory may be read asynchronously from here on."""
 
     def fence(self, memory: Memory, active: Array | None) -> None:
-        """The active threads' accesses so far are ordered before the later ones, as other blocks see them."""
+        """The active threads' accesses so far are ordered before the later ones, as all threads see them."""
+
+    def block_fence(self, memory: Memory, active: Array | None) -> None:
+        """The same, as threads of their blocks see them."""
 
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""

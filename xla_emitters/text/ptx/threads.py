@@ -82,7 +82,7 @@ def fence(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     if "proxy" in i.parts and "async" in i.parts and "global" not in i.parts:
         e.tell("fence.proxy.async")
     else:
-        e.do(llvm.FenceOp("seq_cst", "block" if "cta" in i.parts or "proxy" in i.parts else None))
+        e.do(llvm.FenceOp("seq_cst", llvm.OF_BLOCK if "cta" in i.parts or "proxy" in i.parts else None))
 
 
 @row("griddepcontrol.wait griddepcontrol.launch_dependents", "=", pure=False)

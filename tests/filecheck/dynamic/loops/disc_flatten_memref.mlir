@@ -75,3 +75,30 @@ func.func @rows(%x: memref<?x?x8xf32, "gpu"> {disc.sizes = ["b", "s", "8"]}, %m:
 // CHECK-NEXT:      %[[ROW:.*]]:2 = affine.delinearize_index %[[I]] into (8) : index, index
 // CHECK-NEXT:      memref.load %{{.*}}[%[[ROW]]#0]
 // CHECK-NEXT:      memref.store %{{.*}}, %{{.*}}[%[[I]]]
+
+// -----
+
+// A square array, a row for each block: inside of the loop its size is the marked value, but the loop runs up to the host's.
+func.func @square(%x: memref<?x?xf32, "gpu">, %y: memref<?x?xf32, "gpu">, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%i, %t) = (%c0, %c0) to (%n, %c64) step (%c1, %c1) {
+      %c-4 = arith.constant -4 : index
+      %m = arith.andi %n, %c-4 : index
+      %v = memref.load %x[%i, %t] : memref<?x?xf32, "gpu">
+      %more = arith.cmpi ult, %t, %n : index
+      scf.if %more {
+        memref.store %v, %y[%i, %t] : memref<?x?xf32, "gpu">
+      }
+      scf.reduce
+    }
+    lmhlo.terminator
+  }) {fusion_name = "f"} : () -> ()
+  return
+}
+// CHECK-LABEL: @square
+// CHECK:         scf.parallel (%{{.*}}, %[[T:.*]]) = (%c0, %c0) to (%n, %c64)
+// CHECK:           %[[M:.*]] = arith.andi %n, %{{.*}} : index
+// CHECK:           arith.cmpi ult, %[[T]], %[[M]] : index

@@ -48,3 +48,39 @@ hlo.computation @main entry {
   %r = hlo.tuple %y, %u {name = "r"} : (tensor<4xf32>, tensor<4xf32>) -> tuple<tensor<4xf32>, tensor<4xf32>>
   hlo.return %r : tuple<tensor<4xf32>, tensor<4xf32>>
 }
+
+// -----
+
+// A body whose values all come from outside of the loop: what it computes is moved, its tuple stays.
+// CHECK-LABEL: hlo.computation @body {
+// CHECK:         %[[E:.*]] = hlo.parameter 1 {{.*}} : tensor<4xf32>
+// CHECK:         %{{.*}} = hlo.parameter 0 {{.*}} : tuple<tensor<i1>, tensor<4xf32>>
+// CHECK-NOT:     hlo.exponential
+// CHECK:         hlo.tuple %{{.*}}, %[[E]] {{.*}} -> tuple<tensor<i1>, tensor<4xf32>>
+// CHECK-LABEL: hlo.computation @main entry {
+// CHECK:         %[[E:.*]] = hlo.exponential %w
+// CHECK:         %[[INIT:.*]] = hlo.tuple %again, %v
+// CHECK-NEXT:    hlo.while %[[INIT]], %[[E]] {
+hlo.computation @condition {
+  %p = hlo.parameter 0 {name = "p"} : tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>
+  %c = hlo.get_tuple_element %p {index = 0 : i64, name = "c"} : (tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>) -> tensor<i1>
+  hlo.return %c : tensor<i1>
+}
+hlo.computation @body {
+  %p = hlo.parameter 0 {name = "p"} : tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>
+  %w = hlo.get_tuple_element %p {index = 2 : i64, name = "w"} : (tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32>
+  %no = hlo.constant {name = "no"} dense<false> : tensor<i1>
+  %e = hlo.exponential %w {name = "e"} : tensor<4xf32>
+  %t = hlo.tuple %no, %e, %w {name = "t"} : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>
+  hlo.return %t : tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>
+}
+hlo.computation @main entry {
+  %v = hlo.parameter 0 {name = "v"} : tensor<4xf32>
+  %w = hlo.parameter 1 {name = "w"} : tensor<4xf32>
+  %again = hlo.parameter 2 {name = "again"} : tensor<i1>
+  %init = hlo.tuple %again, %v, %w {name = "init"} : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>
+  %loop = hlo.while %init {body = @body, condition = @condition, name = "loop"} : tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>
+  %y = hlo.get_tuple_element %loop {index = 1 : i64, name = "y"} : (tuple<tensor<i1>, tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32>
+  %r = hlo.tuple %y {name = "r"} : (tensor<4xf32>) -> tuple<tensor<4xf32>>
+  hlo.return %r : tuple<tensor<4xf32>>
+}

@@ -13,20 +13,26 @@ class InconclusiveDimensionOperation(Exception):
 
 
 @pytest.mark.parametrize(
-    ("asked", "constraint"),
+    ("asked", "always", "never"),
     [
-        ("'t - 1' >= '1'", "t - 1 >= 1"),
-        ("'t' > '3'", "t >= 3 + 1"),
-        ("'t' <= '3*b'", "t <= 3*b"),
-        ("'t' < 'b'", "t <= b - 1"),
-        ("'t' == 'b'", "t == b"),
+        ("'t - 1' >= '1'", "t - 1 >= 1", "t - 1 <= 0"),
+        ("'t' > '3'", "t >= 4", "t <= 3"),
+        ("'t' <= '3*b'", "t <= 3*b", "t >= 3*b + 1"),
+        ("'t' < 'b'", "t <= b - 1", "t >= b"),
+        ("'n' < '3'", "n <= 2", "n >= 3"),
     ],
 )
-def test_a_comparison_of_sizes_is_the_constraint_to_give(asked: str, constraint: str) -> None:
+def test_a_comparison_of_sizes_is_the_constraint_to_give(asked: str, always: str, never: str) -> None:
+    """Which of the two is meant only the caller knows: `top_k` asks whether a size is too small."""
     error = InconclusiveDimensionOperation(f"Symbolic dimension comparison {asked} is inconclusive.\n\nMore.")
     found = tracing_error(error, "f")
     assert isinstance(found, Unsupported)
-    assert f'constraints=("{constraint}",)' in str(found)
+    assert f'if it always holds: constraints=("{always}",); if it never holds: constraints=("{never}",)' in str(found)
+
+
+def test_sizes_that_always_differ_are_no_constraint_of_jax() -> None:
+    error = InconclusiveDimensionOperation("Symbolic dimension comparison 't' == 'b' is inconclusive.")
+    assert str(tracing_error(error, "f")).endswith('if it always holds: constraints=("t == b",)')
 
 
 def test_no_constraint_helps_where_a_number_is_needed() -> None:
