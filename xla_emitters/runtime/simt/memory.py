@@ -31,7 +31,7 @@ from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.simt.copies_in_flight import Flight
@@ -197,7 +197,7 @@ class Memory:
     exited       lanes that have ended
     """
 
-    launch: Launch
+    launch: LaunchDimensions
     blocks: Array
     watchers: Sequence[Watcher] = ()
     buffers: list[Buffer] = field(default_factory=list[Buffer])
@@ -486,18 +486,6 @@ def long_address(short: Array) -> Array:
     wide = short.astype(np.int64)
     windows = (wide + (1 << (SHORT_BITS - 1))) >> SHORT_BITS
     return (windows << WINDOW_BITS) + (wide - (windows << SHORT_BITS))
-
-
-def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension when the last dimension varies fastest.
-
-    >>> row_major_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.append(strides[-1] * extent)
-    return tuple(reversed(strides)) if shape else ()
 
 
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
