@@ -115,6 +115,40 @@ def test_products_of_integers_narrow_floats_and_complex_numbers_in_c(types: str,
         np.testing.assert_array_equal(result[0], (x.astype(held) @ y.astype(held)).astype(kind))
 
 
+DILATED = """module @m {{ func.func public @main(%x: tensor<?x{spatial}x2xf32>, %w: tensor<{kernel}x2x3xf32>) -> tensor<?x{result}x3xf32> {{
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, {dims}, f]x[{dims}, i, o]->[b, {dims}, f],
+    window = {{pad = [{pad}], lhs_dilate = [{spread}]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<?x{spatial}x2xf32>, tensor<{kernel}x2x3xf32>) -> tensor<?x{result}x3xf32>
+  return %0 : tensor<?x{result}x3xf32> }} }}"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_convolution_of_a_dilated_image(rank: int, tmp_path: Path) -> None:
+    """Against sums over the kernel's points of shifted images; whole numbers."""
+    spread, size, points = (2, 3, 1)[:rank], (4, 3, 2)[:rank], (3, 2, 2)[:rank]
+    padded = [(count - 1) * step + 1 + 1 for count, step in zip(size, spread, strict=True)]  # one element before
+    result = [count - point + 1 for count, point in zip(padded, points, strict=True)]
+    text = DILATED.format(
+        spatial="x".join(map(str, size)), kernel="x".join(map(str, points)), result="x".join(map(str, result)),
+        dims=", ".join(map(str, range(rank))), pad=", ".join(["[1, 0]"] * rank), spread=", ".join(map(str, spread)),
+    )  # fmt: skip
+    draw = np.random.default_rng(0)
+    x = draw.integers(-4, 5, (2, *size, 2)).astype(np.float32)
+    w = draw.integers(-4, 5, (*points, 2, 3)).astype(np.float32)
+    image = np.zeros((2, *padded, 2), np.float32)
+    image[:, *(slice(1, None, step) for step in spread)] = x
+    wanted = np.zeros((2, *result, 3), np.float32)
+    for point in np.ndindex(*points):
+        here = tuple(slice(k, k + count) for k, count in zip(point, result, strict=True))
+        wanted += image[:, *here] @ w[point]
+    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    found, _ = called(built(program, "dilated", tmp_path), program, [[x, w]])
+    assert found[0] is not None
+    np.testing.assert_array_equal(found[0][0], wanted)
+    np.testing.assert_array_equal(program.run([x, w])[0], wanted)
+
+
 EIGHT_BITS = """module @m { func.func public @main(%x: tensor<?xf8E5M2>, %y: tensor<?xf8E4M3FN>) -> (tensor<?xf8E5M2>, tensor<?xf32>) {
   %0 = stablehlo.negate %x : tensor<?xf8E5M2>
   %1 = stablehlo.convert %y : (tensor<?xf8E4M3FN>) -> tensor<?xf32>

@@ -7,11 +7,15 @@
 On the CPU an array of bf16 has the type `ml_dtypes.bfloat16`. CuPy has no such types: there the array holds bit patterns (`uint16` for
 bf16, `uint8` for an 8-bit float, an element a byte), so the types of operands are named beside them, in a configuration's `types`.
 Only NumPy and ml_dtypes are imported: this file runs in unpacked bundles.
-Source: docs/reference/contracts "Arrays"; ml_dtypes.
+
+An array object holds the address of its elements at the offset that NumPy's C interface promises (PyArrayObject_fields.data, the
+first field after the object's head).
+Source: docs/reference/contracts "Arrays"; ml_dtypes; https://numpy.org/doc/stable/reference/c-api/types-and-structures.html.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -70,6 +74,15 @@ def numpy_type(name: str) -> np.dtype[Any]:
     if name not in NUMPY_TYPES:
         raise Unsupported(f"no array holds element type '{name}'", stage="library", help=", ".join(NUMPY_TYPES))
     return NUMPY_TYPES[name]
+
+
+_DATA = object.__basicsize__
+"""The offset of the address of the elements in an array object."""
+
+
+def pointer(array: object) -> int:
+    """The address of a NumPy array's elements: the first field behind the head of an array object."""
+    return ctypes.c_size_t.from_address(id(array) + _DATA).value
 
 
 LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}

@@ -11,7 +11,8 @@ For each point k of the kernel and each position p of the window, with at(p, k) 
 Each of image, kernel and result is [groups, ...]: groups of features, or of batches, are a batch of products. On a GPU cuBLAS multiplies
 them, unless cuDNN is installed and has the convolution (`cudnn`).
 
-Base dilation puts zeros between the image's elements first; a reversed dimension flips the kernel. Groups of features read their own
+Base dilation puts zeros between the image's elements first: the places of the result that meet the same points of the kernel are a
+convolution of the image as it is (`phases_of`). A reversed dimension flips the kernel. Groups of features read their own
 features only; groups of batches compute their own features of the result. Labels are those of the forward convolution.
 A dimension's label in the configuration: b, f of image and result, i, o of the kernel, digits for spatial ones.
 Source: docs/reference/1 3.6, 6.8 "convolution"; NVIDIA's cuDNN documentation, convolution and its activations.
@@ -23,7 +24,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -52,8 +53,16 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
     shapes = {name: arguments.operands[i].shape for i, name in enumerate(roles)} | {output: arguments.results[0][1]}
     sizes = {name: tuple(shapes[name][dim] for dim in order) for name, order in orders.items()}
     window = _window(arguments, sizes["kernel"])
+    workspaces = [arguments.zeros(i) for i in range(1, len(config["outputs"]))]
+    if (
+        output == "result"
+        and roles[2:] in ([], ["padding"])
+        and config["activation"] == "none"
+        and config["scale"] == 1
+    ):
+        if any(dim["base_dilation"] != 1 for dim in window.dims):
+            return [_by_phases(arguments, window), *workspaces]
     value: Array | None = None
-    workspaces = (arguments.zeros(i) for i in range(1, len(config["outputs"])))
     if arguments.on_gpu:
         if (found := cudnn.convolution(arguments, window.dims)) is not None:
             return [found, *workspaces]
@@ -73,7 +82,7 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
     return [arguments.result(0, value), *workspaces]
 
 
-def _without_epilogue(arguments: LibraryArguments, window: Window, held: np.dtype[Any]) -> Array | None:
+def _without_epilogue(arguments: LibraryArguments, window: SpatialWindow, held: np.dtype[Any]) -> Array | None:
     """cuDNN's convolution in the held type, in the order of `dims_in_order`, where it lacks the convolution together with its epilogue."""
     config = arguments.config
     has_epilogue = len(arguments.operands) > 2 or config["activation"] != "none" or config["scale"] != 1
@@ -86,7 +95,116 @@ def _without_epilogue(arguments: LibraryArguments, window: Window, held: np.dtyp
     return None if found is None else found.transpose(dims_in_order(config["labels"][2]))
 
 
-def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
+class Phase(NamedTuple):
+    """Places of the result that meet the same points of the kernel, and so are a convolution of an image without dilation.
+
+    places, points   which, as indices of result and kernel
+    kernel, result   their shapes; no point: the places meet zeros alone
+    config           of the convolution
+    """
+
+    places: tuple[slice, ...]
+    points: tuple[slice, ...]
+    kernel: tuple[int, ...]
+    result: tuple[int, ...]
+    config: Mapping[str, Any]
+
+
+def phases_of(
+    config: Mapping[str, Any], image: Sequence[int], kernel: Sequence[int], result: Sequence[int]
+) -> list[Phase]:
+    """The convolutions that make up one of a dilated image, of these shapes, in which all places of the result are.
+
+    image  a 0 b 0 c       kernel  p q r          places 0, 2 ...: a p + b r ...         places 1, 3 ...: b q ...
+    """
+    orders = list(map(dims_in_order, config["labels"]))
+    spatial = orders[0][1:-1], orders[1][:-2], orders[2][1:-1]
+    along = [
+        _phases_along(dim, image[here], result[there])
+        for dim, here, there in zip(config["window"], spatial[0], spatial[2], strict=True)
+    ]
+    found = list[Phase]()
+    for combined in product(*along):
+        places, points, of_result, of_kernel = (
+            [slice(None)] * len(result),
+            [slice(None)] * len(kernel),
+            [*result],
+            [*kernel],
+        )
+        for (place, count, point, window), in_kernel, in_result in zip(combined, *spatial[1:], strict=True):
+            places[in_result], of_result[in_result] = place, count
+            points[in_kernel], of_kernel[in_kernel] = point, window["size"]
+        own = {**config, "window": [window for *_, window in combined]}
+        found.append(Phase(tuple(places), tuple(points), tuple(of_kernel), tuple(of_result), own))
+    return found
+
+
+def _phases_along(dim: Mapping[str, Any], size: int, places: int) -> list[tuple[slice, int, slice, Mapping[str, Any]]]:
+    """(places of the result, how many, points of the kernel, window) along one dimension.
+
+    Place o and point k meet element (o * stride + k * window_dilation - low) / base_dilation of the image, if that is whole.
+    """
+    (low, _), spread, stride, dilation = dim["pad"], dim["base_dilation"], dim["stride"], dim["window_dilation"]
+    next_place, next_point = spread // math.gcd(stride, spread), spread // math.gcd(dilation, spread)
+    found = list[tuple[slice, int, slice, Mapping[str, Any]]]()
+    for first in range(min(next_place, places)):
+        count = len(range(first, places, next_place))
+        meets = (k for k in range(min(next_point, dim["size"])) if (first * stride + k * dilation - low) % spread == 0)
+        point = next(meets, dim["size"])
+        window = {
+            "size": len(range(point, dim["size"], next_point)),
+            "stride": next_place * stride // spread,
+            "window_dilation": next_point * dilation // spread,
+            "base_dilation": 1,
+            "reversed": False,
+        }
+        before = (low - first * stride - point * dilation) // spread
+        extent = (count - 1) * window["stride"] + (window["size"] - 1) * window["window_dilation"] + 1
+        window["pad"] = [before, extent - size - before]
+        last = dim["size"] - 1 - point
+        points = slice(last, None, -next_point) if dim["reversed"] and last >= 0 else slice(point, None, next_point)
+        found.append((slice(first, None, next_place), count, points, window))
+    return found
+
+
+def _by_phases(arguments: LibraryArguments, window: SpatialWindow) -> Array:
+    """The convolution of a dilated image."""
+    (image, kernel), (element, shape) = arguments.operands[:2], arguments.results[0]
+    roles = arguments.config["operands"][:2]
+    config = {**arguments.config, "operands": roles, "outputs": ["result"], "window": window.dims}
+    whole = arguments.zeros(0)
+    for phase in phases_of(config, image.shape, kernel.shape, shape):
+        if math.prod(phase.kernel):
+            padded, own = (
+                _evenly_padded(image, phase.config, arguments.xp) if arguments.on_gpu else (image, phase.config)
+            )
+            part = LibraryArguments(own, (padded, kernel[phase.points]), [(element, phase.result)], arguments.xp)
+            (whole[phase.places],) = convolution(part)
+    return whole
+
+
+def _evenly_padded(image: Array, config: Mapping[str, Any], xp: Any) -> tuple[Array, Mapping[str, Any]]:
+    """An image, and the configuration of its convolution: with the same padding, not negative, on both sides, as cuDNN wants it."""
+    dims, order, shape = config["window"], dims_in_order(config["labels"][0]), [*image.shape]
+    common = [max(min(dim["pad"]), 0) for dim in dims]
+    rest = [{**dim, "pad": [end - both for end in dim["pad"]]} for dim, both in zip(dims, common, strict=True)]
+    even = {**config, "window": [{**dim, "pad": [both, both]} for dim, both in zip(dims, common, strict=True)]}
+    if not any(any(dim["pad"]) for dim in rest):
+        return image, even
+    window, places = SpatialWindow(rest), order[1:-1]
+    there, here = ([slice(None)] * len(shape) for _ in range(2))
+    sizes = [shape[axis] for axis in places]
+    for axis, size, target, source in zip(places, window.padded_sizes(sizes), *window.inside(sizes), strict=True):
+        shape[axis], there[axis], here[axis] = size, target, source
+    refuse_beyond_limit(
+        shape, image.dtype.itemsize, element_name(image.dtype), "the image of a convolution with its padding"
+    )
+    padded = xp.zeros(shape, image.dtype)
+    padded[tuple(there)] = image[tuple(here)]
+    return padded, even
+
+
+def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> SpatialWindow:
     """The window, as large as the kernel; with padding from an operand of the host, the numbers before and behind each dimension."""
     config = arguments.config
     dims = [{**dim, "size": size} for dim, size in zip(config["window"], kernel[:-2], strict=True)]
@@ -95,7 +213,7 @@ def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
         padding = arguments.operands[roles.index("padding")]
         numbers = list(map(int, padding.reshape(-1)))
         dims = [{**dim, "pad": numbers[2 * number :][:2]} for number, dim in enumerate(dims)]
-    return Window(dims)
+    return SpatialWindow(dims)
 
 
 def dims_in_order(label: str) -> list[int]:
@@ -106,7 +224,7 @@ def dims_in_order(label: str) -> list[int]:
     return [*spatial, label.index("i"), label.index("o")]
 
 
-class Window:
+class SpatialWindow:
     """The window along the spatial dimensions."""
 
     def __init__(self, dims: Sequence[Mapping[str, Any]]) -> None:
@@ -159,7 +277,7 @@ class Window:
 
 
 def _computed(
-    config: Mapping[str, Any], window: Window, given: Mapping[str, Array], shape: Sequence[int], xp: Any
+    config: Mapping[str, Any], window: SpatialWindow, given: Mapping[str, Array], shape: Sequence[int], xp: Any
 ) -> Array:
     """The missing one of image, kernel and result, in the order of `dims_in_order`."""
     batches = config["batch_groups"]
@@ -180,7 +298,7 @@ def _by_group(array: Array, groups: int, *, by_batch: bool) -> Array:
     return array.reshape((*shape[:-1], groups, shape[-1] // groups)).transpose([count - 1, *range(count - 1), count])
 
 
-def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _forward(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, kernel = parts["image"], parts["kernel"]
     padded, points = _padded(window, image, xp), window.points(shape[2:-1])
     found = xp.zeros(shape, image.dtype)
@@ -198,7 +316,7 @@ def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int], x
     return found
 
 
-def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _backward_filter(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, result = parts["image"], parts["result"]
     padded, found = _padded(window, image, xp), xp.zeros(shape, image.dtype)
     if result.size and found.size:
@@ -209,7 +327,7 @@ def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence
     return found
 
 
-def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _backward_input(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     result, kernel = parts["result"], parts["kernel"]
     spatial = shape[2:-1]
     padded = window.padding(shape[:2], spatial, shape[-1], result.dtype, xp)
@@ -223,7 +341,7 @@ def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[
     return found
 
 
-_COMPUTED: Mapping[str, Callable[[Window, Mapping[str, Array], Sequence[int], Any], Array]] = {
+_COMPUTED: Mapping[str, Callable[[SpatialWindow, Mapping[str, Array], Sequence[int], Any], Array]] = {
     "forward": _forward,
     "backward_filter": _backward_filter,
     "backward_input": _backward_input,
@@ -241,7 +359,7 @@ def _times(left: Array, right: Array, xp: Any) -> Array:
     return xp.matmul(left, right)
 
 
-def _padded(window: Window, image: Array, xp: Any) -> Array:
+def _padded(window: SpatialWindow, image: Array, xp: Any) -> Array:
     spatial = image.shape[2:-1]
     found = window.padding(image.shape[:2], spatial, image.shape[-1], image.dtype, xp)
     there, here = window.inside(spatial)

@@ -30,7 +30,7 @@ from xla_emitters.dynamic.sizes import Sizes
 from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.library.arguments import LETTERS
 from xla_emitters.lowering.cpu.cpu_code import CpuCode, cpu_ir
-from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
+from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, CHAIN_IR, ENTRY, WORDS, step_entries
 from xla_emitters.lowering.cpu.cpu_target import STAGE, cpu_target, is_installed
 from xla_emitters.lowering.llvm_ir.spelling import type_text
 from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
@@ -141,8 +141,8 @@ class CpuLowering:
 
     @cached_property
     def ir(self) -> str:
-        """All kernels as LLVM IR, before LLVM's own passes, and the loops that call BLAS."""
-        text = cpu_ir(self.module) + step_entries(self.parameters)
+        """All kernels as LLVM IR, before LLVM's own passes, the loops that call BLAS, and what calls both."""
+        text = cpu_ir(self.module) + step_entries(self.parameters) + CHAIN_IR
         dots = [op for op in self.launching.walk() if isinstance(op, BufferOp) and issubclass(op.HLO, ContractingOp)]
         if not dots:
             return text

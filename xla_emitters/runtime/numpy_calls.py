@@ -29,6 +29,10 @@ class NumpyCalls(ABC):
             self._functions[number] = self._function_of(number)
         return self._functions[number]
 
+    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
+        """Steps that follow each other: as they are."""
+        return runs
+
     def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
         """Computes an op now."""
         self.function(number)(*arrays)

@@ -22,7 +22,7 @@ from unit.runtime.fake_gpu import fake_cupy
 
 from xla_emitters.library import cudnn
 from xla_emitters.library.arguments import LibraryArguments, numpy_type, pattern_type
-from xla_emitters.library.convolution import NO_CUDNN, Window
+from xla_emitters.library.convolution import NO_CUDNN, SpatialWindow
 from xla_emitters.library.function_table import call
 
 TYPES = {"HALF": np.float16, "FLOAT": np.float32, "DOUBLE": np.float64, "BFLOAT16": numpy_type("bf16")}
@@ -238,7 +238,7 @@ def drawn(seed: int) -> tuple[dict[str, Any], list[Any], tuple[str, tuple[int, .
         for _ in range(count)
     ]  # fmt: skip
     image = [draw.choice([5, 6, 8]) for _ in window]
-    padded = Window(window).padded_sizes(image)
+    padded = SpatialWindow(window).padded_sizes(image)
     places = [
         (size - (dim["size"] - 1) * dim["window_dilation"] - 1) // dim["stride"] + 1
         for size, dim in zip(padded, window, strict=True)
@@ -295,6 +295,46 @@ def test_any_window_layout_groups_and_epilogue(seed: int, cupy: Any) -> None:
             bound = BOUNDS[element]
             np.testing.assert_allclose(host, wanted.astype(np.float64), rtol=bound, atol=bound * 8)
     assert stand_in.plans == 1  # the second call finds it
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "image"),
+    [
+        (4, {"pad": [2, 2]}, 5),
+        (3, {"pad": [1, 2]}, 4),
+        (3, {"pad": [-1, 0], "base_dilation": 3, "stride": 2}, 5),
+        (2, {"pad": [0, 4], "window_dilation": 3, "reversed": True}, 6),
+        (1, {"pad": [1, 1]}, 4),
+    ],
+)
+def test_a_dilated_image_is_convolved_as_it_is(
+    size: int, more: dict[str, Any], image: int, cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the convolutions has the same padding on both sides; the expected one is of the image with zeros in it."""
+    dim = {"size": size, "stride": 1, "pad": [0, 0], "base_dilation": 2, "window_dilation": 1, "reversed": False} | more
+    wide = (image - 1) * dim["base_dilation"] + 1
+    extent = (size - 1) * dim["window_dilation"] + 1
+    shape = (2, (wide + sum(dim["pad"]) - extent) // dim["stride"] + 1, 4)
+    config = {
+        "types": ["f32", "f32"], "operands": ["image", "kernel"], "outputs": ["result", "workspace"], "kind": "forward",
+        "labels": ["b0f", "0io", "b0f"], "window": [dim], "feature_groups": 1, "batch_groups": 1, "scale": 1,
+        "side_scale": 0, "activation": "none", "slope": 0, "precision": "",
+    }  # fmt: skip
+    draw = np.random.default_rng(1)
+    x, kernel = draw.standard_normal((2, image, 3), np.float32), draw.standard_normal((size, 3, 4), np.float32)
+    spread = np.zeros((2, wide, 3), np.float32)
+    spread[:, :: dim["base_dilation"]] = x
+    results = results_of(config, ("f32", shape))
+    wanted = call("convolution", {**config, "window": [{**dim, "base_dilation": 1}]}, [spread, kernel], results)[0]
+    given = [cupy.asarray(array) for array in (x, kernel)]
+    asked, is_for_cudnn = list[Any](), cudnn.is_for_cudnn
+    monkeypatch.setattr(cudnn, "is_for_cudnn", lambda a, dims: asked.extend(dims) or is_for_cudnn(a, dims))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = call("convolution", config, given, results, xp=cupy)[0]
+    assert asked
+    assert all(each["pad"][0] == each["pad"][1] >= 0 for each in asked)
+    np.testing.assert_allclose(cupy.asnumpy(found), wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("refused", ["epilogues", "all"])

@@ -98,6 +98,7 @@ CONVOLUTION = {
     "kind": "forward",
     "labels": ["b01f", "01io", "b01f"],
     "feature_groups": 1,
+    "window": [{"base_dilation": 1}] * 2,
 }
 
 
@@ -110,6 +111,15 @@ def test_a_convolution_multiplies_once_a_point_and_feature(groups: int) -> None:
     assert found is not None
     assert found.operations == 2 * 32 * 56 * 56 * 64 * 9 * 64 // groups
     assert found.bytes_needed == 2 * (2 * 32 * 56 * 56 * 64 + 9 * 64 * 64 // groups)  # not the workspace
+
+
+def test_the_holes_of_a_dilated_image_are_not_multiplied() -> None:
+    image, kernel, result = (("f32", shape) for shape in ((1, 32, 32, 64), (4, 4, 64, 8), (1, 64, 64, 8)))
+    config = CONVOLUTION | {"window": [{"base_dilation": 2}] * 2}
+    found = price_call("convolution", "c", config, [image, kernel], [result, ("u8", (1,))], H200)
+    assert found is not None
+    # Each place meets two of the kernel's four points along each dimension.
+    assert found.operations == 2 * 64 * 64 * 8 * (2 * 2) * 64
 
 
 def test_gradients_of_a_convolution_multiply_as_often() -> None:

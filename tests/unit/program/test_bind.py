@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError
-from xla_emitters.program.bind import ALIGNMENT, Bound, bind
+from xla_emitters.program.bind import ALIGNMENT, BoundSteps, bind
 from xla_emitters.program.steps import (
     FUNCTIONS,
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
@@ -22,31 +23,32 @@ from xla_emitters.program.steps import (
     Load,
     Loop,
     Move,
-    Number,
-    Place,
+    NumberSlot,
     Release,
     Step,
     Store,
     View,
 )
 
-N = [Number(index) for index in range(9)]
-X = Place(0, "f32", (N[0],), on_device=True)
+N = [NumberSlot(index) for index in range(9)]
+X = ArrayPlace(0, "f32", (N[0],), on_device=True)
 
 
-def device(slot: int, *shape: Any) -> Place:
-    return Place(slot, "f32", shape, on_device=True)
+def device(slot: int, *shape: Any) -> ArrayPlace:
+    return ArrayPlace(slot, "f32", shape, on_device=True)
 
 
-def host(slot: int) -> Place:
-    return Place(slot, "s32", (), on_device=False)
+def host(slot: int) -> ArrayPlace:
+    return ArrayPlace(slot, "s32", (), on_device=False)
 
 
 def no_ops(number: int, arrays: Sequence[Any]) -> None:
     raise AssertionError(f"op {number} is not to be evaluated")
 
 
-def bound(steps: Sequence[Step], results: Sequence[Place] = (), size: int = 12, evaluate: Any = no_ops) -> Bound:
+def bound(
+    steps: Sequence[Step], results: Sequence[ArrayPlace] = (), size: int = 12, evaluate: Any = no_ops
+) -> BoundSteps:
     return bind(steps, [X], results, [(size,)], (), evaluate)
 
 
@@ -151,6 +153,47 @@ def test_a_carried_array_that_grows_has_no_known_size() -> None:
     (left,) = (step for step in found.steps if isinstance(step, Loop))
     assert left.body[0] == Allocate(device(4, 12))
     assert found.shapes[2] == (12,)
+
+
+def counting(start: Any, limit: Any, *body: Step) -> Loop:
+    """The bound loop that runs while N[1], from `start` on, is less than `limit`."""
+    loop = Loop("l", (Compute(N[2], "lt", (N[1], limit)),), N[2], (launch(X, N[1]), *body), (), (1,))
+    (found,) = (step for step in bound([Compute(N[1], "copy", (start,)), loop]).steps if isinstance(step, Loop))
+    return found
+
+
+def plus(increment: Any, function: str = "add.s32") -> tuple[Step, Step]:
+    return Compute(N[3], function, (N[1], increment)), Compute(N[1], "copy", (N[3],))
+
+
+@pytest.mark.parametrize("start", [-5, 0, 11, 12, 40])
+@pytest.mark.parametrize("increment", [1, 2, 5])
+def test_a_loop_that_counts_runs_a_known_number_of_times_without_a_condition(start: int, increment: int) -> None:
+    found, times, number = counting(start, N[0], *plus(increment)), 0, start
+    while number < 12:
+        number, times = number + increment, times + 1
+    assert (found.trips, found.condition) == (times, ())
+
+
+@pytest.mark.parametrize(
+    ("limit", "body"),
+    [
+        (N[0], plus(0)),
+        (N[0], plus(-1)),
+        (N[0], plus(1, "subtract.s32")),
+        (N[0], plus(N[1])),
+        (N[4], plus(1)),  # nobody knows it
+        (2**31 - 1, plus(2)),  # the sum wraps around before it is reached
+        (N[0], (*plus(1), *plus(1))),
+        (N[0], plus(1)[::-1]),  # the last iteration's sum
+        (N[0], (*plus(1), Branch("b", N[5], ((), (Compute(N[1], "copy", (7,)),)), (), (1,)))),
+        (N[0], (plus(1)[0], Load(N[1], host(3), ()))),
+    ],
+)
+def test_other_loops_keep_their_condition(limit: Any, body: Sequence[Step]) -> None:
+    found = counting(0, limit, *body)
+    assert found.trips is None
+    assert found.condition
 
 
 def test_what_fails_where_it_may_never_run_is_left_to_the_run() -> None:

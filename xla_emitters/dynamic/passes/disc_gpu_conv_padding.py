@@ -3,18 +3,18 @@
     y = dynamic_conv(x, w, [[0, 1]])         ->      p = pad(x, 0), padding=0_1;  y = dynamic_conv(p, w, [[0, 0]])
     y = dynamic_conv(x, w, %runtime)         ->      c = max(min(low, high), 0); p = dynamic_pad(x, 0, low - c, high - c); conv with (c, c)
 
-cuDNN takes one nonnegative number for both sides of a spatial dimension. Constant padding of this form is not changed. Dilation of the
-image (as in gradients) is moved into the pad too, since padding counts elements of the dilated image.
+cuDNN takes one nonnegative number for both sides of a spatial dimension. Constant padding of this form is not changed. A dilated image (as
+in gradients) is left: the library makes convolutions of the image as it is, which multiply no zeros.
 An image that is transposed for the convolution alone is padded first: what reads any layout then needs no transpose.
 A negative padding cuts elements off, which the pad does as well; BladeDISC passes it on, and cuDNN refuses it.
-Convolutions of more than two spatial dimensions, and those on the host, are left.
+Convolutions of more than two spatial dimensions, and those on the host, are left too.
 Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/14-where-the-passes-of-programs-differ.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
@@ -28,7 +28,6 @@ from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of
-from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dynamic.passes.shape_code import SCALAR, Number, ShapeCode
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -54,11 +53,12 @@ class DiscGpuConvPaddingPass(KernelPass):
             return self.skip(conv, "it is on the host")
         if len(dims) > _MOST_SPATIAL:
             return self.skip(conv, f"it has {len(dims)} spatial dimensions")
-        is_dilated = any(dim.base_dilation != 1 for dim in dims)
+        if any(dim.base_dilation != 1 for dim in dims):
+            return self.skip(conv, "its image is dilated")
         code = ShapeCode(names, conv)
         if isinstance(padding, ConstantOp) and not padding.is_elided:
             edges = [(int(low), int(high)) for low, high in padding.array()]
-            if not is_dilated and all(low == high >= 0 for low, high in edges):
+            if all(low == high >= 0 for low, high in edges):
                 return self.skip(conv, "its padding is the same on both sides")
             both = [max(min(low, high), 0) for low, high in edges]
             common: list[Number] = [*both]
@@ -73,24 +73,22 @@ class DiscGpuConvPaddingPass(KernelPass):
     def _replace(
         conv: DynamicConvOp, code: ShapeCode, common: Sequence[Number], rest: Sequence[tuple[Number, Number]]
     ) -> None:
-        image, dims = conv.operands[0], conv.window.data.dims
+        image = conv.operands[0]
         labels = conv.dim_labels.data.partition("_")[0]
         low: list[Number] = [0] * len(labels)
         high: list[Number] = [0] * len(labels)
-        interior = [0] * len(labels)
         for i, (before, after) in enumerate(rest):
             axis = labels.index(str(i))
-            low[axis], high[axis], interior[axis] = before, after, dims[i].base_dilation - 1
+            low[axis], high[axis] = before, after
         zero, moved = _zero(code, image), image.owner
         if isinstance(moved, TransposeOp) and image.has_one_use():
             order = integers(moved.dimensions)
             back = [order.index(dim) for dim in range(len(order))]
             before, after = ([row[dim] for dim in back] for row in (low, high))
-            inner = [interior[dim] for dim in back]
-            padded = _padded(code, moved.operands[0], zero, before, after, inner)
+            padded = _padded(code, moved.operands[0], zero, before, after)
             padded = code.transposed(padded, order, moved.instruction_name.data)
         else:
-            padded = _padded(code, image, zero, low, high, interior)
+            padded = _padded(code, image, zero, low, high)
         pairs = [one for number in common for one in (number, number)]
         known = [number for number in pairs if isinstance(number, int)]
         if len(known) == len(pairs):
@@ -99,7 +97,6 @@ class DiscGpuConvPaddingPass(KernelPass):
             matrix = array_type(SCALAR.element_type, (len(common), 2))
             padding = code.add("reshape", [code.shape(pairs)], matrix, name="padding", of_sizes=True)
         conv.operands = [padded, conv.operands[1], padding]
-        conv.properties["window"] = WindowAttr(Window(tuple(replace(dim, base_dilation=1) for dim in dims)))
 
 
 def _zero(code: ShapeCode, image: SSAValue) -> SSAValue:
@@ -128,25 +125,18 @@ def _element(code: ShapeCode, matrix: SSAValue, row: int, column: int) -> SSAVal
 
 
 def _padded(
-    code: ShapeCode,
-    image: SSAValue,
-    zero: SSAValue,
-    low: Sequence[Number],
-    high: Sequence[Number],
-    interior: Sequence[int],
+    code: ShapeCode, image: SSAValue, zero: SSAValue, low: Sequence[Number], high: Sequence[Number]
 ) -> SSAValue:
     element, edges = as_array(image.type).element_type, list[tuple[int, int, int]]()
-    for before, after, inner in zip(low, high, interior, strict=True):
+    for before, after in zip(low, high, strict=True):
         if isinstance(before, int) and isinstance(after, int):
-            edges.append((before, after, inner))
+            edges.append((before, after, 0))
     dims = [
-        UNBOUNDED
-        if size < 0 or not isinstance(before, int) or not isinstance(after, int)
-        else size + max(size - 1, 0) * inner + before + after
-        for size, before, after, inner in zip(dims_of(image), low, high, interior, strict=True)
+        size + before + after if size >= 0 and isinstance(before, int) and isinstance(after, int) else UNBOUNDED
+        for size, before, after in zip(dims_of(image), low, high, strict=True)
     ]
     if len(edges) == len(low):
         properties = {"padding": ArrayAttr([integer_array(row) for row in edges])}
         return code.add("pad", [image, zero], array_type(element, dims), properties)
-    lists = [code.shape(low), code.shape(high), code.shape(list(interior))]
+    lists = [code.shape(low), code.shape(high), code.shape([0] * len(low))]
     return code.add("dynamic-pad", [image, zero, *lists], array_type(element, dims))

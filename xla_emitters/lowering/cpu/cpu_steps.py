@@ -1,18 +1,16 @@
 """Kernels as functions that read their arguments from memory.
 
-    define void @main_kLoop_add_0.step(ptr %words) {          words[0], words[1] ... are the arguments of the kernel
-      %0 = load ptr, ptr %words
-      ...
-      call void @main_kLoop_add_0(ptr %0, ...)
+define void @main_kLoop_add_0.step(ptr %words) {          words[0], words[1] ... are the arguments of the kernel
+  %0 = load ptr, ptr %words
+  ...
+  call void @main_kLoop_add_0(ptr %0, ...)
 
-An array object holds the address of its elements at the offset that NumPy's C interface promises (PyArrayObject_fields.data, the
-first field after the object's head).
-Source: https://numpy.org/doc/stable/reference/c-api/types-and-structures.html.
+define void @chain.step(ptr %table, i64 %count)           calls the code of `count` rows of the table, one after the other:
+                                                          code, words, and for the loops of `blas_calls` a range that is not empty
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 
 ENTRY = ".step"
@@ -21,13 +19,42 @@ WORDS = frozenset(("ptr", "i1", "i8", "i16", "i32", "i64", "float", "double"))
 """LLVM's names of the types that a word can hold."""
 ADDED_TYPES = ("i64", "i64", "ptr")
 """Parameters behind those of a kernel: the range of blocks, and memory of a block."""
-_DATA = object.__basicsize__
-"""The offset of the address of the elements in an array object."""
-
-
-def pointer(array: object) -> int:
-    """The address of a NumPy array's elements: the first field behind the head of an array object."""
-    return ctypes.c_size_t.from_address(id(array) + _DATA).value
+CHAIN = "chain"
+"""The name of the function that calls the code of a table."""
+CHAIN_ROW = 4
+"""Numbers of a row of the table: code, words, first, last."""
+CHAIN_IR = f"""
+define void @"{CHAIN}{ENTRY}"(ptr %table, i64 %count) {{
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %done ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %body, label %end
+body:
+  %row = getelementptr [{CHAIN_ROW} x i64], ptr %table, i64 %i
+  %row.words = getelementptr i64, ptr %row, i64 1
+  %row.first = getelementptr i64, ptr %row, i64 2
+  %row.last = getelementptr i64, ptr %row, i64 3
+  %code = load ptr, ptr %row
+  %words = load ptr, ptr %row.words
+  %first = load i64, ptr %row.first
+  %last = load i64, ptr %row.last
+  %ranged = icmp ne i64 %last, 0
+  br i1 %ranged, label %range, label %plain
+range:
+  call void %code(ptr %words, i64 %first, i64 %last)
+  br label %done
+plain:
+  call void %code(ptr %words)
+  br label %done
+done:
+  %next = add i64 %i, 1
+  br label %head
+end:
+  ret void
+}}
+"""
 
 
 def step_entries(parameters: Mapping[str, Sequence[str]]) -> str:

@@ -8,6 +8,7 @@
 The image is copied with its padding, features last. A chunk of places at a time is copied as patches, which fit a core's cache, and
 multiplied into the result; threads share the chunks of a large one, or, where there are few places, the features of the result. A kernel of
 one point needs no patches; one with a single feature in each group is a sum of elementwise products.
+A dilated image is not spread: `library.convolution.phases_of`.
 Source: docs/reference/1 6.8 "convolution"; the configuration is that of `library.convolution`.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias
@@ -23,8 +25,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.library.convolution import Window, dims_in_order
-from xla_emitters.lowering.cpu.cpu_steps import pointer
+from xla_emitters.library.arguments import pointer
+from xla_emitters.library.convolution import Phase, SpatialWindow, dims_in_order, phases_of
 from xla_emitters.runtime.block_threads import share, thread_count
 from xla_emitters.runtime.cpu.blas import PIECES, SHARED_WORK, multiply
 
@@ -45,10 +47,24 @@ def convolution_of(
     """
     if config["batch_groups"] != 1 or not config["window"] or not prod(image) or not prod(kernel) or not prod(result):
         return None
+    if any(dim["base_dilation"] != 1 for dim in config["window"]):
+        phases = phases_of(config, image, kernel, result)
+        made = [(each, convolution_of(each.config, element, image, each.kernel, each.result)) for each in phases]
+        return partial(_by_phases, made)
     made = _Convolution(config, element, image, kernel, result)
     if made.features == 1 and made.groups == made.outputs:
         return made.by_elements
     return made.by_products
+
+
+def _by_phases(made: Sequence[tuple[Phase, Convolve | None]], image: Array, kernel: Array, result: Array) -> None:
+    for phase, convolve in made:
+        if convolve is None:  # its places meet no point of the kernel
+            result[phase.places] = 0
+        else:
+            part = np.empty(phase.result, result.dtype)
+            convolve(image, kernel[phase.points], part)
+            result[phase.places] = part
 
 
 @dataclass
@@ -85,11 +101,11 @@ class _Convolution:
         )  # fmt: skip
         self.batch, self.places, self.outputs = places[0], tuple(places[1:-1]), places[-1]
         self.points, self.features = tuple(points[:-2]), points[-2]
-        window = Window(config["window"])
+        window = SpatialWindow(config["window"])
         self._there, self._here = window.inside(sizes[1:-1])
         padded = (self.batch, *window.padded_sizes(sizes[1:-1]), sizes[-1])
         dims = config["window"]
-        is_moved = any(any(dim["pad"]) or dim["base_dilation"] != 1 for dim in dims)
+        is_moved = any(any(dim["pad"]) for dim in dims)
         self._is_padded = is_moved or self.orders[0] != list(range(len(image)))
         self._padded = (
             window.padding([self.batch], sizes[1:-1], sizes[-1], self._kind)

@@ -3,14 +3,18 @@
     words of a launch of k:    x  y  n  |  first block, end of the range, memory of a block
 
 Each launch of a frame has words, which hold the addresses and numbers that never change; a run sets the others and calls the code with
-the address of the words. For large arrays threads share the blocks: each part of the grid has words of its own.
+the address of the words. Launches and products that follow each other are called by one call from Python (`cpu_steps.CHAIN`). For large
+arrays threads share the blocks: each part of the grid has words of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import chain, groupby
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,9 +26,9 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import LETTERS
-from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, pointer
-from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.library.arguments import LETTERS, pointer
+from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, CHAIN, CHAIN_ROW
+from xla_emitters.program.steps import ArrayPlace, Call, Launch
 from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
@@ -33,33 +37,29 @@ SCRATCH_ALIGNMENT = 64
 """Alignment in bytes of a block's memory."""
 STEP = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
 """Machine code that takes the address of its words."""
+_TABLE = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int64)
+"""Machine code that calls the code of a table: its address, and how many rows it has."""
 
 
 class CpuPlatform(NumpyPlatform):
     """See the file's head.
 
     ops      as for `NumpyPlatform`
-    step_of  returns the address of the code of a kernel, or of a loop of `lowering/cpu/blas_calls`, that takes words
+    step_of  returns the address of the code of a kernel, of a loop of `lowering/cpu/blas_calls`, or of what calls both, by name
     """
 
     def __init__(self, ops: Sequence[CallableOp], step_of: Callable[[str], int]) -> None:
         super().__init__(ops)
         self._step_of = step_of
-        self._steps = dict[str, Callable[[int], None]]()
-
-    def _step(self, kernel: str) -> Callable[[int], None]:
-        if kernel not in self._steps:
-            self._steps[kernel] = STEP(self._step_of(kernel))
-        return self._steps[kernel]
 
     def call(self, frame: Frame, step: Call) -> Run:
         op = self.ops[step.op]
-        return _product(frame, step, op, self._step_of) or _convolution(frame, step, op) or super().call(frame, step)
+        return self._product(frame, step, op) or _convolution(frame, step, op) or super().call(frame, step)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel.startswith(LOOPS):
             return super().launch(frame, step)
-        code, blocks = self._step(step.kernel), step.grid[0]
+        code, blocks = self._step_of(step.kernel), step.grid[0]
         total = _bytes(frame, step)
         if isinstance(blocks, int) and isinstance(step.shared_bytes, int) and total is not None:
             parts = parts_of(blocks, total)
@@ -68,13 +68,28 @@ class CpuPlatform(NumpyPlatform):
             ends = [blocks * piece // pieces for piece in range(pieces + 1)]
             for piece in range(pieces):
                 words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
-            return _shared(code, words, parts) if pieces > 1 else _alone(code, words)
-        return self._at_run(frame, step, code)
+            calls = Chain(frame, self._chain, [(code, address, 0, 0) for address in words.addresses], words.changing)
+            return calls if pieces == 1 else calls.shared(parts)
+        return self._at_run(frame, step, STEP(code))
+
+    @cached_property
+    def _chain(self) -> Callable[[int, int], None]:
+        return _TABLE(self._step_of(CHAIN))
+
+    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
+        """Calls of machine code that follow each other are made by one call from Python."""
+        found = list[Run]()
+        for is_code, group in groupby(runs, lambda run: isinstance(run, Chain)):
+            if is_code:
+                found.append(Chain.of([run for run in group if isinstance(run, Chain)]))
+            else:
+                found += group
+        return found
 
     def _at_run(self, frame: Frame, step: Launch, code: Callable[[int], None]) -> Run:
         """A launch whose grid, or whose arrays' sizes, only data decide."""
         words, blocks, shared = _Words(frame, step, 1), frame.value(step.grid[0]), frame.value(step.shared_bytes)
-        set_words = words.setter()
+        set_words = words.changing.setter(frame)
 
         def run() -> None:
             if count := blocks():
@@ -84,157 +99,185 @@ class CpuPlatform(NumpyPlatform):
 
         return run
 
+    def _product(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:
+        """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
+        dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
+        places = (*step.reads, *step.writes)
+        shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
+        if not isinstance(dot, DotOp) or not _is_of_blas(dot) or len(shapes) < 3:
+            return None
+        from xla_emitters.runtime.cpu.blas import (  # imported here: many programs have no product
+            SHARED_WORK,
+            gemm_of,
+            library,
+        )
+
+        if library() is None:
+            return None
+        pairing, threads = dot.pairing, thread_count()
+        gemm = gemm_of(
+            shapes[0],
+            shapes[1],
+            (pairing.lhs_batch, pairing.rhs_batch),
+            (pairing.lhs_contracting, pairing.rhs_contracting),
+        )
+        if gemm is None or prod(shapes[2]) != prod(gemm.batch) * gemm.m * gemm.n:
+            return None
+        calls, arrays, changing = gemm.calls(places[0].dtype, threads, self._step_of), frame.arrays, _Changing()
+        frame.kept.append(calls)
+        copies = list[tuple[Array, int, tuple[int, ...]]]()
+        for operand, place in enumerate(places):
+            order = (gemm.left.order, gemm.right.order, None)[operand]
+            if order is not None:
+                shape = tuple(shapes[operand][dim] for dim in order)
+                copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
+                calls.point(operand, pointer(copies[-1][0]))
+            elif frame.is_fixed(place.slot):
+                calls.point(operand, pointer(arrays[place.slot]))
+            else:
+                changing.slots.setdefault(place.slot, []).append((calls.words, calls.word(operand)))
+        parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
+        if parts > 1:
+            set_addresses = changing.setter(frame)
+
+            def run() -> None:
+                set_addresses()
+                share(calls.run, len(calls), parts)
+        else:
+            run = Chain(frame, self._chain, [(calls.code, calls.address, 0, len(calls))], changing)
+        if not copies:
+            return run
+
+        def run_on_copies() -> None:
+            for scratch, slot, order in copies:
+                np.copyto(scratch, arrays[slot].transpose(order))
+            run()
+
+        return run_on_copies
+
+
+_Numbers: TypeAlias = ctypes.Array[ctypes.c_int64]
+_Places: TypeAlias = dict[int, list[tuple[_Numbers, int]]]
+"""The words that hold a value, and the place in each, by the value's number."""
+
+
+class _Changing:
+    """The words that change from run to run.
+
+    slots    slot -> those that hold the address of its array
+    numbers  number of the host -> those that hold it
+    """
+
+    def __init__(self) -> None:
+        self.slots, self.numbers = _Places(), _Places()
+
+    def setter(self, frame: Frame) -> Run:
+        """Sets them."""
+        slots, numbers, arrays, held = [*self.slots.items()], [*self.numbers.items()], frame.arrays, frame.numbers
+
+        def set_words() -> None:
+            for slot, places in slots:
+                address = pointer(arrays[slot])
+                for words, place in places:
+                    words[place] = address
+            for number, places in numbers:
+                value = held[number]
+                for words, place in places:
+                    words[place] = value
+
+        return set_words
+
+    def add(self, other: _Changing) -> None:
+        """Those of other words too."""
+        for mine, others in ((self.slots, other.slots), (self.numbers, other.numbers)):
+            for key, places in others.items():
+                mine.setdefault(key, []).extend(places)
+
+
+class Chain:
+    """Calls of machine code, one after the other: a `Run`.
+
+    code      what calls the code of a table, `cpu_steps.CHAIN`
+    rows      of the table
+    changing  of the words of all rows
+    """
+
+    def __init__(
+        self,
+        frame: Frame,
+        code: Callable[[int, int], None],
+        rows: Sequence[tuple[int, int, int, int]],
+        changing: _Changing,
+    ) -> None:
+        self._frame, self._code, self._rows, self._changing = frame, code, rows, changing
+        self._table = (ctypes.c_int64 * (CHAIN_ROW * len(rows)))(*chain.from_iterable(rows))
+        self._address, self._count = ctypes.addressof(self._table), len(rows)
+        self._set_words = changing.setter(frame)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __call__(self) -> None:
+        self._set_words()
+        self._code(self._address, self._count)
+
+    def shared(self, parts: int) -> Run:
+        """The calls by several threads, in any order."""
+        shared = Shared(self._some, self._count, parts)
+
+        def run() -> None:
+            self._set_words()
+            shared()
+
+        return run
+
+    def _some(self, first: int, last: int) -> None:
+        self._code(self._address + first * CHAIN_ROW * ctypes.sizeof(ctypes.c_int64), last - first)
+
+    @staticmethod
+    def of(chains: Sequence[Chain]) -> Chain:
+        """All their calls, in order."""
+        first, changing = chains[0], _Changing()
+        for each in chains:
+            changing.add(each._changing)
+        return Chain(first._frame, first._code, [row for each in chains for row in each._rows], changing)
+
 
 class _Words:
     """The words of one launch, for each part of its grid."""
 
     def __init__(self, frame: Frame, step: Launch, pieces: int) -> None:
-        self._frame = frame
         count = len(step.arguments) + len(ADDED_TYPES)
         self._end = len(step.arguments)
-        self.arrays = [(ctypes.c_int64 * count)() for _ in range(pieces)]
-        self.addresses = [ctypes.addressof(array) for array in self.arrays]
+        self._arrays = [(ctypes.c_int64 * count)() for _ in range(pieces)]
+        self.addresses = [ctypes.addressof(array) for array in self._arrays]
+        self.changing = _Changing()
         self._scratch = list[object]()
         frame.kept.append(self)  # the code reads them by their addresses
-        self._slots, self._numbers = list[tuple[int, int]](), list[tuple[int, int]]()
         for place, value in enumerate(step.arguments):
+            here = [(words, place) for words in self._arrays]
             if isinstance(value, int):
                 self._set(place, value)
-            elif not isinstance(value, Place):
-                self._numbers.append((place, value.index))
+            elif not isinstance(value, ArrayPlace):
+                self.changing.numbers.setdefault(value.index, []).extend(here)
             elif frame.is_fixed(value.slot):
                 self._set(place, pointer(frame.arrays[value.slot]))
             else:
-                self._slots.append((place, value.slot))
+                self.changing.slots.setdefault(value.slot, []).extend(here)
 
     def _set(self, place: int, value: int) -> None:
-        for words in self.arrays:
+        for words in self._arrays:
             words[place] = value
 
     def set_range(self, piece: int, first: int, last: int, scratch_bytes: int) -> None:
         """The blocks that a part computes, and memory for one of them at a time."""
-        words, address = self.arrays[piece], 0
+        words, address = self._arrays[piece], 0
         if scratch_bytes:
             memory = np.empty(scratch_bytes + SCRATCH_ALIGNMENT, np.uint8)
             self._scratch[piece : piece + 1] = [memory]
             address = memory.ctypes.data
             address += -address % SCRATCH_ALIGNMENT
         words[self._end], words[self._end + 1], words[self._end + 2] = first, last, address
-
-    def setter(self) -> Run:
-        """Sets the words that change from run to run."""
-        slots, numbers, arrays, held = self._slots, self._numbers, self._frame.arrays, self._frame.numbers
-        if len(self.arrays) == 1:
-            (words,) = self.arrays
-
-            def set_one() -> None:
-                for place, slot in slots:
-                    words[place] = pointer(arrays[slot])
-                for place, number in numbers:
-                    words[place] = held[number]
-
-            return set_one
-
-        def set_all() -> None:
-            for place, slot in slots:
-                self._set(place, pointer(arrays[slot]))
-            for place, number in numbers:
-                self._set(place, held[number])
-
-        return set_all
-
-    @property
-    def is_fixed(self) -> bool:
-        return not self._slots and not self._numbers
-
-
-def _alone(code: Callable[[int], None], words: _Words) -> Run:
-    (address,) = words.addresses
-    if words.is_fixed:
-        return lambda: code(address)
-    set_words = words.setter()
-
-    def run() -> None:
-        set_words()
-        code(address)
-
-    return run
-
-
-def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
-    addresses, set_words = words.addresses, words.setter()
-
-    def work(first: int, last: int) -> None:
-        for piece in range(first, last):
-            code(addresses[piece])
-
-    shared = Shared(work, len(addresses), parts)
-
-    def run() -> None:
-        set_words()
-        shared()
-
-    return run
-
-
-def _product(frame: Frame, step: Call, op: CallableOp, step_of: Callable[[str], int]) -> Run | None:
-    """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
-    dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
-    places = (*step.reads, *step.writes)
-    shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
-    if not isinstance(dot, DotOp) or not _is_of_blas(dot) or len(shapes) < 3:
-        return None
-    from xla_emitters.runtime.cpu.blas import (  # imported here: many programs have no product
-        SHARED_WORK,
-        gemm_of,
-        library,
-    )
-
-    if library() is None:
-        return None
-    pairing, threads = dot.pairing, thread_count()
-    gemm = gemm_of(
-        shapes[0],
-        shapes[1],
-        (pairing.lhs_batch, pairing.rhs_batch),
-        (pairing.lhs_contracting, pairing.rhs_contracting),
-    )
-    if gemm is None or prod(shapes[2]) != prod(gemm.batch) * gemm.m * gemm.n:
-        return None
-    calls, arrays = gemm.calls(places[0].dtype, threads, step_of), frame.arrays
-    frame.kept.append(calls)
-    copies, slots = list[tuple[Array, int, tuple[int, ...]]](), list[tuple[int, int]]()
-    for operand, place in enumerate(places):
-        order = (gemm.left.order, gemm.right.order, None)[operand]
-        if order is not None:
-            shape = tuple(shapes[operand][dim] for dim in order)
-            copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
-            calls.point(operand, pointer(copies[-1][0]))
-        elif frame.is_fixed(place.slot):
-            calls.point(operand, pointer(arrays[place.slot]))
-        else:
-            slots.append((operand, place.slot))
-
-    def set_addresses() -> None:
-        for operand, slot in slots:
-            calls.point(operand, pointer(arrays[slot]))
-        for scratch, slot, order in copies:
-            np.copyto(scratch, arrays[slot].transpose(order))
-
-    parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
-    if parts > 1:
-
-        def run_shared() -> None:
-            set_addresses()
-            share(calls.run, len(calls), parts)
-
-        return run_shared
-
-    def run() -> None:
-        set_addresses()
-        calls.run(0, len(calls))
-
-    return run
 
 
 def _is_of_blas(dot: DotOp) -> bool:
@@ -286,7 +329,7 @@ def _bytes(frame: Frame, step: Launch) -> int | None:
     """Total bytes of a launch's arrays; None where only data decide it."""
     total = 0
     for value in step.arguments:
-        if isinstance(value, Place):
+        if isinstance(value, ArrayPlace):
             shape = frame.bound.shapes.get(value.slot)
             if shape is None:
                 return None

@@ -206,3 +206,9 @@ def fence(machine: Machine) -> None:
     """Tells watchers; lanes run in lockstep."""
     for watcher in machine.memory.watchers:
         watcher.fence(machine.memory, machine.active)
+
+
+def block_fence(machine: Machine) -> None:
+    """The same for a fence that threads of the block alone observe."""
+    for watcher in machine.memory.watchers:
+        watcher.block_fence(machine.memory, machine.active)

@@ -28,7 +28,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
 from xla_emitters.runtime.simt.atomics import accumulated, take_turns
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
-from xla_emitters.runtime.simt.gpu import fence
+from xla_emitters.runtime.simt.gpu import block_fence, fence
 from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import Buffer
@@ -236,5 +236,4 @@ def _place(buffer: Buffer, address: Array) -> Array:
 
 @RULES.op(llvm.FenceOp)
 def fence_of_scope(op: llvm.FenceOp) -> Callable[[Machine], None]:
-    is_of_block = op.syncscope is not None and op.syncscope.data == "block"
-    return (lambda machine: None) if is_of_block else fence
+    return block_fence if op.syncscope is not None and op.syncscope.data == llvm.OF_BLOCK else fence

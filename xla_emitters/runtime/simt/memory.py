@@ -31,7 +31,7 @@ from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.simt.copies_in_flight import Flight
@@ -133,6 +133,9 @@ class Watcher:
     def barrier(self, memory: Memory, active: Array | None) -> None:
         """Whole blocks have reached a barrier."""
 
+    def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
+        """Some threads of blocks have met, bool (blocks, threads), of which `waiting` have waited for all of them."""
+
     def cluster_barrier(self, memory: Memory, active: Array) -> None:
         """Whole clusters have reached a barrier."""
         self.barrier(memory, active)
@@ -144,7 +147,10 @@ class Watcher:
         """What blocks have written to shared memory may be read asynchronously from here on."""
 
     def fence(self, memory: Memory, active: Array | None) -> None:
-        """The active threads' accesses so far are ordered before the later ones, as other blocks see them."""
+        """The active threads' accesses so far are ordered before the later ones, as all threads see them."""
+
+    def block_fence(self, memory: Memory, active: Array | None) -> None:
+        """The same, as threads of their blocks see them."""
 
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
         """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
@@ -181,7 +187,7 @@ class Memory:
     exited       lanes that have ended
     """
 
-    launch: Launch
+    launch: LaunchDimensions
     blocks: Array
     watchers: Sequence[Watcher] = ()
     buffers: list[Buffer] = field(default_factory=list[Buffer])
@@ -470,18 +476,6 @@ def long_address(short: Array) -> Array:
     wide = short.astype(np.int64)
     windows = (wide + (1 << (SHORT_BITS - 1))) >> SHORT_BITS
     return (windows << WINDOW_BITS) + (wide - (windows << SHORT_BITS))
-
-
-def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension when the last dimension varies fastest.
-
-    >>> row_major_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.append(strides[-1] * extent)
-    return tuple(reversed(strides)) if shape else ()
 
 
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}

@@ -31,6 +31,7 @@ from xla_emitters.runtime.simt.code import Kernel, Rules, Unary
 from xla_emitters.runtime.simt.gpu import (
     POSITIONS,
     WARP_SIZE,
+    block_fence,
     check_range,
     check_sources,
     check_warps,
@@ -114,7 +115,7 @@ def nothing(op: Operation) -> Kernel:
 
 @RULES.op(MemoryBarrierOp)
 def memory_barrier(op: MemoryBarrierOp) -> Callable[[Machine], None]:
-    return (lambda machine: None) if op.scope.word.data == "cta" else fence
+    return block_fence if op.scope.word.data == "cta" else fence
 
 
 def proxy_fence(machine: Machine) -> None:

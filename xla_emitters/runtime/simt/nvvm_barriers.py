@@ -56,8 +56,8 @@ def left_behind(machine: Machine, op: Operation, lanes: Array, what: str) -> Non
 class BlockBarrier:
     """One barrier of each block.
 
-    arrived  threads that have arrived in this phase, by whole warps, int64 (blocks,); there, holds: which, and for which of them a
-             predicate holds, bool (blocks, threads)
+    arrived  threads that have arrived in this phase, by whole warps, int64 (blocks,); there, waiting, holds: which, which of them wait,
+             and for which a predicate holds, bool (blocks, threads)
     phase    of each block; `ticket`: in which phase each thread arrived last
     found    of the last phase: for how many threads the predicate held, and how many there were, int64 (blocks,)
     """
@@ -65,17 +65,18 @@ class BlockBarrier:
     def __init__(self, machine: Machine) -> None:
         blocks, _ = machine.shape
         self.arrived, self.phase = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
-        self.there, self.holds = np.zeros(machine.shape, np.bool_), np.zeros(machine.shape, np.bool_)
+        self.there, self.waiting, self.holds = (np.zeros(machine.shape, np.bool_) for _ in range(3))
         self.ticket = np.zeros(machine.shape, np.int64)
         self.found = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
 
-    def arrive(self, lanes: Array, holds: Array, wanted: int) -> tuple[Array, Array]:
+    def arrive(self, lanes: Array, holds: Array, wanted: int, *, waits: bool) -> tuple[Array, Array]:
         """Counts lanes. returns for how many more threads each block that is here waits, and which blocks are complete"""
         here, starts = lanes.any(axis=1), np.arange(0, int(lanes.shape[1]), WARP_SIZE)
         warps = np.logical_or.reduceat(lanes, starts, axis=1).sum(axis=1)
         self.arrived += warps * WARP_SIZE
         self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
         self.there |= lanes
+        self.waiting |= lanes & waits
         self.holds |= lanes & holds
         # The last warp of a block may have fewer threads.
         missing = np.where(here, -(-wanted // WARP_SIZE) * WARP_SIZE - self.arrived, 0)
@@ -85,14 +86,23 @@ class BlockBarrier:
             np.where(complete, self.holds.sum(axis=1), held),
             np.where(complete, self.there.sum(axis=1), counted),
         )
+        return missing, complete
+
+    def begin_phase(self, complete: Array) -> None:
+        """The barrier waits for threads anew, in these blocks."""
         self.phase += complete
         self.arrived[complete] = 0
-        self.there[complete] = self.holds[complete] = False
-        return missing, complete
+        self.there[complete] = self.waiting[complete] = self.holds[complete] = False
 
 
 def _arrive(
-    machine: Machine, op: Operation, number: Array | None, count: Array | None, holds: Array | None = None
+    machine: Machine,
+    op: Operation,
+    number: Array | None,
+    count: Array | None,
+    holds: Array | None = None,
+    *,
+    waits: bool = True,
 ) -> list[tuple[Array, BlockBarrier]]:
     """The active threads arrive at barriers, but those that were left behind there have. returns the threads of each barrier"""
     active, found = active_lanes(machine), list[tuple[Array, BlockBarrier]]()
@@ -111,13 +121,22 @@ def _arrive(
         lanes = named if machine.retried is None else named & ~machine.retried
         if not lanes.any():
             continue
-        missing, complete = state.arrive(lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted)
+        missing, complete = state.arrive(
+            lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted, waits=waits
+        )
         many = np.broadcast_to((missing < 0)[:, None], machine.shape)
         machine.refuse(op, many, f"is reached by more than {wanted} threads")
         machine.memory.changes += 1
         if complete.any():
+            whole = np.broadcast_to(complete[:, None], machine.shape)
+            there, waiting = state.there & whole, state.waiting & whole
             for watcher in machine.memory.watchers:
-                watcher.barrier(machine.memory, np.broadcast_to(complete[:, None], machine.shape))
+                # Threads that have ended are not there, and what they did is over.
+                if wanted >= machine.launch.threads and (there == waiting).all():
+                    watcher.barrier(machine.memory, whole)
+                else:
+                    watcher.barrier_of(machine.memory, there, waiting)
+            state.begin_phase(complete)
     return found
 
 
@@ -210,7 +229,7 @@ def arrive(op: Operation) -> Kernel:
     """Arrives at a barrier of some threads without waiting."""
 
     def run(machine: Machine, number: Array, count: Array) -> None:
-        _arrive(machine, op, number, count)
+        _arrive(machine, op, number, count, waits=False)
 
     return run
 

@@ -22,7 +22,8 @@ readers in one epoch are recorded as `SEVERAL`, readers in several blocks as `SE
 of them. Writers need no such mark: a second writer is an error at once. So every race is found, and no false one is reported.
 Lanes that conflict within one access are found by writing all stamps and reading them back: all but one read another lane's.
 
-A barrier of a warp begins an epoch too, which orders the accesses of that warp alone; several readers of one warp are `OF_WARP`.
+A barrier of a warp, or of some threads of a block, begins an epoch too, which orders their accesses alone; so does an atomic access
+behind a fence, for threads that look at what it updates (`thread_clocks`). Several readers of one warp are `OF_WARP`.
 
 The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`.
 
@@ -32,8 +33,7 @@ or a bulk copy to global memory reads, until its thread has waited.
 
 Nothing orders two blocks but a fence and a flag (`fenced_blocks`).
 
-Not modelled: within a block fences order nothing; a barrier of some threads orders the whole block; what a bulk copy writes to global
-memory is there when it is issued.
+Not modelled: a completed `mbarrier` orders the whole block; what a bulk copy writes to global memory is there when it is issued.
 Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
 
@@ -46,6 +46,7 @@ from math import gcd
 from typing import NoReturn
 
 import numpy as np
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects import xla_gpu
@@ -59,6 +60,7 @@ from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesIn
 from xla_emitters.runtime.simt.fenced_blocks import FencedBlocks
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
+from xla_emitters.runtime.simt.thread_clocks import ThreadClocks
 
 OP_BITS, THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 12, 11, 16, 24
 EPOCH_SHIFT = OP_BITS + THREAD_BITS
@@ -143,8 +145,8 @@ class Lanes:
 
     units      int64: numbers of units; (lanes, units of each)
     stamps     int64: the lanes' own stamps; (lanes, 1)
-    ordered    stamps of the block before these are before the lane's last barrier; (lanes, 1)
-    of_warp    the same for stamps of the lane's warp, where there was a barrier of a warp; else None
+    clocks     what threads of a block know of each other, where barriers of the whole block are not all that orders them; else None
+    numbers    of the lanes, through all blocks of the chunk; (lanes, 1)
     is_shared  whether the memory belongs to a block. Stamps of earlier blocks, which have lower numbers, then belong to blocks that
                used the same memory before, and do not conflict
     cluster    blocks of a cluster, which have neighbouring numbers
@@ -154,8 +156,8 @@ class Lanes:
 
     units: Array
     stamps: Array
-    ordered: Array
-    of_warp: Array | None
+    clocks: ThreadClocks | None
+    numbers: Array
     is_shared: bool
     cluster: int = 1
     since: Array | None = None
@@ -172,16 +174,21 @@ class Lanes:
         other = (found ^ self.stamps) >> OP_BITS != 0
         if not other.any():
             return None
-        late = found >= self.ordered
+        late = found >= self._unknown_from(found)
         if not self.is_shared:
             late |= (found < self.first_of_block) & (found != 0)
         if self.since is not None:
             epochs = found >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
             late = np.where(self.of_neighbours(found), epochs >= self.since, late)
         other &= late & ~self.is_announced(found)
-        if self.of_warp is not None:
-            other &= (warps_of(found) != warps_of(self.stamps)) | (found >= self.of_warp)
         return other if other.any() else None
+
+    def _unknown_from(self, found: Array) -> Array:
+        """The least stamps of the lanes' blocks that are not ordered before what the lanes do."""
+        if self.clocks is None:
+            # The epoch began at the last barrier.
+            return self.stamps >> EPOCH_SHIFT << EPOCH_SHIFT
+        return self.first_of_block + (self.clocks.of(self.numbers, warps_of(found)) << EPOCH_SHIFT)
 
     def is_announced(self, found: Array) -> Array | np.bool_:
         """Mask of the stamps that other blocks have announced to the lanes' blocks."""
@@ -245,9 +252,9 @@ class Sanitizer(Watcher):
         self._blocks: list[int] = [-1]
         self._first_block = 0
         self._epochs: Array = np.zeros(0, np.int64)
-        # Epochs of the last barrier of each block, and of each thread's warp.
+        # Epochs of the last barrier of each block, and what else orders its threads.
         self._barriers: Array = np.zeros(0, np.int64)
-        self._of_warps: Array | None = None
+        self._clocks: ThreadClocks | None = None
         self._of_clusters: Array | None = None
         # Epochs of the last fence.proxy.async of each block.
         self._fences: Array = np.zeros(0, np.int64)
@@ -261,7 +268,7 @@ class Sanitizer(Watcher):
         if len(self._blocks) >= 1 << BLOCK_BITS:
             raise Unsupported(f"race detection over more than {1 << BLOCK_BITS} blocks", stage="simt")
         self._epochs = np.zeros(len(memory.blocks), np.int64)
-        self._barriers, self._of_warps, self._fences = self._epochs, None, self._epochs
+        self._barriers, self._clocks, self._fences = self._epochs, None, self._epochs
         self._of_clusters = self._epochs if memory.cluster > 1 else None
         # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
         self._shadows = {}
@@ -281,7 +288,17 @@ class Sanitizer(Watcher):
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
         here = np.logical_or.reduce(lanes, axis=1)
         self._next_epoch(memory, here)
+        self._begins(here)
+
+    def _begins(self, here: Array) -> None:
+        """The epoch of these blocks, bool (blocks,), begins at a barrier of all their threads."""
         self._barriers = np.where(here, self._epochs, self._barriers)
+        if self._clocks is not None:
+            self._clocks.whole(here, self._epochs)
+
+    def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
+        self._next_epoch(memory, np.logical_or.reduce(there, axis=1))
+        self._by_threads().meet(there, waiting, self._epochs)
 
     def cluster_barrier(self, memory: Memory, active: Array) -> None:
         here = np.logical_or.reduce(
@@ -291,49 +308,68 @@ class Sanitizer(Watcher):
         here = here.repeat(memory.cluster)
         self._epochs = np.where(here, latest, self._epochs)
         self._next_epoch(memory, here)
-        self._barriers = np.where(here, self._epochs, self._barriers)
+        self._begins(here)
         if self._of_clusters is not None:
             self._of_clusters = np.where(here, self._epochs, self._of_clusters)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
         self._next_epoch(memory, np.logical_or.reduce(lanes, axis=1))
-        before = np.zeros(lanes.shape, np.int64) if self._of_warps is None else self._of_warps
-        self._of_warps = np.where(lanes, self._epochs[:, None], before)
+        self._by_threads().meet_in_warps(lanes, self._epochs)
 
     def proxy_fence(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
         here = np.logical_or.reduce(lanes, axis=1)
         self._next_epoch(memory, here)
         self._fences = np.where(here, self._epochs, self._fences)
-        self._no_barrier()
+        self._by_threads()
 
     def fence(self, memory: Memory, active: Array | None) -> None:
         self._fenced_blocks.is_fenced |= self._active_blocks(active)
+        self.block_fence(memory, active)
+
+    def block_fence(self, memory: Memory, active: Array | None) -> None:
+        clocks = self._by_threads()
+        clocks.fenced = clocks.fenced | (np.True_ if active is None else active)
 
     def _active_blocks(self, active: Array | None) -> Array:
         return np.logical_or.reduce(np.broadcast_to(np.True_ if active is None else active, self._stamps.shape), axis=1)
 
-    def _no_barrier(self) -> None:
-        """The epoch that has begun is no barrier: `_lanes` asks for the last one."""
-        self._of_warps = np.zeros(self._stamps.shape, np.int64) if self._of_warps is None else self._of_warps
+    def _by_threads(self) -> ThreadClocks:
+        """What orders threads of a block besides its barriers, from here on."""
+        self._clocks = self._clocks or ThreadClocks(self._stamps.shape, self._barriers)
+        return self._clocks
 
-    def _announce(self, memory: Memory, access: Access) -> None:
-        """Before an atomic access to global memory: what blocks did before their fences is announced to those who see it."""
-        fenced = self._fenced_blocks
+    def _announce(self, memory: Memory, access: Access, *, is_global: bool) -> None:
+        """Before an atomic access: what threads did before their fences is announced to those who see it.
+
+        is_global  the access is one that other blocks may see
+        """
         if _is_release(access.op):
-            self.fence(memory, access.active)
-        if not fenced.is_fenced.any():
+            (self.block_fence if _is_of_block(access.op) else self.fence)(memory, access.active)
+        fenced, clocks = self._fenced_blocks, self._clocks
+        if clocks is None:
             return
         # Where there are more than half of all epochs, those left are for barriers.
-        here = self._active_blocks(access.active) & fenced.is_fenced & (self._epochs < 1 << EPOCH_BITS - 1)
-        if here.any():
-            self._next_epoch(memory, here)
-            self._no_barrier()
-            fenced.announce(here, self._epochs)
+        has_room = self._epochs < 1 << EPOCH_BITS - 1
+        lanes = clocks.fenced & (np.True_ if access.active is None else access.active) & has_room[:, None]
+        here = self._active_blocks(access.active) & fenced.is_fenced & has_room & is_global
+        if not (lanes.any() or here.any()):
+            return
+        self._next_epoch(memory, here | lanes.any(axis=1))
+        fenced.announce(here, self._epochs)
+        clocks.publish(lanes, self._epochs)
 
-    def _see(self, lanes: Lanes, before: Array, after: Array) -> None:
-        """The lanes' blocks know what those have announced that updated the units before them, or with them."""
+    def _see(self, lanes: Lanes, before: Array, after: Array, *, is_global: bool) -> None:
+        """The lanes know what those have announced that updated the units before them, or with them; so do their blocks."""
+        if self._clocks is not None and self._clocks.published is not None:
+            for found in (before, np.where((after & SEVERAL) >> OP_BITS >= OF_WARP, after, 0)):
+                is_own = (found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT) | (found == SEVERAL_BLOCKS)
+                threads = ((found & SEVERAL) >> OP_BITS) - 1
+                writers = np.where(is_own, np.where(threads < OF_WARP - 1, threads, -1), -2)
+                self._clocks.see(lanes.numbers, writers, _block_and_epoch(found)[1])
+        if not (is_global and self._fenced_blocks.announced.any()):
+            return
         rows = np.broadcast_to((lanes.stamps >> BLOCK_SHIFT) - self._first_block, before.shape)
         for found in (before, np.where(after == SEVERAL_BLOCKS, after, 0)):
             self._fenced_blocks.see(rows, *_block_and_epoch(found))
@@ -362,9 +398,9 @@ class Sanitizer(Watcher):
         if touch is Touch.USE and buffer.space is not Space.SHARED:
             touch = Touch.READ
         shadow.refine(access.unit or access.size)
-        is_flag = touch is Touch.UPDATE and buffer.space is not Space.SHARED
+        is_flag, is_global = touch is Touch.UPDATE, buffer.space is not Space.SHARED
         if is_flag:
-            self._announce(memory, access)
+            self._announce(memory, access, is_global=is_global)
         lanes = self._lanes(memory, shadow, access)
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
@@ -391,10 +427,11 @@ class Sanitizer(Watcher):
             shadow.of(touch)[lanes.units] = lanes.stamps
             self._issue(access, shadow, lanes, _flight_of(access.op))
         else:
-            before = lanes.find(shadow.of(touch)) if is_flag and self._fenced_blocks.announced.any() else None
+            is_seen = is_flag and (self._clocks is not None or self._fenced_blocks.announced.any())
+            before = lanes.find(shadow.of(touch)) if is_seen else None
             _join(shadow.of(touch), lanes)
             if before is not None:
-                self._see(lanes, before, lanes.find(shadow.of(touch)))
+                self._see(lanes, before, lanes.find(shadow.of(touch)), is_global=is_global)
 
     # ------------------------------------------------------------------------------------------ asynchronous accesses
 
@@ -500,12 +537,7 @@ class Sanitizer(Watcher):
             return (values if active is None else values[active]).reshape(-1, 1)
 
         units, stamps = column(units), column(stamps)
-        # Without barriers of warps the last barrier of the block is where the epoch begins.
-        ordered, of_warp = stamps >> EPOCH_SHIFT << EPOCH_SHIFT, None
-        if self._of_warps is not None:
-            first = ordered - (column(np.broadcast_to(self._epochs[:, None], self._stamps.shape)) << EPOCH_SHIFT)
-            ordered = first + (column(np.broadcast_to(self._barriers[:, None], self._stamps.shape)) << EPOCH_SHIFT)
-            of_warp = first + (column(self._of_warps) << EPOCH_SHIFT)
+        numbers = column(np.arange(self._stamps.size).reshape(self._stamps.shape)) if self._clocks else stamps
         if access.size > unit:
             units = units + np.arange(access.size // unit)
         if access.pieces is not None:
@@ -516,7 +548,7 @@ class Sanitizer(Watcher):
             since = column(np.broadcast_to(self._of_clusters[:, None], self._stamps.shape))
         is_shared = access.buffer.space is Space.SHARED
         fenced = None if is_shared else self._fenced_blocks
-        return Lanes(units, stamps, ordered, of_warp, is_shared, cluster, since, fenced)
+        return Lanes(units, stamps, self._clocks, numbers, is_shared, cluster, since, fenced)
 
     # ------------------------------------------------------------------------------------------ faults
 
@@ -627,6 +659,12 @@ def _is_release(op: Operation) -> bool:
         case _:
             return False
     return ordering in _RELEASES
+
+
+def _is_of_block(op: Operation) -> bool:
+    """Whether the threads of its block alone observe the order of an op."""
+    scope = op.properties.get("syncscope")
+    return isinstance(scope, StringAttr) and scope.data == llvm.OF_BLOCK
 
 
 _RELEASES = [ordering_number(word) for word in ("release", "acq_rel", "seq_cst")]

@@ -16,7 +16,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
-from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Number, Operand, Register
+from xla_emitters.text.ptx.syntax import SIZES, Address, Instruction, Operand, OperandGroup, PtxLiteral, Register
 
 HINTS = (
     "ca cg cs lu cv wb wt nc weak volatile relaxed acquire release mmio cta cluster gpu sys L1::evict_normal L1::evict_unchanged "
@@ -43,7 +43,7 @@ def width_of(i: Instruction) -> int:
 
 def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
     """The registers of an access. raises ParseError unless they are as many as the mnemonic says, and of one width"""
-    registers = operand.elements if isinstance(operand, Group) else (operand,)
+    registers = operand.elements if isinstance(operand, OperandGroup) else (operand,)
     if len(registers) != width_of(i):
         raise e.error(f"'{i.name}' takes {width_of(i)} registers, not {len(registers)}")
     if len({bits_of(TYPES[each.type]) for each in registers if isinstance(each, Register)}) > 1:
@@ -123,13 +123,15 @@ def st(e: OpBuilder, i: Instruction, address: Operand | None, source: Operand | 
 def store(e: OpBuilder, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
     """A store as the mnemonic says, aligned to its size."""
     size, volatile = bits_of(value.type) // 8, "volatile" in i.parts
-    e.do(llvm.StoreOp(value, pointer, size, ordering=ordering_of(i, _RELEASE), volatile=volatile))
+    ordering = ordering_of(i, _RELEASE)
+    scope = _scope_of(i) if ordering else None
+    e.do(llvm.StoreOp(value, pointer, size, ordering=ordering, volatile=volatile, syncscope=scope))
 
 
 def _type_held(e: OpBuilder, operand: Operand | None, ir_type: Attribute) -> Attribute:
     """The type of the value that a register holds now, if it has the width of `ir_type`."""
     held = e.held(operand) if isinstance(operand, Register) else None
-    if held is None or isinstance(held, Number) or bits_of(held.type) != bits_of(ir_type):
+    if held is None or isinstance(held, PtxLiteral) or bits_of(held.type) != bits_of(ir_type):
         return ir_type
     return held.type
 
@@ -168,23 +170,29 @@ def update(
     if width_of(i) > 1 or word.endswith("x2"):
         _update_neighbours(e, i, word, kind, pointer, target, given[0])
         return
-    values, order = [e.read_as(operand, word) for operand in given[:count]], _order_of(i)
+    values, order, scope = [e.read_as(operand, word) for operand in given[:count]], _order_of(i), _scope_of(i)
     if target is not None:
         e.check(target, word, is_result=True)
     if kind == "cas":
-        e.write(target, e.field(e.add(llvm.AtomicCmpXchgOp(pointer, values[0], values[1], order)), 0))
+        swap = llvm.AtomicCmpXchgOp(pointer, values[0], values[1], order, syncscope=scope)
+        e.write(target, e.field(e.add(swap), 0))
         return
     if (word in ("f16", "bf16") and kind != "add") or (word == "b128" and kind != "exch"):
         raise e.unsupported(f"'{i.name}'")
     family = f"{kind}.{'f' if word in SCALAR_FLOATS else word[0]}"
     if (operation := _UPDATES.get(family) or _UPDATES.get(kind)) is None:
         raise e.error(f"'{i.name}' is no atomic update")
-    e.write(target, e.add(llvm.AtomicRMWOp(operation, pointer, values[0], order)), word[0] == "s")
+    e.write(target, e.add(llvm.AtomicRMWOp(operation, pointer, values[0], order, scope)), word[0] == "s")
 
 
 def _order_of(i: Instruction) -> str:
-    """LLVM's word for the ordering of an update; what orders threads of the block alone orders nothing that is told here."""
-    return "monotonic" if "cta" in i.parts else i.among("acquire release acq_rel", "monotonic")
+    """LLVM's word for the ordering of an update."""
+    return i.among("acquire release acq_rel", "monotonic")
+
+
+def _scope_of(i: Instruction) -> str | None:
+    """LLVM's word for the threads that observe the ordering of an access, where they are those of a block."""
+    return llvm.OF_BLOCK if "cta" in i.parts else None
 
 
 def _update_neighbours(
@@ -201,7 +209,7 @@ def _update_neighbours(
     e.check_all([each for each in targets if each is not None], word, is_result=True)
     value = e.vector([e.read(source, IntegerType(bits)) for source in sources])
     floats = e.cast(value, VectorType(element, [len(sources) * bits // element.bitwidth]))
-    old = e.cast(e.add(llvm.AtomicRMWOp(_OF_FLOATS[kind], pointer, floats, _order_of(i))), value.type)
+    old = e.cast(e.add(llvm.AtomicRMWOp(_OF_FLOATS[kind], pointer, floats, _order_of(i), _scope_of(i))), value.type)
     for number, register in enumerate(targets):
         if register is not None:
             e.write(register, e.element(old, number))
@@ -219,8 +227,8 @@ row(
 
 
 @row("createpolicy", ".=*", {"b64"}, f"fractional range cvt L2 {HINTS} {SPACES_OF_NAMES}")
-def createpolicy(e: OpBuilder, i: Instruction, *_: Operand | None) -> Number:
-    return Number(0)
+def createpolicy(e: OpBuilder, i: Instruction, *_: Operand | None) -> PtxLiteral:
+    return PtxLiteral(0)
 
 
 @row("isspacep", "p=b", (), SPACES_OF_NAMES)

@@ -34,10 +34,10 @@ hlo.computation @runtime entry {
 
 // -----
 
-// The holes of a dilated image, of a gradient, are in the pad too: its padding counts in the dilated image.
+// A dilated image, of a gradient, is left.
 // CHECK-LABEL: hlo.computation @dilated entry {
-// CHECK:         %[[P:.*]] = hlo.pad %x, %{{.*}} {{.*}}padding = [array<i64: 0, 0, 0>, array<i64: 0, 0, 0>, array<i64: 0, 1, 1>]{{.*}} -> tensor<?x4x16xf32>
-// CHECK:         hlo.dynamic_conv %[[P]], {{.*}}#hlo.window<size = [3]>
+// CHECK-NOT:     hlo.pad
+// CHECK:         hlo.dynamic_conv %x, %w, %p {{.*}}#hlo.window<size = [3], lhs_dilate = [2]>
 hlo.computation @dilated entry {
   %x = hlo.parameter 0 {name = "x"} : tensor<?x4x8xf32>
   %w = hlo.parameter 1 {name = "w"} : tensor<6x4x3xf32>

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from long_lists import every
 
-from xla_emitters.library.arguments import LETTERS
+from xla_emitters.library.arguments import LETTERS, pointer
 from xla_emitters.lowering.cpu.blas_calls import blas_calls
 from xla_emitters.lowering.cpu.cpu_code import CpuCode
-from xla_emitters.lowering.cpu.cpu_steps import ENTRY, pointer
+from xla_emitters.lowering.cpu.cpu_steps import ENTRY
 from xla_emitters.lowering.cpu.cpu_target import cpu_target
 from xla_emitters.runtime.cpu import blas
 from xla_emitters.runtime.cpu.blas import gemm_of

@@ -1,4 +1,4 @@
-"""Convolutions by BLAS at drawn windows, layouts and groups, against those of `library`, which add point by point in NumPy."""
+"""Convolutions by BLAS at drawn windows, layouts and groups, against those of `library` on images without dilation, in NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from long_lists import every
 
 from xla_emitters.library import call
-from xla_emitters.library.convolution import Window
+from xla_emitters.library.convolution import SpatialWindow
 from xla_emitters.runtime.cpu import blas, convolutions
 from xla_emitters.runtime.cpu.convolutions import convolution_of
 
@@ -39,6 +39,14 @@ def drawn_label(draw: random.Random, first: str, last: str, spatial: int) -> str
     return draw.choice([first + digits + last, first + last + digits, digits + first + last, last + digits + first])
 
 
+def spread(image: np.ndarray, label: str, window: list[dict[str, Any]]) -> np.ndarray:
+    """With zeros between the elements of a dilated image."""
+    steps = [window[int(letter)]["base_dilation"] if letter.isdigit() else 1 for letter in label]
+    found = np.zeros([(size - 1) * step + 1 for size, step in zip(image.shape, steps, strict=True)], image.dtype)
+    found[tuple(slice(None, None, step) for step in steps)] = image
+    return found
+
+
 @pytest.mark.parametrize("seed", every(3, range(150)))
 def test_any_window_layout_and_groups(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
@@ -46,7 +54,7 @@ def test_any_window_layout_and_groups(seed: int, monkeypatch: pytest.MonkeyPatch
     features, outputs, batch = draw.choice([1, 2, 3, 16, 17]), draw.choice([1, 2, 4]), draw.choice([1, 2, 3])
     image = [draw.choice([3, 5, 8]) for _ in window]
     extents = [(dim["size"] - 1) * dim["window_dilation"] + 1 for dim in window]
-    padded = Window(window).padded_sizes(image)
+    padded = SpatialWindow(window).padded_sizes(image)
     places = [
         max(0, (size - extent) // dim["stride"] + 1)
         for size, extent, dim in zip(padded, extents, window, strict=True)
@@ -70,7 +78,8 @@ def test_any_window_layout_and_groups(seed: int, monkeypatch: pytest.MonkeyPatch
     if convolve is None:
         assert not np.prod(shapes[2])
         return
-    (wanted,) = call("convolution", config, [x, kernel], [("f64", shapes[2])])
+    plain = {**config, "window": [{**dim, "base_dilation": 1} for dim in window]}
+    (wanted,) = call("convolution", plain, [spread(x, labels[0], window), kernel], [("f64", shapes[2])])
     for _ in range(2):  # the second call finds the scratch memory of the first
         found = np.full(shapes[2], np.nan)
         convolve(x, kernel, found)

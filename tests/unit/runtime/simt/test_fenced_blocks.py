@@ -129,7 +129,7 @@ def test_a_lock():
     race(body.replace("st.release", "st.relaxed"))
 
 
-def test_threads_of_one_block_are_not_ordered_by_fences():
+def test_threads_of_one_block_that_look_at_no_flag_are_not_ordered_by_fences():
     body = "setp.eq.u32 %q, %t, 40; @%p st.global.u32 [%b], 1; membar.gl; @%p red.global.add.u32 [%f], 1; @%q st.global.u32 [%b], 2;"
     assert "thread 0 of its block wrote" in race(body)
 

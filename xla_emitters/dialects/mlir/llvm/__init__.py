@@ -67,6 +67,7 @@ from xla_emitters.dialects.mlir.llvm.function_ops import FuncOp as FuncOp
 from xla_emitters.dialects.mlir.llvm.function_ops import GlobalOp as GlobalOp
 from xla_emitters.dialects.mlir.llvm.function_ops import LinkageAttr as LinkageAttr
 from xla_emitters.dialects.mlir.llvm.memory_ops import DYNAMIC_INDEX as DYNAMIC_INDEX
+from xla_emitters.dialects.mlir.llvm.memory_ops import OF_BLOCK as OF_BLOCK
 from xla_emitters.dialects.mlir.llvm.memory_ops import AllocaOp as AllocaOp
 from xla_emitters.dialects.mlir.llvm.memory_ops import GEPOp as GEPOp
 from xla_emitters.dialects.mlir.llvm.memory_ops import LoadOp as LoadOp

@@ -69,6 +69,9 @@ Ordering = numbered_word("Ordering", ORDERINGS, "unknown atomic ordering '{word}
 SCOPE = "(`syncscope` `(` $syncscope^ `)`)?"
 """`syncscope("agent")` in a format: the threads that observe the order; by default all of the system."""
 
+OF_BLOCK = "block"
+"""As a scope: the threads of the block."""
+
 _ATOMIC = f"(`atomic` {SCOPE} custom<Ordering>($ordering)^)?"
 
 # The bits of getelementptr's flags, and their keywords, longest first.
@@ -113,10 +116,6 @@ class GEPOp(QuickOp):
             },
             result_types=[result_type or _POINTER],
         )
-
-    @property
-    def inbounds(self) -> bool:
-        return self.noWrapFlags.value.data & 3 == 3
 
     @classmethod
     def parse(cls, parser: Parser) -> GEPOp:
@@ -377,12 +376,14 @@ class StoreOp(AccessOp):
         alignment: int | None = None,
         ordering: int = 0,
         volatile: bool = False,
+        syncscope: str | None = None,
     ):
         super().__init__(
             operands=[value, ptr],
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
+                "syncscope": None if syncscope is None else StringAttr(syncscope),
                 **_flags(volatile_=volatile),
             },
         )

@@ -383,7 +383,7 @@ static struct side side_of(void **args, int rank, const int64_t *order) {
 
 struct window {
   int places;
-  int64_t low[RAL_MAX_RANK], stride[RAL_MAX_RANK], dilation[RAL_MAX_RANK], groups, batch_groups;
+  int64_t low[RAL_MAX_RANK], stride[RAL_MAX_RANK], dilation[RAL_MAX_RANK], spread[RAL_MAX_RANK], groups, batch_groups;
 };
 
 /* The next index below `sizes`; 0 behind the last one. */
@@ -408,7 +408,9 @@ static int step(int64_t *index, const int64_t *sizes, int count) {
         int64_t from = batch * x->strides[0] + feature / each * terms * x->strides[1], by = feature * w->strides[1];     \
         for (int dim = 0; dim < window->places; ++dim) {                                                                 \
           int64_t place = here[2 + dim] * window->stride[dim] + k[dim] * window->dilation[dim] - window->low[dim];       \
-          inside &= place >= 0 && place < x->sizes[2 + dim];                                                             \
+          inside &= place >= 0 && place % window->spread[dim] == 0;                                                      \
+          place /= window->spread[dim];                                                                                  \
+          inside &= place < x->sizes[2 + dim];                                                                           \
           from += place * x->strides[2 + dim];                                                                           \
           by += k[dim] * w->strides[2 + dim];                                                                            \
         }                                                                                                                \
@@ -428,7 +430,7 @@ static int64_t elements_of(const struct side *side, int rank) {
 }
 
 /* ral_conv___DEVICE___pvoid_pvoid_mRdT_mRdT_m2dI_mRdT_pvoid___void: image, kernel, padding, result, and as a text the dimensions of
-   each in the order of `side`, strides, dilations, whether the kernel is constant, and the numbers of groups where there are any. */
+   each in the order of `side`, strides, dilations, whether the kernel is constant, and where there are any the numbers of groups, dilations of the image. */
 static const char *convolution(const char *types, void **args) {
   int rank, ranks[2], used = 0, count = 0;
   char index[8];
@@ -438,14 +440,14 @@ static const char *convolution(const char *types, void **args) {
       rank != ranks[1] || rank < 2 || rank > RAL_MAX_RANK)
     return no_types;
   void **image = args + 2, **kernel = image + 3 + 2 * rank, **padding = kernel + 3 + 2 * rank, **out = padding + 3 + 4;
-  int64_t numbers[5 * RAL_MAX_RANK];
-  for (const char *c = *(const char **)out[3 + 2 * rank]; *c && count < 5 * RAL_MAX_RANK;) {
+  int64_t numbers[6 * RAL_MAX_RANK];
+  for (const char *c = *(const char **)out[3 + 2 * rank]; *c && count < 6 * RAL_MAX_RANK;) {
     char *end;
     numbers[count] = strtoll(c, &end, 10);
     count += end != c;
     c = end == c ? c + 1 : end;
   }
-  struct window window = {rank - 2, {0}, {0}, {0}, 1, 1};
+  struct window window = {rank - 2, {0}, {0}, {0}, {0}, 1, 1};
   if (count >= 5 * rank - 1) {
     window.groups = numbers[5 * rank - 3];
     window.batch_groups = numbers[5 * rank - 2];
@@ -467,6 +469,7 @@ static const char *convolution(const char *types, void **args) {
     window.low[dim] = pad[0];
     window.stride[dim] = numbers[3 * rank + dim];
     window.dilation[dim] = numbers[4 * rank - 2 + dim];
+    window.spread[dim] = count > 5 * rank - 1 + dim ? numbers[5 * rank - 1 + dim] : 1;
   }
   int64_t elements = elements_of(&y, rank);
   if (elements == 0) return NULL;

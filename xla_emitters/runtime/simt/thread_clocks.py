@@ -1,0 +1,89 @@
+"""What each thread of a block knows of its warps, where barriers of the whole block are not all that orders them.
+
+    warp 0    store data; bar.arrive 1, 64                         store data; fence; atomic update of a flag
+    warp 1                bar.sync 1, 64; load data                              atomic access to the flag; load data       no race
+
+Epochs are those of the sanitizer, counted in each block. A thread's clock says for each warp from which epoch on it knows nothing of it:
+accesses before that are ordered before what the thread does now. Threads that meet at a barrier know what all of them knew, and what their
+warps did; a thread that looks at a flag knows what those knew that updated it after a fence.
+
+Generous where exact rules would cost more than they find: the accesses of a thread are those of its warp, every atomic access reads a
+flag, the reader needs no fence, a flag that several threads updated tells of all fences of the block, and accesses of threads of several
+warps are known with any of them.
+Source: PTX ISA 8.8, chapter 8, "Release and acquire patterns", 9.7.13.1 "bar"; Lamport, "Time, clocks" (1978); Mattern (1988).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.simt.gpu import WARP_SIZE
+
+
+class ThreadClocks:
+    """The clocks of the threads of a chunk.
+
+    known      int64 (blocks, threads, warps + 1); the last column is for accesses by threads of several warps
+    published  what each thread knew, with its own warp, at its last atomic access behind a fence; None before the first
+    fenced     threads whose fence no atomic access has followed yet, bool (blocks, threads)
+    """
+
+    def __init__(self, shape: tuple[int, int], barriers: Array) -> None:
+        """barriers: the epoch of the last barrier of each block"""
+        blocks, threads = shape
+        self.warps = -(-threads // WARP_SIZE)
+        self.known = np.repeat(barriers, threads * (self.warps + 1)).reshape(blocks, threads, self.warps + 1)
+        self.published: Array | None = None
+        self.fenced = np.zeros(shape, np.bool_)
+        self._warp = np.arange(threads) // WARP_SIZE
+
+    def of(self, threads: Array, warps: Array) -> Array:
+        """What threads, counted through all blocks, know of these warps: the epochs."""
+        return self.known.reshape(-1, self.warps + 1)[threads, np.minimum(warps, self.warps)]
+
+    def whole(self, blocks: Array, epochs: Array) -> None:
+        """All threads of blocks, bool (blocks,), have met; their epochs have just begun."""
+        self.known = np.where(blocks[:, None, None], epochs[:, None, None], self.known)
+
+    def meet(self, there: Array, waiting: Array, epochs: Array) -> None:
+        """Threads have met, of which those that waited go on knowing what all did; bool (blocks, threads)."""
+        joined = np.where(there[:, :, None], self.known, 0).max(axis=1)
+        starts = np.arange(0, there.shape[1], WARP_SIZE)
+        came = np.logical_or.reduceat(there, starts, axis=1)
+        several = came.sum(axis=1, keepdims=True) > 1
+        joined = np.where(np.concatenate((came, several), axis=1), epochs[:, None], joined)
+        self.known = np.where(waiting[:, :, None], np.maximum(self.known, joined[:, None, :]), self.known)
+
+    def meet_in_warps(self, lanes: Array, epochs: Array) -> None:
+        """These threads of each warp have met."""
+        starts = np.arange(0, lanes.shape[1], WARP_SIZE)
+        joined = np.maximum.reduceat(np.where(lanes[:, :, None], self.known, 0), starts, axis=1)[:, self._warp]
+        own = self._warp[:, None] == np.arange(self.warps + 1)
+        joined = np.where(own, epochs[:, None, None], joined)
+        self.known = np.where(lanes[:, :, None], joined, self.known)
+
+    def publish(self, lanes: Array, epochs: Array) -> None:
+        """Threads, bool (blocks, threads), are about to access something atomically behind a fence; their epochs have just begun."""
+        own = self._warp[:, None] == np.arange(self.warps + 1)
+        own[:, self.warps] = True
+        news = np.where(own, epochs[:, None, None], self.known)
+        before = np.zeros_like(self.known) if self.published is None else self.published
+        self.published = np.where(lanes[:, :, None], news, before)
+        self.fenced = self.fenced & ~lanes
+
+    def see(self, readers: Array, writers: Array, epochs: Array) -> None:
+        """Threads have looked at flags.
+
+        readers   counted through all blocks; (lanes, 1)
+        writers   thread of the same block that updated the flag last; -1: several; less: nobody; (lanes, flags)
+        epochs    when; (lanes, flags)
+        """
+        assert self.published is not None
+        rows, columns = np.nonzero(writers >= -1)
+        readers, writers, epochs = readers[rows, 0], writers[rows, columns], epochs[rows, columns]
+        blocks, threads = readers // self.known.shape[1], np.maximum(writers, 0)
+        several = np.where(writers == -1, blocks, 0)
+        told = np.where((writers == -1)[:, None], self.published.max(axis=1)[several], self.published[blocks, threads])
+        known = self.known.reshape(-1, self.warps + 1)
+        np.maximum.at(known, readers, np.minimum(told, epochs[:, None]))
