@@ -156,7 +156,10 @@ class Lowerings:
     def checked_with_sizes(self, inputs: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
         """The arguments like `checked`, and the values of the program's symbols."""
         refuse_left_out(self.name, self.left_out)
-        arrays = [self.host_array(value, number) for number, value in enumerate(inputs)]
+        arrays: list[Array] = [
+            value if isinstance(value, np.ndarray) else self.host_array(value, number)
+            for number, value in enumerate(inputs)
+        ]
         key = tuple([(array.dtype, array.shape) for array in arrays])
         if (values := self._fitting.get(key)) is None:
             values = self.sizes.guards.check(
@@ -166,7 +169,12 @@ class Lowerings:
                 self._fitting.clear()
             self._fitting[key] = values
         # Copies arrays that are strided or in the other byte order; rank 0 stays rank 0, unlike with `ascontiguousarray`.
-        return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in arrays], {**values}
+        return [
+            array
+            if type(array) is np.ndarray and array.flags.c_contiguous and array.dtype.isnative
+            else np.asarray(array, array.dtype.newbyteorder("="), order="C")
+            for array in arrays
+        ], {**values}
 
     def host_array(self, value: Any, number: int) -> Array:
         """An argument in the host's memory as an array. raises DataError for nested sequences that are no array"""

@@ -25,6 +25,7 @@ from xla_emitters.errors import DataError, InternalError, XlaEmittersError
 from xla_emitters.library.arguments import Array, element_name, numpy_type
 from xla_emitters.program.steps import (
     FUNCTIONS,
+    INTEGERS,
     Allocate,
     ArrayPlace,
     Branch,
@@ -348,8 +349,10 @@ class _Binder:
 
     def _loop(self, loop: Loop) -> None:
         self._prepare((*loop.condition, *loop.body))
+        starts = dict[int, int]()
         for index in loop.assigned:
             if (value := self.numbers.pop(index, None)) is not None:
+                starts[index] = value
                 self.out.append(Compute(NumberSlot(index), "copy", (value,)))
         forgotten = [slot for slot in loop.carried if slot not in self.shapes]
         before = {slot: self.shapes.get(slot) for slot in loop.carried}
@@ -369,7 +372,10 @@ class _Binder:
         }
         for slot in forgotten:
             self.shapes.pop(slot, None)
-        self.out.append(replace(loop, condition=condition, holds=deciding.extent(loop.holds), body=body))
+        bound = replace(loop, condition=condition, holds=deciding.extent(loop.holds), body=body)
+        if (trips := _trips(bound, starts)) is not None:
+            bound = replace(bound, condition=(), holds=1, trips=trips)
+        self.out.append(bound)
 
     def _branch(self, branch: Branch) -> None:
         selector = self.extent(branch.selector)
@@ -415,6 +421,34 @@ def _needed(steps: Sequence[Step], read: set[int]) -> tuple[Step, ...]:
             for step in computing.get(index, ()):
                 wanted += _numbers_in(step)
     return _without(steps, found)
+
+
+def _trips(loop: Loop, starts: Mapping[int, int]) -> int | None:
+    """How often a bound loop runs that counts in a number of the host up to one that is known; None for other loops.
+
+    starts  the numbers' values before it
+    """
+    match loop.condition:
+        case (Compute(result, "lt", (NumberSlot(counter), int() as limit)),) if result == loop.holds:
+            pass
+        case _:
+            return None
+    made: list[Compute] = [step for step in loop.body if isinstance(step, Compute)]
+    last = next((number for number, step in enumerate(made) if step.result.index == counter), 0)
+    written = [step.result.index for step in steps_within(loop.body) if isinstance(step, Compute | Load | Dimension)]
+    if not made or counter not in starts or written.count(counter) != 1 or made[last].function != "copy":
+        return None
+    (source,) = made[last].operands
+    for step in made[:last]:
+        match step:
+            case Compute(result, "add.s32" | "add.s64" as function, (NumberSlot(before), int() as increment)):
+                if result == source and before == counter and written.count(result.index) == 1:
+                    largest = -INTEGERS[function.removeprefix("add.")][1] - 1
+                    is_reached = increment > 0 and limit + increment <= largest
+                    return max(0, -(-(limit - starts[counter]) // increment)) if is_reached else None
+            case _:
+                pass
+    return None
 
 
 def _without(steps: Sequence[Step], needed: set[int]) -> tuple[Step, ...]:

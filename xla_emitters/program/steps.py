@@ -183,7 +183,7 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class Loop:
-    """Runs `condition`; while `holds` is then true, `body` and `condition` again.
+    """Runs `condition`; while `holds` is then true, `body` and `condition` again. Bound steps of a loop that counts have no condition.
 
     carried   slots that the body changes, or whose memory it replaces
     assigned  numbers that the body replaces; they have values before
@@ -249,8 +249,13 @@ def _rest(a: int, b: int) -> int:
 
 def _in_bits(function: Callable[..., int], bits: int, least: int) -> Callable[..., int]:
     """The function in so many bits, with `least` as the least number."""
-    modulus = 1 << bits
-    return lambda *operands: (function(*operands) - least) % modulus + least
+    modulus, most = 1 << bits, least + (1 << bits) - 1
+
+    def wrapped(*operands: int) -> int:
+        value = function(*operands)
+        return value if least <= value <= most else (value - least) % modulus + least
+
+    return wrapped
 
 
 _EXACT: Mapping[str, Callable[..., int]] = {

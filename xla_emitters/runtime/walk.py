@@ -393,11 +393,12 @@ class Frame:
             return None
         self._varying.append(slot)
         sizes, itemsize = self.values(place.shape), numpy_type(place.dtype).itemsize
+        fixed = None if any(isinstance(size, NumberSlot) for size in place.shape) else prod(sizes()) * itemsize
 
         def run() -> None:
             shape = sizes()
             # Memory that was freed is counted until this sum exceeds the limit: most calls need no more than the addition.
-            wanted = prod(shape) * itemsize
+            wanted = prod(shape) * itemsize if fixed is None else fixed
             if self._limit is not None and self._taken + wanted > self._limit:
                 self._refuse_now(place, shape)
             self._taken += wanted
@@ -426,7 +427,15 @@ class Frame:
             arrays[target] = arrays[source].reshape(self.bound.shapes[target])
             return None
         self._varying.append(target)
-        shape = self.values(step.target.shape)
+        shape, known = self.values(step.target.shape), self.bound.shapes.get(target)
+        if (
+            known is not None and source in self.bound.shapes
+        ):  # their numbers of elements were compared when the steps were bound
+
+            def run_known() -> None:
+                arrays[target] = arrays[source].reshape(known)
+
+            return run_known
 
         def run() -> None:
             held, sizes = arrays[source], shape()
@@ -478,7 +487,8 @@ class Frame:
 
     def _loop(self, step: Loop) -> Run:
         condition, body = self._prepared(step.condition), self._prepared(step.body)
-        if self._memory.waits and (known := step.trips) is not None and known <= MOST_ITERATIONS:
+        known = step.trips
+        if known is not None and (not condition or (self._memory.waits and known <= MOST_ITERATIONS)):
 
             def run_known() -> None:
                 if known > (most := iteration_limit()):

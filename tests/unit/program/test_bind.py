@@ -155,6 +155,47 @@ def test_a_carried_array_that_grows_has_no_known_size() -> None:
     assert found.shapes[2] == (12,)
 
 
+def counting(start: Any, limit: Any, *body: Step) -> Loop:
+    """The bound loop that runs while N[1], from `start` on, is less than `limit`."""
+    loop = Loop("l", (Compute(N[2], "lt", (N[1], limit)),), N[2], (launch(X, N[1]), *body), (), (1,))
+    (found,) = (step for step in bound([Compute(N[1], "copy", (start,)), loop]).steps if isinstance(step, Loop))
+    return found
+
+
+def plus(increment: Any, function: str = "add.s32") -> tuple[Step, Step]:
+    return Compute(N[3], function, (N[1], increment)), Compute(N[1], "copy", (N[3],))
+
+
+@pytest.mark.parametrize("start", [-5, 0, 11, 12, 40])
+@pytest.mark.parametrize("increment", [1, 2, 5])
+def test_a_loop_that_counts_runs_a_known_number_of_times_without_a_condition(start: int, increment: int) -> None:
+    found, times, number = counting(start, N[0], *plus(increment)), 0, start
+    while number < 12:
+        number, times = number + increment, times + 1
+    assert (found.trips, found.condition) == (times, ())
+
+
+@pytest.mark.parametrize(
+    ("limit", "body"),
+    [
+        (N[0], plus(0)),
+        (N[0], plus(-1)),
+        (N[0], plus(1, "subtract.s32")),
+        (N[0], plus(N[1])),
+        (N[4], plus(1)),  # nobody knows it
+        (2**31 - 1, plus(2)),  # the sum wraps around before it is reached
+        (N[0], (*plus(1), *plus(1))),
+        (N[0], plus(1)[::-1]),  # the last iteration's sum
+        (N[0], (*plus(1), Branch("b", N[5], ((), (Compute(N[1], "copy", (7,)),)), (), (1,)))),
+        (N[0], (plus(1)[0], Load(N[1], host(3), ()))),
+    ],
+)
+def test_other_loops_keep_their_condition(limit: Any, body: Sequence[Step]) -> None:
+    found = counting(0, limit, *body)
+    assert found.trips is None
+    assert found.condition
+
+
 def test_what_fails_where_it_may_never_run_is_left_to_the_run() -> None:
     read = [Allocate(host(3)), Call(0, "d2h", (X,), (host(3),)), Load(N[1], host(3), ())]
     branch = Branch("b", N[1], ((), (Compute(N[2], "floordiv", (5, N[0])), launch(X, N[2]))), ())
