@@ -72,7 +72,7 @@ def faults(
 
 
 def test_the_front_answers_with_a_place(texts: list[str]) -> None:
-    assert not faults(lambda text: parse_hlo(text, "bad").verify(), texts, seeds(400), DAMAGES)
+    assert not faults(lambda text: parse_hlo(text, "bad").verify(), texts, seeds(200), DAMAGES)
 
 
 def test_all_passes_compile_or_refuse_by_name(texts: list[str]) -> None:
@@ -81,7 +81,7 @@ def test_all_passes_compile_or_refuse_by_name(texts: list[str]) -> None:
     def run(text: str) -> None:
         compile_module(parse_hlo(text, "bad"), CompileOptions(stage="llvm-dialect", record="none", verify=True))
 
-    assert not faults(run, texts, seeds(30, of_all=0.2), QUIET)
+    assert not faults(run, texts, seeds(15, of_all=0.2), QUIET)
 
 
 # ---- commands ----

@@ -32,6 +32,9 @@ from xla_emitters.text.hlo import parse_hlo
 TYPES = tuple(row for row in DTYPES if row.kind is not Kind.COMPLEX and row.name not in ("f6e3m2fn", "f6e2m3fn"))
 NARROW = tuple(row for row in TYPES if row.bits <= 16)
 WIDE = tuple(row for row in TYPES if row.bits > 16)
+# Integers of other widths are the same code as those that stay.
+LONG = tuple(dtype(name) for name in ("s2", "u2", "u4", "s8", "s16", "u16"))
+LONG_WIDE = (dtype("u32"), dtype("s64"))
 INSTRUCTIONS = {"f8e4m3fn": "e4m3x2", "f8e5m2": "e5m2x2"}
 
 
@@ -135,7 +138,7 @@ def wanted_of_narrow(x: Array, source: DType, target: DType) -> Array:
 
 
 # Integers of 16 bits take the code of those of 8; each float has its own format.
-@pytest.mark.parametrize("source", but_long(NARROW, (dtype("s16"), dtype("u16"))), ids=lambda row: row.name)
+@pytest.mark.parametrize("source", but_long(NARROW, LONG), ids=lambda row: row.name)
 def test_every_value_of_a_narrow_type(source: DType) -> None:
     check_conversions(all_values(source), source, lambda x, target: wanted_of_narrow(x, source, target))
 
@@ -219,7 +222,7 @@ def wanted_of_sample(x: Array, target: DType) -> Array:
     return np.array(values, object).astype(np.int64 if target.name != "u64" else np.uint64).astype(target.numpy)
 
 
-@pytest.mark.parametrize("source", WIDE, ids=lambda row: row.name)
+@pytest.mark.parametrize("source", but_long(WIDE, LONG_WIDE), ids=lambda row: row.name)
 def test_samples_of_a_wide_type(source: DType) -> None:
     check_conversions(samples(source), source, wanted_of_sample)
 

@@ -169,6 +169,7 @@ def test_exit_code() -> None:
     assert verdict([killed, survived], listed, ["test_f.py::test"])[0] == 2
 
 
+@pytest.mark.long
 def test_listed_equivalents_exist() -> None:
     """Each is a mutant of the source as it is now, listed once, with a reason."""
     found = {mutant.identity for file in sources(TREE, ()) for mutant in mutants_of(file, (TREE / file).read_bytes())}

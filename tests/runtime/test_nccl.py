@@ -50,7 +50,7 @@ def run_ranks(count: int, *words: str) -> list[subprocess.CompletedProcess[str]]
     ]
 
 
-NAMES = ["microbatches", "two_devices", "all_to_all", "psum_scatter", "permute_of_some"]
+NAMES = ["two_devices", "microbatches", "all_to_all", "psum_scatter", "permute_of_some"]
 
 
 @pytest.mark.parametrize("name", but_long(NAMES, NAMES[1:]))

@@ -89,7 +89,7 @@ def test_a_program_without_recorded_stages_says_so_where_it_is_explained() -> No
 
 
 @needs(*SASS)
-@pytest.mark.parametrize(("columns", "per_element"), [(32, 42.25), (1024, 23.44)])
+@pytest.mark.parametrize(("columns", "per_element"), but_long([(32, 42.25), (1024, 23.44)], [(32, 42.25)]))
 def test_a_layer_norm_in_registers_has_40_warps_and_fewer_instructions_than_the_static_kernels(
     columns: int, per_element: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,8 +105,9 @@ def test_a_layer_norm_in_registers_has_40_warps_and_fewer_instructions_than_the_
     assert found.per_element <= 0.7 * per_element
 
 
+@pytest.mark.long
 @needs(*SASS)
-@pytest.mark.parametrize("element", but_long(["f32", "bf16"], ["f32"]))
+@pytest.mark.parametrize("element", ["f32", "bf16"])
 def test_sums_of_columns_of_long_code_fill_a_multiprocessor(element: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_instructions, "ROWS", 512)
     assert kernel_instructions.dynamic(kernel_instructions.CASES["column_sums_of_products"], element).occupancy == 1

@@ -21,7 +21,7 @@ from xla_emitters.settings import Settings
 from xla_emitters.text.stablehlo import parse_stablehlo
 
 LONG = (
-    *("random", "double", "composites", "strided", "special_functions", "layer_static", "layer_generic"),
+    *("layer", "random", "double", "composites", "strided", "special_functions", "layer_static", "layer_generic"),
     *("gather_rows", "integers", "positions", "kernel_of_unknown_size", "masked_softmax", "gradient", "convolution"),
 )
 """Programs whose ops others have too: those of these that take arrays of unknown sizes are in `make programs` with all others."""

@@ -15,6 +15,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 
 # GELU has as many elements, 12.6 million, in fewer bytes.
 LONG = [path for path in EXAMPLES if path.stem == "multiply_f64"]
+LARGE = [*LONG, *(path for path in EXAMPLES if path.stem == "gelu")]
 
 
 def test_there_are_nine() -> None:
@@ -28,7 +29,7 @@ def test_every_stage_of_sampled_blocks(path: Path) -> None:
     assert verdict.ok, verdict.details
 
 
-@pytest.mark.parametrize("path", but_long(EXAMPLES, LONG), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", but_long(EXAMPLES, LARGE), ids=lambda path: path.stem)
 def test_whole_grid_at_the_llvm_dialect(path: Path) -> None:
     verdict = check(path, stages="llvm-dialect", verify=False)
     assert verdict.ok, verdict.details

@@ -54,7 +54,7 @@ def stitched_kernels(text: str) -> int:
     return len(program.kernels)
 
 
-@pytest.mark.parametrize(("name", "rows", "columns", "dtype"), every(11, CASES))
+@pytest.mark.parametrize(("name", "rows", "columns", "dtype"), every(17, CASES))
 def test_a_function_of_rows_is_one_kernel_that_is_right(name: str, rows: int, columns: int, dtype: str) -> None:
     text = NAMED[name](rows, columns, dtype)
     assert stitched_kernels(text) == 1

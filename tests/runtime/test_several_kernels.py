@@ -134,7 +134,7 @@ def entries(module: ModuleOp) -> list[str | None]:
 
 
 # Its functions are of the kinds in "every pass on HLO"; what its kernels are called is the next test, of all.
-@pytest.mark.parametrize("name", but_long(PROGRAMS, ("names that collide",)))
+@pytest.mark.parametrize("name", but_long(PROGRAMS, ("names that collide", "every pass on HLO", "transposes")))
 def test_every_stage_reads_back_and_goes_on(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The text of each stage through the remaining passes: the entries of the whole pipeline, and as many of each op."""
     last = compiled(name, "llvm-dialect")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from long_lists import but_long, every
+from long_lists import but_long, every, long_case
 from runtime.fused_programs import CASES, CORPUS
 from runtime.loops_of_programs import with_loops
 from runtime.stablehlo_programs import inputs_of
@@ -67,7 +67,7 @@ def assert_close(found: list[Array], wanted: list[Array]) -> None:
 
 
 @pytest.mark.parametrize("hint", [1, 2, None])
-@pytest.mark.parametrize("name", but_long(STITCHED, ("softmax", "rms_norm")))
+@pytest.mark.parametrize("name", but_long(STITCHED, ("softmax", "rms_norm", "layer_norm")))
 def test_a_row_computed_by_a_block_or_a_warp(name: str, hint: int | None, watched: list[Watcher]) -> None:
     """Against the ops of the fusion one by one in NumPy; the sanitizer watches."""
     watched.append(SanitizerOfLaunches())
@@ -102,7 +102,8 @@ ROWS = [(9, 512), (70, 33), (9, 501), (9, 1001), (6, 5001), (3, 4096)]
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "columns"), every(7, [(name, *row) for row in ROWS for name in ("softmax", "softmax_gradient")])
+    ("name", "rows", "columns"),
+    every(len(ROWS) * 2, [(name, *row) for row in ROWS for name in ("softmax", "softmax_gradient")]),
 )
 def test_rows_that_fit_are_read_once(name: str, rows: int, columns: int) -> None:
     """If vectors do not divide a row, each request of a warp may touch one sector more than it fills: the caches have it then."""
@@ -165,7 +166,7 @@ LIMITS = """%b = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x8xf32>) ->
     """
 
 
-@pytest.mark.parametrize(("move", "columns"), [(REVERSED, "?"), (REVERSED, "8"), (LIMITS + SHIFTED, "8")])
+@pytest.mark.parametrize(("move", "columns"), [long_case((REVERSED, "?")), (REVERSED, "8"), (LIMITS + SHIFTED, "8")])
 def test_a_value_that_a_row_keeps_and_that_is_read_at_other_columns(move: str, columns: str) -> None:
     """`moved` reads `kept` at other columns than the one whose element the loop holds."""
     text = MOVED.replace("MOVE", move).replace("{n}", columns)

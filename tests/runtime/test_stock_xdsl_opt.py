@@ -9,7 +9,6 @@ from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
 import pytest
-from long_lists import every
 from xdsl.dialects import get_all_dialects
 from xdsl.universe import Universe
 from xdsl.xdsl_opt_main import xDSLOptMain
@@ -124,7 +123,8 @@ FILES = sorted(
 )
 
 
-@pytest.mark.parametrize("first", every(32, range(32)))
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(32))
 def test_xdsls_own_files_give_what_they_give_without_us(first: int) -> None:
     """Every 32nd file: output, messages and exit code of its command are equal with our entry point and without it."""
     files = FILES[first::32]

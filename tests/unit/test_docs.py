@@ -104,6 +104,11 @@ ALIKE = (
     *("xla-emitters compare examples/gelu.hlo -o gelu.html", "xla-emitters compare examples/gelu.hlo --json"),
     "xla-emitters run examples/causal_attention.mlir --sizes b=2,s=5 --mixed-precision bf16",
     *("xla-emitters show examples/transpose.hlo -o transpose.html", "xla-emitters cost examples/modules/loop.hlo"),
+    "xla-emitters cost examples/row_sum.hlo --fail-on 'spills > 0'",
+    *(
+        "xla-emitters bisect examples/transpose.hlo --blocks 16",
+        "xla-emitters cost examples/gelu.hlo --target h200,a6000",
+    ),
 )
 """Commands that do what others of the pages do, in seconds: `make long` types them."""
 COUNTING = {"xla-emitters bisect examples/transpose.hlo --blocks 16": "docs/miscompiles.md"}
@@ -287,6 +292,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert '<a href="../reference/#the-seed-documents">seed document</a>' in passes
 
 
+@pytest.mark.long
 def test_the_answers_of_bisect_in_the_pages_are_those_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortened: every line, and every value, of the page is in what bisect says where xla-flatten-tensors leaves an addition."""
 
@@ -399,7 +405,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 # The one of a program takes as long as all others; `docs/programs.md` has its commands.
 @needs(*PTX)
-@pytest.mark.parametrize("path", but_long(NOTEBOOKS, NOTEBOOKS[3:]), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", but_long(NOTEBOOKS, NOTEBOOKS[1:]), ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a script, which stops at the first cell that fails."""
     pytest.importorskip("marimo", reason="the extra [notebook] is not installed")
@@ -409,6 +415,7 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypa
     runpy.run_path(str(path), run_name="__main__")
 
 
+@pytest.mark.long
 def test_no_cell_of_a_notebook_is_empty_or_defined_twice(tmp_path: Path) -> None:
     pytest.importorskip("marimo", reason="the extra [notebook] is not installed")
     assert len(NOTEBOOKS) >= 4

@@ -51,7 +51,7 @@ def add_random_fact(tape, facts, points):
 
 
 @given(st.lists(st.binary(min_size=120, max_size=120), min_size=8, max_size=8))
-@repeatable(25)
+@repeatable(12)
 def test_answers_hold_at_every_point_that_satisfies_the_facts(batch):
     for data in batch:
         tape = Tape(data)

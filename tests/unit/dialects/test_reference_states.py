@@ -52,7 +52,7 @@ def test_the_log_is_whole(fusion: str):
 
 
 # The reduction has shared memory and a barrier too.
-@pytest.mark.parametrize("fusion", but_long(STATES, ("transpose",)))
+@pytest.mark.parametrize("fusion", but_long(STATES, ("transpose", "row_reduction")))
 def test_every_state_is_read_and_printed_back(fusion: str, capsys: pytest.CaptureFixture[str]):
     """And in upstream's spelling it is what XLA prints, but for the names of values.
 

@@ -65,10 +65,10 @@ def row_of(stage: str) -> int:
     return next(number for number, row in enumerate(PROGRAM_FUSED) if row.stage == stage)
 
 
-KEPT = ("stablehlo/outer", "stablehlo/loop", "stablehlo/sorted", "programs/histogram")
+KEPT = ("stablehlo/loop", "stablehlo/outer", "stablehlo/sorted", "programs/histogram")
 
 
-@pytest.mark.parametrize("name", but_long(KEPT, KEPT[2:]))
+@pytest.mark.parametrize("name", but_long(KEPT, KEPT[1:]))
 def test_every_pass_keeps_the_bits(name: str) -> None:
     program = compile_text((CORPUS / f"{name}.mlir").read_text(), name, CompileOptions(record="passes"))
     verdict = check(program, sizes=dict.fromkeys(program.symbols, 3), stages="passes")

@@ -49,13 +49,13 @@ def fake_cupy() -> Iterator[ModuleType]:
     cupy_platform.load_module.cache_clear()
 
 
-def program_for_fake(source: Path | str) -> Program:
+def program_for_fake(source: Path | str, record: str = "stages") -> Program:
     """A program with unknown sizes."""
-    program = xe.compile(source)
+    program = xe.compile(source, record=record)
     assert isinstance(program, Program)
     return program
 
 
 def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None, tune: str = "") -> Program:
     """A program with its PTX: one text for all of its kernels."""
-    return compile(source, target=target, fusion=fusion, tune=tune, stage="ptx")
+    return compile(source, target=target, fusion=fusion, tune=tune, stage="ptx", record="none")

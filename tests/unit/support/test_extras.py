@@ -26,6 +26,7 @@ def test_an_extra_of_an_installed_package_goes_by_its_name(tmp_path: Path, monke
     assert extras.install_command(extras="xla,ptxas").endswith("pip install 'xla-emitters[xla,ptxas]'")
 
 
+@pytest.mark.long
 def test_pip_understands_the_line():
     command = shlex.split(extras.install_command(extras="dev"))
     options = ["--dry-run", "--no-deps", "--no-build-isolation", "--quiet", "--no-index"]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation
@@ -115,6 +115,10 @@ class Access:
     unit: int = 0
 
 
+Named: TypeAlias = tuple[Array, tuple[int, int]]
+"""Threads, bool (blocks, threads), that name one `mbarrier`: row of its block, and place in it."""
+
+
 class Watcher:
     """Base class: called at the accesses, barriers and exchanges of a chunk; its methods do nothing."""
 
@@ -135,6 +139,12 @@ class Watcher:
 
     def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
         """Some threads of blocks have met, bool (blocks, threads), of which `waiting` have waited for all of them."""
+
+    def arrive(self, memory: Memory, named: Sequence[Named]) -> None:
+        """Threads have arrived at an `mbarrier` of their block."""
+
+    def see_phase(self, memory: Memory, named: Sequence[Named]) -> None:
+        """Threads have seen that a phase of an `mbarrier` of their block is complete; after `phase_ends`."""
 
     def cluster_barrier(self, memory: Memory, active: Array) -> None:
         """Whole clusters have reached a barrier."""

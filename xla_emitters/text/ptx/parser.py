@@ -31,6 +31,8 @@ from xla_emitters.text.ptx.syntax import (
     Special,
     SymbolAddress,
 )
+from xla_emitters.text.ptx.system_functions import TEXT as SYSTEM_TEXT
+from xla_emitters.text.ptx.system_functions import add_system_functions
 
 NEWEST = (8, 8)
 """The ISA's version that this reader was written from; a text of a newer one gets a remark."""
@@ -58,7 +60,10 @@ def read_ptx(text: str, file: str) -> PtxModule:
     >>> module.target, [function.name for function in module.entries]
     ('sm_90', ['f'])
     """
-    return PtxParser(Source(text, file)).module()
+    found = PtxParser(Source(text, file)).module()
+    if any(function.body is None for function in found.functions.values()):
+        return add_system_functions(found, PtxParser(Source(SYSTEM_TEXT, "<system>")).module())
+    return found
 
 
 class PtxParser(Declarations):

@@ -47,7 +47,10 @@ def test_the_limit_is_an_option() -> None:
     assert len(fusions(module)) == 5
 
 
-@pytest.mark.parametrize("name", but_long(CASES, ["bert_layer_bf16", "gelu_gradient", "rms_norm"]))
+LONG = ("bert_layer_bf16", "gelu_gradient", "rms_norm", "rms_norm_gradient", "softmax_gradient", "log_softmax")
+
+
+@pytest.mark.parametrize("name", but_long(CASES, LONG))
 def test_real_programs_are_as_few_kernels_as_is_known(name: str) -> None:
     wanted: Counts = CASES[name][1]
     for stitch, most in ((False, wanted.base), (True, wanted.stitched)):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from long_lists import but_long
 
 import xla_emitters as xe
 from xla_emitters.dtypes import Array
@@ -28,9 +29,18 @@ OPS: dict[str, Callable[..., Array]] = {
 }
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(5, 3), (40, 33), (7, 64), (9, 65), (3, 1000), (2, 1025), (1, 2100)])
+SIZES = [(5, 3), (40, 33), (7, 64), (9, 65), (3, 1000), (2, 1025), (1, 2100)]
+SCANS = [("add", "0", False), ("add", "0", True), ("minimum", "99", True)]
+# Forward at every second size, backward at those between: each schedule both ways.
+SHORT = [(*size, *SCANS[number % 2]) for number, size in enumerate(SIZES)] + [
+    (*SIZES[1], *SCANS[2]),
+    (*SIZES[6], *SCANS[2]),
+]
+ALL = [(*size, *scan) for size in SIZES for scan in SCANS]
+
+
 @pytest.mark.parametrize(
-    ("op", "init", "is_reversed"), [("add", "0", False), ("add", "0", True), ("minimum", "99", True)]
+    ("rows", "columns", "op", "init", "is_reversed"), but_long(ALL, [case for case in ALL if case not in SHORT])
 )
 def test_rows_of_a_program(rows: int, columns: int, op: str, init: str, *, is_reversed: bool) -> None:
     rest = columns - 1

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -26,26 +27,44 @@ NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 
-def run(script: str, expression: str, values: Any) -> Any:
-    """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
-    names = (
-        "diffRows, folded, paired, placed, shownNodes, irNodes, helpFor, coloured, requestsOf, memoryRows, elementsText,"
-        "rewriteTexts, countedNames"
-    )
-    code = f"const {{ {names} }} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
-    done = subprocess.run(
-        [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
-    )
+Run = Callable[[str, str, Any], Any]
+EVALUATE = """
+require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const [script, expression, values] = JSON.parse(line), exported = require(script);
+  const value = new Function("values", ...Object.keys(exported), `return ${expression}`);
+  console.log(JSON.stringify(value(values, ...Object.values(exported))));
+});
+"""
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """The value of a JavaScript expression over `values`, with what `script` exports in scope. One node for all: it starts slowly."""
+    with subprocess.Popen(
+        [NODE or "node", "-e", EVALUATE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as node:
+        assert node.stdin is not None
+        assert node.stdout is not None
+        into, out = node.stdin, node.stdout
+
+        def answer(script: str, expression: str, values: Any) -> Any:
+            print(json.dumps([str(ROOM / script), expression, values]), file=into, flush=True)
+            said = out.readline()
+            assert said, "node ended: its message is in the captured stderr"
+            return json.loads(said)
+
+        yield answer
+
+
+def test_all_scripts_parse(run: Run) -> None:
+    """As functions: those that are no modules look for the page's elements where they are run."""
+    code = "for (const path of process.argv.slice(1)) new (require('vm').Script)(require('fs').readFileSync(path, 'utf8'), path)"
+    paths = [str(ROOM / name) for name in SCRIPTS]
+    done = subprocess.run([NODE or "node", "-e", code, *paths], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
-def test_all_scripts_parse() -> None:
-    for name in SCRIPTS:
-        assert subprocess.run([NODE or "node", "--check", str(ROOM / name)], capture_output=True).returncode == 0
-
-
-def test_hidden_nodes_leave_the_others_connected() -> None:
+def test_hidden_nodes_leave_the_others_connected(run: Run) -> None:
     nodes = [{"reads": []}, {"reads": [0], "hidden": True}, {"reads": [0, 1]}, {"reads": [2]}]
     shown = run(
         "graph.js",
@@ -66,7 +85,7 @@ def pairs_of_texts() -> list[tuple[list[str], list[str]]]:
     return found
 
 
-def test_a_difference_is_both_texts() -> None:
+def test_a_difference_is_both_texts(run: Run) -> None:
     """Rows without what came are the text before, rows without what is gone the text after, each with its line numbers."""
     texts = pairs_of_texts()
     for (before, after), rows in zip(
@@ -78,7 +97,7 @@ def test_a_difference_is_both_texts() -> None:
         assert [row["b"] for row in rows if row["kind"] != "gone"] == list(range(1, len(after) + 1))
 
 
-def test_two_columns_are_both_texts() -> None:
+def test_two_columns_are_both_texts(run: Run) -> None:
     """Each column read down is its text with its line numbers; equal lines are beside each other, though their names differ."""
     texts, key = pairs_of_texts(), "(line) => line.replace(/line/, '')"
     texts.append((["line 1", "x"], ["1", "x"]))
@@ -95,7 +114,7 @@ def test_two_columns_are_both_texts() -> None:
                 assert left["kind"] == "gone" or left["text"].replace("line", "") == right["text"].replace("line", "")
 
 
-def test_a_difference_is_no_longer_than_it_must_be() -> None:
+def test_a_difference_is_no_longer_than_it_must_be(run: Run) -> None:
     """Where few lines are gone or come, no others are marked."""
     many = [f"line {n}" for n in range(3000)]
     edited = [*many[:100], "new", *many[101:2000], *many[2005:]]
@@ -104,7 +123,7 @@ def test_a_difference_is_no_longer_than_it_must_be() -> None:
     assert [row["text"] for row in rows if row["kind"] == "come"] == ["new"]
 
 
-def test_names_of_values_need_not_count() -> None:
+def test_names_of_values_need_not_count(run: Run) -> None:
     rows = run(
         "diff.js",
         "diffRows(values[0], values[1], (x) => x.replace(/%\\w+/g, '%'))",
@@ -113,7 +132,7 @@ def test_names_of_values_need_not_count() -> None:
     assert [row["kind"] for row in rows] == ["same", "gone", "come"]
 
 
-def test_equal_lines_are_folded() -> None:
+def test_equal_lines_are_folded(run: Run) -> None:
     lines = [str(n) for n in range(100)]
     rows = run(
         "diff.js",
@@ -125,7 +144,7 @@ def test_equal_lines_are_folded() -> None:
 
 
 @pytest.mark.parametrize("size", but_long([1, 2, 4, 8, 16], [2, 8]))
-def test_costs_of_an_access_are_those_that_the_executor_counts(size: int) -> None:
+def test_costs_of_an_access_are_those_that_the_executor_counts(size: int, run: Run) -> None:
     """Sectors of global memory, and the words in one bank, of random accesses of a warp, some lanes not active."""
     random = np.random.default_rng(size)
     for step in (1, 2, 33, 64):
@@ -137,7 +156,7 @@ def test_costs_of_an_access_are_those_that_the_executor_counts(size: int) -> Non
         assert from_global["sectors"] == sectors(offsets[None], size)[0]
 
 
-def test_an_instruction_is_below_all_that_it_reads() -> None:
+def test_an_instruction_is_below_all_that_it_reads(run: Run) -> None:
     random = np.random.default_rng(1)
     nodes = [{"reads": sorted({int(random.integers(0, n)) for _ in range(2)}) if n > 3 else []} for n in range(60)]
     at = run("graph.js", "placed(values).at", nodes)
@@ -146,7 +165,7 @@ def test_an_instruction_is_below_all_that_it_reads() -> None:
 
 
 @pytest.mark.parametrize("order", [[2, 1, 0], [0, 2, 1]])
-def test_index_of_an_element(order: list[int]) -> None:
+def test_index_of_an_element(order: list[int], run: Run) -> None:
     """The element at a place in memory, by the layout whose fastest varying dimension is first; NumPy gives the places."""
     shape = (5, 3, 7)
     at = np.arange(105).reshape([shape[d] for d in reversed(order)]).transpose(np.argsort(order[::-1]))
@@ -158,7 +177,7 @@ def test_index_of_an_element(order: list[int]) -> None:
     assert texts == [f"element {n} {[int(each[0]) for each in np.nonzero(at == n)]}" for n in range(105)]
 
 
-def test_elements_that_share_bytes() -> None:
+def test_elements_that_share_bytes(run: Run) -> None:
     """Of s4 two are in a byte, of bf16 two in four bytes; the last byte of an odd number of s4 is one element."""
     calls = "[elementsText(values[0], 1, 1), elementsText(values[0], 4, 1), elementsText(values[1], 8, 4)]"
     nibbles, halves = ({"bits": bits, "shape": [3, 3], "order": [1, 0]} for bits in (4, 16))
@@ -183,7 +202,7 @@ AFTER = BEFORE.replace("%2 = arith.addf %1, %1", "%7 = arith.addf %1, %1").repla
 AFTER = AFTER.replace("%1, %1 : f32", "%1, %1 : f32\n    %8 = arith.mulf %7, %1 : f32")
 
 
-def test_the_ops_of_a_text_as_a_graph() -> None:
+def test_the_ops_of_a_text_as_a_graph(run: Run) -> None:
     """Read by hand: who defines each name; a line that differs by names alone is no change, a second one of its kind is."""
     texts = {"before": BEFORE.splitlines(), "after": AFTER.splitlines()}
     nodes = run("graph.js", "irNodes(values.after, values.before)", texts)
@@ -217,7 +236,7 @@ def test_the_ops_of_a_text_as_a_graph() -> None:
         ("sass", "/*0010*/ FFMA.FTZ R1, R2, R3, R4 ; LDG.E R2, desc[UR4][R2.64]", ["FFMA.FTZ", "LDG.E"]),
     ],
 )
-def test_what_an_op_does_is_its_title(stage: str, text: str, wanted: list[str]) -> None:
+def test_what_an_op_does_is_its_title(stage: str, text: str, wanted: list[str], run: Run) -> None:
     values = {"text": text, "stage": stage, "table": sentences()}
     html = run(
         "listing.js", "coloured(values.text, (word, next) => helpFor(word, next, values.stage, values.table))", values
@@ -226,7 +245,7 @@ def test_what_an_op_does_is_its_title(stage: str, text: str, wanted: list[str]) 
     assert unescape(re.sub(r"<[^>]*>", "", html)) == text
 
 
-def test_the_texts_between_rewrites_are_those_that_were_recorded() -> None:
+def test_the_texts_between_rewrites_are_those_that_were_recorded(run: Run) -> None:
     """Edits that the page applies one after the other; random texts, longer and shorter than the one before."""
     for one, two in pairs_of_texts()[::5]:
         texts = [one, two, one, one, two]
@@ -238,7 +257,7 @@ def test_the_texts_between_rewrites_are_those_that_were_recorded() -> None:
         ]
 
 
-def test_names_of_ops_are_counted() -> None:
+def test_names_of_ops_are_counted(run: Run) -> None:
     names = ["scf.yield", "arith.addf", "scf.yield"]
     assert run("rewrites.js", "countedNames(values)", names) == "2 scf.yield, arith.addf"
     assert run("rewrites.js", "countedNames(values)", list("abcdefg")) == "a, b, c, d, e and 2 more kinds"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long_lists import but_long
 from unit.runtime.fake_gpu import program_for_fake
 
 from xla_emitters.errors import ToolError
@@ -73,7 +74,7 @@ def warm_calls(cupy: Any, monkeypatch: pytest.MonkeyPatch, file: str, sizes: dic
     return seen
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", but_long(KERNELS, ["softmax"]))
 def test_a_warm_call_allocates_and_launches_and_does_nothing_else(
     name: str, cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +176,7 @@ def test_eight_threads_each_on_its_own_stream(cupy: Any, monkeypatch: pytest.Mon
     def work(number: int) -> None:
         own.stream = SimpleNamespace(ptr=2 if number % 2 else 10 + number, synchronize=lambda: None)
         start.wait()
-        for _ in range(4):
+        for _ in range(2):
             for inputs, wanted in pairs[number]:
                 found, *_ = on_gpu.run(inputs)
                 if not np.allclose(found.host, wanted[0], rtol=1e-5):
