@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.toolchain.tools import Way, choose_way, find_tools, tools_of
+from xla_emitters.lowering.toolchain.tools import PtxWay, choose_way, find_tools, tools_of
 from xla_emitters.settings import Toolchain, read_settings
 
 
@@ -22,7 +22,7 @@ def _tools_of_the_way() -> tuple[str, ...]:
     try:
         return tools_of(choose_way(here()).way)
     except ToolError:
-        return tools_of(Way.LLVMLITE)
+        return tools_of(PtxWay.LLVMLITE)
 
 
 PTX = (*_tools_of_the_way(), "libdevice")

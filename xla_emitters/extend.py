@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from xla_emitters.library.arguments import LibraryArguments as LibraryArguments
     from xla_emitters.pipelines.compiler import read_module as read_module
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
-    from xla_emitters.program import Launch as Launch
+    from xla_emitters.program import LaunchDimensions as LaunchDimensions
     from xla_emitters.rewrite.kernel_pass import KernelPass as KernelPass
     from xla_emitters.rewrite.kernel_pass import run_pass as run_pass
     from xla_emitters.rewrite.notes import decide as decide
@@ -81,7 +81,7 @@ _HOMES = {
     "IndexingMap": "algebra.map",
     "Interval": "algebra.interval",
     "KernelPass": "rewrite.kernel_pass",
-    "Launch": "program",
+    "LaunchDimensions": "program",
     "LibraryArguments": "library.arguments",
     "LoopEmitter": "emitters.loop",
     "LoopOp": "dialects.xla_gpu",
@@ -134,7 +134,7 @@ __all__ = [
     "IndexingMap",
     "Interval",
     "KernelPass",
-    "Launch",
+    "LaunchDimensions",
     "LibraryArguments",
     "LoopEmitter",
     "LoopOp",

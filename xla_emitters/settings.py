@@ -26,7 +26,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class Variable:
+class EnvironmentVariable:
     """One variable, with the flag of all commands that sets the same.
 
     metavar  "" for a switch: on for any value but "" and "0"; the flag sets 1
@@ -41,28 +41,30 @@ class Variable:
 
 
 VARIABLES = (
-    Variable(TOOLCHAIN, "--toolchain", "WAY", "what makes PTX: auto (default), llvmlite, mlir-opt, steps"),
-    Variable(CPU, "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
-    Variable(
+    EnvironmentVariable(TOOLCHAIN, "--toolchain", "WAY", "what makes PTX: auto (default), llvmlite, mlir-opt, steps"),
+    EnvironmentVariable(CPU, "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
+    EnvironmentVariable(
         CPU_FEATURES,
         "--cpu-features",
         "CPU",
         "the CPU that programs' machine code is for: native (default), x86-64-v2, x86-64-v3, znver4,-avx512bf16, ...",
     ),
-    Variable(
+    EnvironmentVariable(
         "XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22, which then makes PTX", "mlir-opt"
     ),
-    Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates", "mlir-translate"),
-    Variable("XLA_EMITTERS_LLVM_LINK", "--llvm-link", "PATH", "for --keep-intermediates", "llvm-link"),
-    Variable("XLA_EMITTERS_OPT", "--llvm-opt", "PATH", "LLVM's opt, for --keep-intermediates", "opt"),
-    Variable("XLA_EMITTERS_LLC", "--llc", "PATH", "for --keep-intermediates", "llc"),
-    Variable("XLA_EMITTERS_LIBDEVICE", "--libdevice", "FILE", "libdevice.10.bc", "libdevice"),
-    Variable("XLA_EMITTERS_PTXAS", "--ptxas", "PATH", "NVIDIA's assembler", "ptxas"),
-    Variable("XLA_EMITTERS_NVDISASM", "--nvdisasm", "PATH", "NVIDIA's disassembler", "nvdisasm"),
-    Variable(CACHE_DIR, "--cache-dir", "DIR", "where compiled programs are kept"),
-    Variable(DISABLE_CACHE, "--no-cache", "", "compile anew, and keep nothing"),
-    Variable(DISABLE_PLUGINS, "--no-plugins", "", "load no entry point of other packages"),
-    Variable(DEBUG, "--debug", "", "let tracebacks through"),
+    EnvironmentVariable(
+        "XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates", "mlir-translate"
+    ),
+    EnvironmentVariable("XLA_EMITTERS_LLVM_LINK", "--llvm-link", "PATH", "for --keep-intermediates", "llvm-link"),
+    EnvironmentVariable("XLA_EMITTERS_OPT", "--llvm-opt", "PATH", "LLVM's opt, for --keep-intermediates", "opt"),
+    EnvironmentVariable("XLA_EMITTERS_LLC", "--llc", "PATH", "for --keep-intermediates", "llc"),
+    EnvironmentVariable("XLA_EMITTERS_LIBDEVICE", "--libdevice", "FILE", "libdevice.10.bc", "libdevice"),
+    EnvironmentVariable("XLA_EMITTERS_PTXAS", "--ptxas", "PATH", "NVIDIA's assembler", "ptxas"),
+    EnvironmentVariable("XLA_EMITTERS_NVDISASM", "--nvdisasm", "PATH", "NVIDIA's disassembler", "nvdisasm"),
+    EnvironmentVariable(CACHE_DIR, "--cache-dir", "DIR", "where compiled programs are kept"),
+    EnvironmentVariable(DISABLE_CACHE, "--no-cache", "", "compile anew, and keep nothing"),
+    EnvironmentVariable(DISABLE_PLUGINS, "--no-plugins", "", "load no entry point of other packages"),
+    EnvironmentVariable(DEBUG, "--debug", "", "let tracebacks through"),
 )
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
 

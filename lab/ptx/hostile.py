@@ -25,7 +25,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.settings import read_settings
 
 TEXTS = 8000
@@ -35,7 +35,7 @@ STEP = 9
 
 
 @cache
-def source(name: str, is_xlas: bool) -> tuple[str, tuple[Array, ...], Launch] | None:
+def source(name: str, is_xlas: bool) -> tuple[str, tuple[Array, ...], LaunchDimensions] | None:
     """PTX, arrays of zeros and the launch; None for a file without one kernel of up to 4 MB."""
     program = compile(CORPUS / name, target="h100", stage="ptx", record="none")
     if len(program.kernels) != 1:
@@ -51,7 +51,7 @@ def source(name: str, is_xlas: bool) -> tuple[str, tuple[Array, ...], Launch] | 
     if len(launches) != 1:
         return None
     (gx, gy, gz, bx, by, bz, _) = launches[0]
-    return code["ptx"], arrays, Launch((gx, gy, gz), (bx, by, bz))
+    return code["ptx"], arrays, LaunchDimensions((gx, gy, gz), (bx, by, bz))
 
 
 @cache
@@ -69,7 +69,7 @@ def rows(every: int, first: int) -> Iterator[Row]:
             yield row(seed, dice, *found)
 
 
-def row(seed: int, dice: random.Random, text: str, arrays: tuple[Array, ...], launch: Launch) -> Row:
+def row(seed: int, dice: random.Random, text: str, arrays: tuple[Array, ...], launch: LaunchDimensions) -> Row:
     done, text = damaged(dice, text)
     try:
         found = how_it_ends(text, arrays, launch)

@@ -23,7 +23,7 @@ from xla_emitters.explore.check.module_stages import reference_for
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.compiler import compile, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import ArraySpec, Launch
+from xla_emitters.program import ArraySpec, LaunchDimensions
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
@@ -76,7 +76,7 @@ def row(name: str, ptx: str, numbers: list[int]) -> Row:
             for number in order
         ]
         buffers.append(np.zeros(result.elements, dtype(result.dtype).numpy))
-        kernel, launch = PtxKernel.read(ptx, "triton.ptx"), Launch((gx, gy, gz), (bx, by, bz))
+        kernel, launch = PtxKernel.read(ptx, "triton.ptx"), LaunchDimensions((gx, gy, gz), (bx, by, bz))
         faults = kernel.check(buffers, launch, shared_bytes=shared, blocks=8)
         after = kernel.run(buffers, launch, shared_bytes=shared)[len(buffers) - 1]
         found = from_buffer(after, result)

@@ -19,7 +19,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.compare.run_beside import OtherCode, ResultRow, run_beside
 from xla_emitters.pipelines.compiler import plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 CODES = Path(__file__).parents[1] / "gpu/xla_corpus.json.gz"
 OPTIONS = CompileOptions(target="h100")
@@ -46,7 +46,7 @@ def rows_of(name: str, code: dict[str, Any]) -> Iterator[Row]:
             yield Row(f"{name:58} has {len(planned)} kernels here", True, ("left out",))
             return
         (gx, gy, gz, bx, by, bz, shared) = launches[0]
-        other = OtherCode(code["ptx"], Launch((gx, gy, gz), (bx, by, bz)), shared_bytes=shared)
+        other = OtherCode(code["ptx"], LaunchDimensions((gx, gy, gz), (bx, by, bz)), shared_bytes=shared)
         blocks = blocks_of(name, "h100")
         found = run_beside(CORPUS / name, {planned[0].name: other}, OPTIONS, blocks=blocks)
         for each in found:

@@ -32,7 +32,7 @@ from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.tools.executors import carried_out
 from xla_emitters.tools.verb_options import add_engine
-from xla_emitters.tools.workers import Job
+from xla_emitters.tools.workers import NamedWork
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
@@ -114,7 +114,7 @@ def assembled(path: Path, architecture: str, problems: list[str]) -> int:
     return most
 
 
-def _depends(job: Job) -> bytes:
+def _depends(job: NamedWork) -> bytes:
     return (CORPUS / job.name).read_bytes() + Path(__file__).read_bytes()
 
 
@@ -128,7 +128,9 @@ def main() -> int:
     names = files(*options.beginnings)
     architectures = tuple(name for name in str(options.architectures).split(",") if name)
     wrong = 0
-    jobs = [Job(name, partial(examine, name, blocks=options.blocks, architectures=architectures)) for name in names]
+    jobs = [
+        NamedWork(name, partial(examine, name, blocks=options.blocks, architectures=architectures)) for name in names
+    ]
     for done in carried_out(
         options, jobs, "examining", Row, depends=_depends, apart=("beginnings",), processes=cpu_count() or 1
     ):

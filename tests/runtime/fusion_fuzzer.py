@@ -532,12 +532,12 @@ class Drawing:
             self.add(x.type, dims, f"pad(%{x.name}, %{filler.name}), padding={'x'.join(edges)}", made)
 
     def starts(self, rank: int) -> str:
-        """`rank` integer scalars: constants, parameters, and computed values; inside the array, outside, at the limits of the type."""
+        """`rank` integer scalars of one type: constants, parameters, computed; inside the array, outside, at the limits of the type."""
         names = list[str]()
+        type = dtype(self.rng.choice("s8 u8 s16 s32 s32 u32 s64 u64".split()))
         for _ in range(rank):
-            there = self.pick(lambda value: value.type.is_integer and value.dims == () and value.made < ROUGH)
+            there = self.pick(lambda value: value.type == type and value.dims == () and value.made < ROUGH)
             if there is None or self.rng.random() < 0.5:
-                type = dtype(self.rng.choice("s8 u8 s16 s32 s32 u32 s64 u64".split()))
                 there = self.parameter(type, ()) if len(self.parameters) < 5 else self.scalar(type)
             names.append(f"%{there.name}")
         return ", ".join(names)

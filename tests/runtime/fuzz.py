@@ -35,7 +35,7 @@ from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.tools.executors import carried_out
 from xla_emitters.tools.verb_options import add_engine
-from xla_emitters.tools.workers import Job
+from xla_emitters.tools.workers import NamedWork
 
 TARGET = "t4"
 ARCHITECTURES = ("sm_75", "sm_90")
@@ -101,7 +101,7 @@ def main() -> int:
     architectures = [name for name in str(options.architectures).split(",") if name]
     seeds = range(options.first, options.first + options.cases)
     failed, drawn = Counter[str](), Counter[str]()
-    jobs = [Job(f"seed {seed}", partial(examine, seed, kinds, architectures)) for seed in seeds]
+    jobs = [NamedWork(f"seed {seed}", partial(examine, seed, kinds, architectures)) for seed in seeds]
     drawing = b"".join((Path(__file__).parent / f"{name}.py").read_bytes() for name in DRAWN_BY)
     outcomes = carried_out(
         options,

@@ -26,7 +26,7 @@ from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import WARP, run_threads
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo
 
@@ -291,7 +291,9 @@ ENTRY e {{ {given}
 ROOT out = {shapes[result]} fusion({inside}), kind={"kInput" if " reduce(" in text else "kLoop"}, calls=fused }}"""
 
 
-def counted(launches: Sequence[tuple[str, Launch, Sequence[object], Sequence[int], int]], code: MachineCode) -> Kernels:
+def counted(
+    launches: Sequence[tuple[str, LaunchDimensions, Sequence[object], Sequence[int], int]], code: MachineCode
+) -> Kernels:
     """launches: (kernel, launch, arguments, bytes of each, dynamic shared memory)."""
     chip, total = device(TARGET), 0.0
     loads, stores, registers, shares = set[int](), set[int](), list[int](), list[float]()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.program import Program
-from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.program.steps import ArrayPlace, Call, Launch
 from xla_emitters.runtime.walk import Frame, FrameArguments, HostMemory, Platform, Run
 
 
@@ -30,10 +30,10 @@ class _Watching:
         return self._watched(frame, self._platform.call(frame, step), (*step.reads, *step.writes))
 
     def launch(self, frame: Frame, step: Launch) -> Run:
-        places = [value for value in step.arguments if isinstance(value, Place)]
+        places = [value for value in step.arguments if isinstance(value, ArrayPlace)]
         return self._watched(frame, self._platform.launch(frame, step), places)
 
-    def _watched(self, frame: Frame, run: Run, places: Sequence[Place]) -> Run:
+    def _watched(self, frame: Frame, run: Run, places: Sequence[ArrayPlace]) -> Run:
         operands = frame.operands([place for place in places if place.on_device])
 
         def watched() -> None:

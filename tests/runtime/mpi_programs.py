@@ -14,7 +14,7 @@ from runtime.test_device_programs import FILES, NAMES, close
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.compile import compile
-from xla_emitters.library.devices import Device, of_device
+from xla_emitters.library.devices import Participant, of_device
 from xla_emitters.runtime.arrays import load_named
 from xla_emitters.runtime.comm.mpi import MpiExchange, MpiJob
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
@@ -36,7 +36,7 @@ def main() -> int:
         program = compile(text, stage="llvm-dialect", record="stages", cache=False)
         given = load_for_devices(FILES / f"{name}.npz", program)[job.rank]
         start = time.perf_counter()
-        with of_device(Device(job.rank, exchange)):
+        with of_device(Participant(job.rank, exchange)):
             results = run_program(program, given)
         seconds = time.perf_counter() - start
         keys = [f"r{number}@{job.rank}" for number in range(len(results))]

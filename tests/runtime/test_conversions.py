@@ -20,7 +20,7 @@ from long_lists import but_long
 
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
-from xla_emitters.explore.check.module_stages import Comparison, StageComparison
+from xla_emitters.explore.check.module_stages import CheckOptions, StageComparison
 from xla_emitters.explore.check.verdict import Verdict, reference_for
 from xla_emitters.pipelines.compiler import compile, compile_module
 from xla_emitters.pipelines.options import CompileOptions
@@ -65,7 +65,7 @@ def verdict_on(text: str, x: Array, device: str) -> Verdict:
     """As `check`, without the verifier after each pass, which takes longer than all the rest."""
     module = parse_hlo(text)
     shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
-    how = Comparison("xla_gpu,llvm-dialect")
+    how = CheckOptions("xla_gpu,llvm-dialect")
     reference = reference_for(module, [x])
     results = [np.zeros(spec.elements, dtype(spec.dtype).numpy) for spec in shapes.results]
     comparison = StageComparison(

@@ -17,7 +17,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.program import Launch, Program
+from xla_emitters.program import LaunchDimensions, Program
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 from xla_emitters.text.stablehlo import parse_stablehlo
 
@@ -68,7 +68,7 @@ def test_a_kernel_is_launched_at_any_size_and_nothing_beyond_is_written() -> Non
     kernel = SizedKernel.of(parse_ir(text))
     for n in (1, 64, 65, 1000):
         x, y = np.arange(1001, dtype=np.float32), np.full(1001, -1, np.float32)
-        kernel(Launch((-(-n // 64), 1, 1), (64, 1, 1)), [x, y, n])
+        kernel(LaunchDimensions((-(-n // 64), 1, 1), (64, 1, 1)), [x, y, n])
         np.testing.assert_array_equal(y, np.where(np.arange(1001) < n, x, -1))
 
 

@@ -20,7 +20,7 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import VerifyError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, KERNEL
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.cpu.cpu_launcher import run_program
 from xla_emitters.runtime.simt import execute
@@ -62,12 +62,12 @@ def module_of(state: State) -> ModuleOp:
     return parse_ir(state.text)
 
 
-def real_launch(fusion: str) -> Launch:
+def real_launch(fusion: str) -> LaunchDimensions:
     (kernel,) = json.loads((REFERENCE / fusion / "launch.json").read_text())["kernels"]
-    return Launch(tuple(kernel["blocks"]), tuple(kernel["threads"]))
+    return LaunchDimensions(tuple(kernel["blocks"]), tuple(kernel["threads"]))
 
 
-def launch_for(state: State) -> Launch | None:
+def launch_for(state: State) -> LaunchDimensions | None:
     """The launch to pass to `execute`: None, except for states that do not contain it."""
     return real_launch(state.fusion) if state.before == "ReconcileUnrealizedCasts" else None
 

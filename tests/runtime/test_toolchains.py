@@ -8,7 +8,7 @@ from runtime.corpus import CORPUS, files
 from runtime.toolchains import VERDICTS, compare, instructions, ptx_by
 from tools_here import needs
 
-from xla_emitters.lowering.toolchain.tools import Way
+from xla_emitters.lowering.toolchain.tools import PtxWay
 
 SAMPLE = (
     ("concatenate/", "sm_75"),
@@ -35,7 +35,7 @@ SAMPLE = (
 @pytest.mark.parametrize(("beginning", "target"), but_long(SAMPLE, SAMPLE[1::2]))
 def test_the_ways_give_the_same_text(beginning: str, target: str) -> None:
     name = next(iter(files(beginning)))
-    mlir, llvm = ptx_by(CORPUS / name, Way.MLIR_OPT, Way.LLVMLITE, target=target)
+    mlir, llvm = ptx_by(CORPUS / name, PtxWay.MLIR_OPT, PtxWay.LLVMLITE, target=target)
     assert f".target {target}" in llvm
     assert compare(mlir, llvm) == VERDICTS[0]
 

@@ -17,7 +17,7 @@ from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.explore.check.any_ptx import PtxKernel
 from xla_emitters.explore.compare.compare import XlaKernel, kernels_of_xla
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 PRODUCT = """
 product_{name} {{
@@ -94,7 +94,7 @@ def xla() -> None:
 
 def read(found: XlaKernel) -> tuple[PtxKernel, dict[str, Any]]:
     x, y, z, *block = (*found.grid, *found.block)
-    launch = Launch((x, y, z), (block[0], block[1], block[2]))
+    launch = LaunchDimensions((x, y, z), (block[0], block[1], block[2]))
     how = {"launch": launch, "shared_bytes": found.shared_bytes}
     return PtxKernel.read(found.ptx, f"{found.name}.ptx", found.name), how
 

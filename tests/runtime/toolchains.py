@@ -30,7 +30,7 @@ from tools_here import here
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
-from xla_emitters.lowering.toolchain.tools import Way, find_tool
+from xla_emitters.lowering.toolchain.tools import PtxWay, find_tool
 from xla_emitters.pipelines.compiler import compile, lower_for_tools
 from xla_emitters.pipelines.options import CompileOptions
 
@@ -97,7 +97,7 @@ class Row:
         return abs(mlir - llvm) <= ALLOWED * mlir
 
 
-def ptx_by(path: Path, *ways: Way, target: str = TARGET) -> list[str]:
+def ptx_by(path: Path, *ways: PtxWay, target: str = TARGET) -> list[str]:
     """The PTX of a file's kernels, by each of the ways."""
     options = CompileOptions(target=target)
     module = parse_ir(compile(path, cache=False, target=target, stage="llvm-dialect", record="none").code)
@@ -106,10 +106,10 @@ def ptx_by(path: Path, *ways: Way, target: str = TARGET) -> list[str]:
 
 
 def examine(name: str, target: str = TARGET) -> Row:
-    mlir, ptx = ptx_by(CORPUS / name, Way.MLIR_OPT, Way.LLVMLITE, target=target)
+    mlir, ptx = ptx_by(CORPUS / name, PtxWay.MLIR_OPT, PtxWay.LLVMLITE, target=target)
     row = Row(name, compare(mlir, ptx), (len(instructions(mlir)), len(instructions(ptx))))
     if row.verdict != VERDICTS[0]:
-        (steps,) = ptx_by(CORPUS / name, Way.STEPS, target=target)
+        (steps,) = ptx_by(CORPUS / name, PtxWay.STEPS, target=target)
         by_mlir, by_llvmlite = (_machine_instructions(own, target) for own in (mlir, ptx))
         row = replace(row, sass=(by_mlir, by_llvmlite), by_steps=compare(steps, ptx))
     return row

@@ -15,7 +15,7 @@ from xla_emitters.program import (
     Argument,
     ArraySpec,
     Kernel,
-    Launch,
+    LaunchDimensions,
     Program,
 )
 from xla_emitters.program.as_json import kernel_from_json, kernel_json
@@ -33,7 +33,7 @@ def test_a_program_survives_json(name: str) -> None:
 def test_the_keys_that_users_are_told() -> None:
     """Name, grid, block, shared_bytes and what a launcher needs; the PTX is the program's."""
     kernel = Kernel(
-        *("k", "// ptx", "sm_90", Launch((2, 1, 1), (128, 1, 1)), 0),
+        *("k", "// ptx", "sm_90", LaunchDimensions((2, 1, 1), (128, 1, 1)), 0),
         (Argument("parameter", 0, ArraySpec("f32", (256,), (0,)), 1024, 16, 0, False),),
     )
     data = kernel_json(kernel)

@@ -53,7 +53,7 @@ _DIVISIONS = frozenset((MOD, FLOORDIV, CEILDIV))
 _MULTIPLY_OUT_TERMS = 16
 
 
-class Lookup(Protocol):
+class VariableValues(Protocol):
     """Values by the number or name of a variable: a sequence or a mapping."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
@@ -193,7 +193,7 @@ class Expr:
         """
         return frozenset(bits_of(self.variable_mask))
 
-    def evaluate(self, values: Lookup) -> Any:
+    def evaluate(self, values: VariableValues) -> Any:
         """The value where variable i is values[i].
 
         values   ints and arrays of one shape (NumPy's, CuPy's), in any mixture; arrays wrap as their own type does
@@ -413,7 +413,7 @@ def mask_of(expressions: Iterable[Expr]) -> int:
     return mask
 
 
-def evaluate_all(roots: Sequence[Expr], values: Lookup, order: Sequence[Expr] | None = None) -> tuple[Any, ...]:
+def evaluate_all(roots: Sequence[Expr], values: VariableValues, order: Sequence[Expr] | None = None) -> tuple[Any, ...]:
     """`Expr.evaluate` of several expressions that share nodes; each node is computed once.
 
     order   postorder(roots), if the caller keeps it

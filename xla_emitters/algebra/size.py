@@ -42,7 +42,7 @@ from xla_emitters.algebra.expression import (
     VARIABLE,
     Expr,
     ExprKind,
-    Lookup,
+    VariableValues,
     apply,
     fill_node,
     make,
@@ -230,7 +230,7 @@ class Size(Expr):
     def __bool__(self) -> bool:
         raise TypeError(f"the size {self} has no truth value; compare it, or ask Facts")
 
-    def evaluate(self, values: Lookup) -> int:
+    def evaluate(self, values: VariableValues) -> int:
         """The value for these values of the symbols, a mapping by name.
 
         raises   DataError if a symbol has no value, and for a division by zero, with its text

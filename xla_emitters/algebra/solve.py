@@ -31,7 +31,7 @@ class Axis(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class DeclaredShape:
     """The shape that a program declares for an argument, and its name in the source; "" if it has none."""
 
     shape: tuple[Size, ...]
@@ -49,7 +49,7 @@ class Solved(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SymbolPlan:
     """How the symbols of a program are computed from its arguments. Made by `plan`.
 
     solved    in the order of computation
@@ -57,7 +57,7 @@ class Plan:
     others    facts about several symbols
     """
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[DeclaredShape, ...]
     solved: tuple[Solved, ...]
     checked: tuple[Axis, ...]
     others: tuple[Fact, ...]
@@ -68,7 +68,7 @@ class Plan:
         raises DataError, with argument and axis, if there is none
 
         >>> b, s = Size.symbol("b"), Size.symbol("s")
-        >>> p = plan([Parameter((b, 2 * s, s + 1))], Facts())
+        >>> p = plan([DeclaredShape((b, 2 * s, s + 1))], Facts())
         >>> p.solve([(2, 6, 4)])
         {'b': 2, 's': 3}
         >>> p.solve([(2, 6, 5)])
@@ -160,7 +160,7 @@ class Plan:
         return DataError(message, stage="shapes", details=tuple(details))
 
 
-def plan(parameters: Sequence[Parameter], facts: Facts, place: Place | None = None) -> Plan:
+def plan(parameters: Sequence[DeclaredShape], facts: Facts, place: Place | None = None) -> SymbolPlan:
     """The plan for the symbols of these parameters' shapes.
 
     facts    conditions that every run checks, except those on symbols that occur in no shape
@@ -168,7 +168,7 @@ def plan(parameters: Sequence[Parameter], facts: Facts, place: Place | None = No
     raises   Unsupported if a symbol cannot be solved for; it names the remaining symbols and axes
 
     >>> a, b = Size.symbol("a"), Size.symbol("b")
-    >>> plan([Parameter((a * b,)), Parameter((a,))], Facts())
+    >>> plan([DeclaredShape((a * b,)), DeclaredShape((a,))], Facts())
     Traceback (most recent call last):
     ...
     xla_emitters.errors.Unsupported: error: [shapes] no value of 'b' follows from the shapes of the arguments
@@ -207,7 +207,7 @@ def plan(parameters: Sequence[Parameter], facts: Facts, place: Place | None = No
     others = tuple(
         fact for fact in facts.stated if fact not in single and fact.left.symbols | fact.right.symbols <= known
     )
-    return Plan(tuple(parameters), tuple(solved), tuple(left), others)
+    return SymbolPlan(tuple(parameters), tuple(solved), tuple(left), others)
 
 
 def _linear(size: Size, known: set[str]) -> tuple[str, int, Size] | None:

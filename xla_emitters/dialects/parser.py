@@ -61,7 +61,7 @@ from xdsl.utils.mlir_lexer import (
 from xla_emitters.dialects import float_bits
 from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, Line, RepeatedText, keep, line_at
+from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, OpLine, RepeatedText, keep, line_at
 
 
 @irdl_attr_definition
@@ -368,7 +368,7 @@ class IRParser(Parser):
                     return found[0], found.span()
         return None
 
-    def _repeated(self, line: Line) -> Operation | None:
+    def _repeated(self, line: OpLine) -> Operation | None:
         """The op of a line that was read before; goes on to the next line."""
         if (op := self._read.op(line, self.ssa_values)) is None:
             return None

@@ -83,7 +83,7 @@ def print_ir_with_lines(op: Operation) -> tuple[str, list[tuple[int, Operation]]
 
 
 @dataclass(frozen=True)
-class Part:
+class OpText:
     """The text of an op in a module's body, and its first line in the module's text, from 0."""
 
     line: int
@@ -91,8 +91,8 @@ class Part:
 
 
 def print_parts(
-    module: ModuleOp, known: Mapping[Operation, Part]
-) -> tuple[str, list[tuple[int, Operation]], dict[Operation, Part]]:
+    module: ModuleOp, known: Mapping[Operation, OpText]
+) -> tuple[str, list[tuple[int, Operation]], dict[Operation, OpText]]:
     """A module as `print_ir_with_lines` prints it, and the text of each op in its body.
 
     known    ops in its body with their texts, which are not printed again: of the ops inside them no lines are returned
@@ -105,7 +105,7 @@ def print_parts(
     if printer.has_aliases:
         return text, lines, {}
     first = dict((op, line) for line, op in reversed(lines))
-    return text, lines, {op: Part(first[op], part) for op, part in ends.items()}
+    return text, lines, {op: OpText(first[op], part) for op, part in ends.items()}
 
 
 # ---- names of values that have none ---------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class KernelPrinter(Printer):
         self._taken: list[dict[str, int]] = [{}]
         self._next_argument: list[int] = [0]
         self._starts: list[tuple[int, Operation]] | None = None
-        self._known: Mapping[Operation, Part] = {}
+        self._known: Mapping[Operation, OpText] = {}
         self._parts: dict[Operation, str] | None = None
         self._is_in_module = False  # whether the op that is printed next is in a module's body
 
@@ -195,7 +195,7 @@ class KernelPrinter(Printer):
         self._starts = []
         return self._starts
 
-    def reuse(self, known: Mapping[Operation, Part]) -> dict[Operation, str]:
+    def reuse(self, known: Mapping[Operation, OpText]) -> dict[Operation, str]:
         """Prints these ops as they were printed before. Returns a dict to which each op in a module's body is added with its text."""
         self._known, self._parts = known, {}
         return self._parts

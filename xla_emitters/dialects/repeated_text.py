@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Line:
+class OpLine:
     """A line of a text.
 
     result  the name before the op, if there is one
@@ -82,7 +82,7 @@ class RepeatedText:
     types: dict[str, TypeAttribute | None] = field(default_factory=dict[str, TypeAttribute | None])
     dictionaries: dict[str, Mapping[str, Attribute]] = field(default_factory=dict[str, Mapping[str, Attribute]])
 
-    def op(self, line: Line, defined: Values) -> Operation | None:
+    def op(self, line: OpLine, defined: Values) -> Operation | None:
         """A new op for a kept line; None if the parser has to read it."""
         meaning = self.lines.get(line.key)
         if meaning is None or (line.result is not None and len(meaning.result_types) != 1):
@@ -98,7 +98,7 @@ class RepeatedText:
             attributes=meaning.attributes,
         )
 
-    def keep_line(self, line: Line, op: Operation, defined: Values) -> None:
+    def keep_line(self, line: OpLine, op: Operation, defined: Values) -> None:
         """Keeps what the parser made of a line, if that says which value of the line is which operand."""
         values = [_value(name, defined) for name in line.names]
         operands = list(op.operands)
@@ -127,14 +127,14 @@ def keep(kept: dict[str, _T], text: str, value: _T) -> None:
     kept[text] = value
 
 
-def line_at(text: str, start: int) -> Line | None:
+def line_at(text: str, start: int) -> OpLine | None:
     """The line from `start` on; None if it is not one that can be kept."""
     found = _LINE.match(text, start)
     if found is None or found.end(2) - found.start(2) > _LONGEST:
         return None
     result, op = found.groups()
     parts = _NAME.split(op)
-    return Line(result, "%".join(parts[::2]), parts[1::2], found.end())
+    return OpLine(result, "%".join(parts[::2]), parts[1::2], found.end())
 
 
 def _value(name: str, defined: Values) -> SSAValue | None:

@@ -39,7 +39,7 @@ from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
 from xla_emitters.graph.buffers import kernel_arguments
 from xla_emitters.graph.view import FusionView
-from xla_emitters.program import Argument, Launch
+from xla_emitters.program import Argument, LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX, sanitize
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -50,7 +50,7 @@ class KernelEntry:
 
     inputs   the kernel's parameters
     outputs  the tensors to insert the results into
-    ids      thread and block ids of extent above 1, in the order of `Launch.ids`
+    ids      thread and block ids of extent above 1, in the order of `LaunchDimensions.ids`
     builder  inserts at the end of the body; ops get the fusion's location
     """
 
@@ -65,7 +65,7 @@ class KernelEntry:
         self.builder.insert(func.ReturnOp(*results))
 
 
-def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
+def entry_function(view: FusionView, launch: LaunchDimensions) -> KernelEntry:
     """The kernel's function: signature, launch and ids; the body is still empty."""
     inputs = [kernel_tensor(hlo_type) for hlo_type in view.parameter_types]
     outputs = [kernel_tensor(hlo_type) for hlo_type in view.result_types]

@@ -26,9 +26,8 @@ from xdsl.ir import SSAValue
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import same_place
-from xla_emitters.dialects.hlo.types import dims_of, leaf_types, minor_to_major
+from xla_emitters.dialects.hlo.types import dims_of, elements_of, leaf_types, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.emitter import Way, ways_of_works
@@ -124,15 +123,11 @@ def _ends(view: FusionView) -> Sequence[Epilogue]:
         return ()
     found = list[Epilogue]()
     for is_single in (False, True):
-        roots = [root for root in view.roots if (_elements(root) != view.elements) == is_single]
+        roots = [root for root in view.roots if (elements_of(root) != view.elements) == is_single]
         first = leaf_types(roots[0].result.type)[0]
         maps = tuple(same_place(first, leaf_types(root.result.type)[0]) for root in roots)
         found.append(Epilogue(tuple(roots), (), maps))
     return found
-
-
-def _elements(root: HloOp) -> int:
-    return math.prod(dims_of(leaf_types(root.result.type)[0]))
 
 
 def _emit_loop(

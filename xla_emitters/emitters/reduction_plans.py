@@ -27,7 +27,7 @@ from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
 from xla_emitters.graph.reduction_kinds import ABSENT, ELEMENTS_PER_THREAD, WARP, FusionReductions, vector_size
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 ZERO = Expr.constant(0)
 WARPS_DOWN = 32
@@ -88,7 +88,7 @@ class ReductionPlan:
     """
 
     name: str
-    launch: Launch
+    launch: LaunchDimensions
     input_shape: tuple[int, ...]
     input: IndexingMap
     vector: int
@@ -189,7 +189,7 @@ def split_grid(blocks: int, device: Device) -> tuple[int, int, int]:
 class _Ids:
     """Thread and block ids as the dims of maps."""
 
-    launch: Launch
+    launch: LaunchDimensions
 
     @property
     def dims(self) -> tuple[Variable, ...]:
@@ -241,7 +241,7 @@ def _row(found: FusionReductions, device: Device, work: ReductionWork | None = N
     rows = _rows_per_block(kept, threads) if 2 * threads <= FEW_THREADS else 1
     vectors = minor // vector
     steps = -(-vectors // threads)
-    launch = Launch(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
+    launch = LaunchDimensions(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
     ids = _Ids(launch)
     row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
     row = ids.block * rows + row_in_block
@@ -314,7 +314,7 @@ def _lanes_of_rows(found: FusionReductions, device: Device, vector: int, threads
     """Plan for rows so short that a warp holds several: `threads` lanes per row, each with the same number of vectors."""
     major, kept, minor = found.shape.dims
     rows, steps = _rows_per_block(kept, threads), minor // (vector * threads)
-    launch = Launch(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
+    launch = LaunchDimensions(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
     ids = _Ids(launch)
     row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
     row = ids.block * rows + row_in_block
@@ -343,7 +343,7 @@ def _column(found: FusionReductions, device: Device, work: ReductionWork | None 
     if work is not None:
         vector, down = work.vector, work.threads
     across = -(-minor // (WARP * vector))
-    launch = Launch(split_grid(major * across, device), (down * WARP, 1, 1))
+    launch = LaunchDimensions(split_grid(major * across, device), (down * WARP, 1, 1))
     ids = _Ids(launch)
     warp, lane = ids.thread // WARP, ids.thread % WARP
     outer, block = delinearize_in_bounds(ids.block, (major, across))
@@ -384,7 +384,7 @@ def _small_column(found: FusionReductions, device: Device) -> ReductionPlan:
         vector, rows = vector // 2, rows // 2
     if rows > WARP:
         threads, rows = threads * WARP // rows, WARP
-    launch = Launch(split_grid(major, device), (threads, 1, 1))
+    launch = LaunchDimensions(split_grid(major, device), (threads, 1, 1))
     ids = _Ids(launch)
     vectors = [("vector_index", vector)] if vector > 1 else []
     steps = -(-(middle * minor) // (vector * threads))

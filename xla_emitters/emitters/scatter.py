@@ -72,7 +72,7 @@ from xla_emitters.graph.scatters import (
 )
 from xla_emitters.graph.thread_work import ThreadWork, blocks_of_same_work
 from xla_emitters.graph.view import FusionView
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.notes import decide
 
 
@@ -153,15 +153,17 @@ class ScatterEmitter:
 
 def _launch(
     view: FusionView, scatter: ScatterOp, distribution: DistributedUpdates | DistributedIndices, device: Device
-) -> Launch:
+) -> LaunchDimensions:
     if isinstance(distribution, DistributedIndices):
-        return Launch((distribution.blocks, 1, 1), (WARPS * device.threads_per_warp, 1, 1))
+        return LaunchDimensions((distribution.blocks, 1, 1), (WARPS * device.threads_per_warp, 1, 1))
     exact = launch_for(math.prod(dims_of(scatter.updates[0])), distribution.elements_per_thread, device, view.place)
     warps = -(-exact.threads // device.threads_per_warp)
-    return Launch(exact.grid, (warps * device.threads_per_warp, 1, 1))
+    return LaunchDimensions(exact.grid, (warps * device.threads_per_warp, 1, 1))
 
 
-def _same_blocks(works: Sequence[ThreadWork], launches: Sequence[Launch], blocks: Sequence[int]) -> Sequence[int]:
+def _same_blocks(
+    works: Sequence[ThreadWork], launches: Sequence[LaunchDimensions], blocks: Sequence[int]
+) -> Sequence[int]:
     """The blocks of the second work and launch that process the updates of `blocks` of the first."""
     return blocks_of_same_work(blocks, works[0], launches[0], works[1], launches[1])
 
@@ -187,7 +189,7 @@ class _Kernel:
     partitioned: PartitionedComputation
     called: Mapping[str, PartitionedComputation]
     entry: KernelEntry
-    launch: Launch
+    launch: LaunchDimensions
     packed: bool
 
     @property

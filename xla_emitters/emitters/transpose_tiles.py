@@ -31,7 +31,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
 from xla_emitters.graph.transposes import TILE, PackedTranspose, TransposeDescription
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 THREADS = 128
 VECTOR_BYTES = 4
@@ -163,8 +163,8 @@ class PlainTiles:
         return tuple(rotated if dim == last else offset for dim, offset in enumerate(offsets))
 
     @cached_property
-    def launch(self) -> Launch:
-        return Launch((math.prod(counts(self.input_dims, self.tile)), 1, 1), (THREADS, 1, 1))
+    def launch(self) -> LaunchDimensions:
+        return LaunchDimensions((math.prod(counts(self.input_dims, self.tile)), 1, 1), (THREADS, 1, 1))
 
     @property
     def summary(self) -> str:
@@ -295,8 +295,8 @@ class PackedTiles:
         return self.packed.side, self.packed.side
 
     @property
-    def launch(self) -> Launch:
-        return Launch((math.prod(counts(self.output_dims, self.packed.output_tile)), 1, 1), (THREADS, 1, 1))
+    def launch(self) -> LaunchDimensions:
+        return LaunchDimensions((math.prod(counts(self.output_dims, self.packed.output_tile)), 1, 1), (THREADS, 1, 1))
 
     @property
     def summary(self) -> str:

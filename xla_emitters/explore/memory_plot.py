@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 
-from xla_emitters.runtime.memory_history import Buffer, MemoryHistory
+from xla_emitters.runtime.memory_history import AllocatedBuffer, MemoryHistory
 from xla_emitters.trace.html import Html
 
 WIDTH, HEIGHT = 900, 360
@@ -26,7 +26,7 @@ WIDTH, HEIGHT = 900, 360
 class Life:
     """A buffer from the event `start` to `end`, drawn upwards from byte `low`."""
 
-    buffer: Buffer
+    buffer: AllocatedBuffer
     start: int
     end: int
     low: int

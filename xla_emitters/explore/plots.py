@@ -43,7 +43,7 @@ _COLOURS = 12
 
 
 @dataclass(frozen=True)
-class Touch:
+class PlottedAccess:
     """The access to one element: the ids (thread, block ...), and the values of the loop variables at that time."""
 
     ids: tuple[int, ...]
@@ -52,7 +52,7 @@ class Touch:
 
 def touches(
     m: IndexingMap, strides: Sequence[int], elements: int, first: Mapping[str, int] | None = None
-) -> dict[int, Touch]:
+) -> dict[int, PlottedAccess]:
     """The accesses to the first `elements` places of memory, by place.
 
     m         from ids (dims) and loop variables (range variables) to indices; its domain is enumerated, so it should be small
@@ -62,10 +62,10 @@ def touches(
 
     >>> m = IndexingMap.parse("(th_x)[v] -> (th_x * 2 + v), domain: th_x in [0, 3], v in [0, 1]")
     >>> touches(m, [1], 3)
-    {0: Touch(ids=(0,), step=(0,)), 1: Touch(ids=(0,), step=(1,)), 2: Touch(ids=(1,), step=(0,))}
+    {0: PlottedAccess(ids=(0,), step=(0,)), 1: PlottedAccess(ids=(0,), step=(1,)), 2: PlottedAccess(ids=(1,), step=(0,))}
     """
     _refuse_runtime_variables(m)
-    found: dict[int, Touch] = {}
+    found: dict[int, PlottedAccess] = {}
     limits = first or {}
     for ids in product(*(_values(variable, limits) for variable in m.dims)):
         for step in product(*(_values(variable, limits) for variable in m.range_vars)):
@@ -74,7 +74,7 @@ def touches(
                 continue
             if place in found:
                 raise UsageError(f"{found[place].ids} and {ids} both access element {place}", stage="plot")
-            found[place] = Touch(ids, step)
+            found[place] = PlottedAccess(ids, step)
     return dict(sorted(found.items()))
 
 

@@ -2,7 +2,7 @@
 
     index = TextIndex(text)
     index.name_at(4, 31)                    Use("%square", line 4, columns 29 to 36)
-    index.definition(index.name_at(4, 31))  Symbol("square", "multiply", line 3 ...)
+    index.definition(index.name_at(4, 31))  Definition("square", "multiply", line 3 ...)
 
 An instruction of HLO is known in its computation, a computation everywhere; a value of MLIR in the function around it, a function
 everywhere. Of several definitions of one name, as in the blocks of a region, the last one above the use counts. Lines and columns are
@@ -30,7 +30,7 @@ _WORD = re.compile(r"[%@]?[\w.$\-]+(?:#\d+)?")
 
 
 @dataclass(frozen=True)
-class Symbol:
+class Definition:
     """A definition.
 
     name    without its sign
@@ -70,7 +70,7 @@ class TextIndex:
     """The index of a text; `symbols` in the order of their lines."""
 
     text: str
-    symbols: list[Symbol] = field(init=False)
+    symbols: list[Definition] = field(init=False)
 
     def __post_init__(self) -> None:
         self.is_mlir = is_stablehlo(self.text)
@@ -92,7 +92,7 @@ class TextIndex:
         found = _WORD.finditer(self.lines[line])
         return next((Use(word[0], line, *word.span()) for word in found if word.start() <= column <= word.end()), None)
 
-    def definition(self, use: Use) -> Symbol | None:
+    def definition(self, use: Use) -> Definition | None:
         """What a word names; None for a keyword, or a name without a definition."""
         scope, name = self.scope_at(use.line), use.name
         named = [each for each in self.symbols if each.name == name]
@@ -103,7 +103,7 @@ class TextIndex:
         above = [each for each in own if each.line <= use.line]
         return next(iter([*above[-1:], *own, *outside]), None)
 
-    def uses(self, symbol: Symbol) -> list[Use]:
+    def uses(self, symbol: Definition) -> list[Use]:
         """Every word that names a symbol, its definition too, in order."""
         found = list[Use]()
         for number, line in enumerate(self.lines):
@@ -114,29 +114,29 @@ class TextIndex:
                         found.append(use)
         return found
 
-    def of_line(self, line: int) -> Symbol | None:
+    def of_line(self, line: int) -> Definition | None:
         """The instruction or value that a line defines."""
         return next((each for each in self.symbols if each.line == line and each.scope >= 0), None)
 
-    def _computations(self) -> Iterator[Symbol]:
+    def _computations(self) -> Iterator[Definition]:
         yield from self._scopes(map(_COMPUTATION.match, self.lines), "computation")
 
-    def _functions(self) -> Iterator[Symbol]:
+    def _functions(self) -> Iterator[Definition]:
         yield from self._scopes(map(_FUNCTION.search, self.lines), "function")
 
-    def _scopes(self, heads: Iterable[re.Match[str] | None], kind: str) -> Iterator[Symbol]:
+    def _scopes(self, heads: Iterable[re.Match[str] | None], kind: str) -> Iterator[Definition]:
         starts = [(number, found) for number, found in enumerate(heads) if found]
         ends = [*(number for number, _ in starts[1:]), len(self.lines)]
         for (number, found), end in zip(starts, ends, strict=True):
             last = next((n for n in range(end - 1, number, -1) if "}" in self.lines[n]), number)
             detail = "ENTRY" if found.groupdict().get("entry") else ""
-            yield Symbol(found["name"].lstrip("%@"), kind, detail, number, *found.span("name"), last=last)
+            yield Definition(found["name"].lstrip("%@"), kind, detail, number, *found.span("name"), last=last)
 
-    def _instructions(self) -> Iterator[Symbol]:
+    def _instructions(self) -> Iterator[Definition]:
         for number, line in enumerate(self.lines):
             if found := _INSTRUCTION.match(line):
                 scope = self.scope_at(number)
-                yield Symbol(
+                yield Definition(
                     found["name"].lstrip("%"),
                     "instruction",
                     found["opcode"],
@@ -146,7 +146,7 @@ class TextIndex:
                     number,
                 )
 
-    def _values(self) -> Iterator[Symbol]:
+    def _values(self) -> Iterator[Definition]:
         for number, line in enumerate(self.lines):
             scope, behind = self.scope_at(number), 0
             if found := _RESULTS.match(line):
@@ -154,6 +154,6 @@ class TextIndex:
                 for name in re.finditer(r"%[\w.$\-]+", found["names"]):
                     start = found.start("names") + name.start()
                     end = found.start("names") + name.end()
-                    yield Symbol(name[0][1:], "value", found["opcode"], number, start, end, scope, number)
+                    yield Definition(name[0][1:], "value", found["opcode"], number, start, end, scope, number)
             for given in _ARGUMENT.finditer(line, behind):
-                yield Symbol(given["name"][1:], "value", given["type"], number, *given.span("name"), scope, number)
+                yield Definition(given["name"][1:], "value", given["type"], number, *given.span("name"), scope, number)

@@ -40,6 +40,7 @@ from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
 from xla_emitters.program.step_values import place_of
 from xla_emitters.program.steps import (
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
@@ -49,8 +50,7 @@ from xla_emitters.program.steps import (
     Load,
     Loop,
     Move,
-    Number,
-    Place,
+    NumberSlot,
     Recurrence,
     Release,
     Step,
@@ -99,7 +99,7 @@ class Planner:
         self.parameters, self.results, self.temporaries = parameters, results, list[Attribute]()
         self.kernels: list[PlannedKernel] = []
         self.calls: list[LibraryCall] = []
-        self._places = dict[Slot, Place]()
+        self._places = dict[Slot, ArrayPlace]()
         self._assigned = 0
         self.values = ModuleValues(self.view)
         self._numbers: dict[FusionOp | ComputationOp, int] = {}
@@ -116,12 +116,12 @@ class Planner:
         self.temporaries.append(ir_type)
         return Slot("temporary", len(self.temporaries) - 1)
 
-    def number(self) -> Number:
+    def number(self) -> NumberSlot:
         """A new number of the host."""
         self._assigned += 1
-        return Number(self._assigned - 1)
+        return NumberSlot(self._assigned - 1)
 
-    def place(self, slot: Slot) -> Place:
+    def place(self, slot: Slot) -> ArrayPlace:
         """The array of a slot as steps read and write it; numbered as in `program.Arrays`."""
         if slot not in self._places:
             before = {"parameter": 0, "result": len(self.parameters)}.get(

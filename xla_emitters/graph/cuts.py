@@ -36,7 +36,7 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
-from xla_emitters.graph.heroes import is_bitcast, keeps_places
+from xla_emitters.graph.heroes import is_bitcast, keeps_places, owner_of
 from xla_emitters.graph.reduction_kinds import Reduction, narrowest_bits, shared_reduction
 from xla_emitters.graph.refusals import is_splittable_kind
 from xla_emitters.graph.view import FusionView, once_per_view, view_of
@@ -85,12 +85,6 @@ def cut_before(value: SSAValue) -> SSAValue:
     while is_bitcast(op := owner_of(value)) and element_of(op.operands[0]) == element_of(op.result):
         value = op.operands[0]
     return value
-
-
-def owner_of(value: SSAValue) -> HloOp:
-    """The instruction that makes a value of a computation."""
-    assert isinstance(value.owner, HloOp)
-    return value.owner
 
 
 def _maker(value: SSAValue) -> HloOp:

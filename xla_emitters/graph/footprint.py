@@ -29,7 +29,7 @@ MOST_POINTS = 1 << 21
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededElements:
     """The elements of one array that a fusion needs.
 
     exact  False if the number is an upper bound
@@ -39,7 +39,7 @@ class Needed:
     exact: bool
 
 
-def needed_of_parameters(view: FusionView) -> tuple[Needed | None, ...]:
+def needed_of_parameters(view: FusionView) -> tuple[NeededElements | None, ...]:
     """For each parameter of the fusion, the elements that its results need; None if a map on the path is unknown."""
     found = [indexing_of_operands(view, root) for root in view.roots]
     asked = ([of_root.get(parameter.result, ()) for of_root in found] for parameter in view.parameters)
@@ -49,18 +49,18 @@ def needed_of_parameters(view: FusionView) -> tuple[Needed | None, ...]:
     )
 
 
-def _needed(shape: Sequence[int], found: Sequence[Indexings | None]) -> Needed | None:
+def _needed(shape: Sequence[int], found: Sequence[Indexings | None]) -> NeededElements | None:
     """found  for each root of the fusion, the maps from its result to the parameter; () if it needs none of its elements"""
     known = [indexings for indexings in found if indexings is not None]
     return needed(shape, [indexing for each in known for indexing in each]) if len(known) == len(found) else None
 
 
-def needed(shape: Sequence[int], indexings: Sequence[Indexing]) -> Needed:
+def needed(shape: Sequence[int], indexings: Sequence[Indexing]) -> NeededElements:
     """The elements of an array of `shape` that are in the image of at least one of the maps.
 
     >>> m = IndexingMap.parse("(d0, d1) -> (d1), domain: d0 in [0, 63], d1 in [0, 9]")
     >>> needed([20], [Indexing(m)])
-    Needed(elements=10, exact=True)
+    NeededElements(elements=10, exact=True)
     """
     total = math.prod(shape)
     by_data = [any(mask_of(origin.map.results) for origin in indexing.origins) for indexing in indexings]
@@ -69,16 +69,16 @@ def needed(shape: Sequence[int], indexings: Sequence[Indexing]) -> Needed:
         touched = np.zeros(total, np.bool_)
         for each in maps:
             touched[_flat(each, shape)] = True
-        return Needed(int(touched.sum()), True)
+        return NeededElements(int(touched.sum()), True)
     # If data decides the index, each point may need another element.
     images = [
-        Needed(_points(each), False) if anywhere else _image(each, shape)
+        NeededElements(_points(each), False) if anywhere else _image(each, shape)
         for each, anywhere in zip(maps, by_data, strict=True)
     ]
     is_exact = (len(images) == 1 and images[0].exact) or any(
         image.exact and image.elements == total for image in images
     )
-    return Needed(min(total, sum(image.elements for image in images)), is_exact)
+    return NeededElements(min(total, sum(image.elements for image in images)), is_exact)
 
 
 def _points(of: IndexingMap) -> int:
@@ -86,10 +86,10 @@ def _points(of: IndexingMap) -> int:
     return 0 if of.is_known_empty else math.prod(v.bounds.upper - v.bounds.lower + 1 for v in of.variables)
 
 
-def _image(of: IndexingMap, shape: Sequence[int]) -> Needed:
+def _image(of: IndexingMap, shape: Sequence[int]) -> NeededElements:
     """The number of elements in the image, as a product over groups of results of the map without a variable in common."""
     if of.is_known_empty:
-        return Needed(0, True)
+        return NeededElements(0, True)
     elements, exact = 1, True
     for mask, results in _groups(of):
         variables = [of.variables[number] for number in bits_of(mask)]
@@ -108,7 +108,7 @@ def _image(of: IndexingMap, shape: Sequence[int]) -> Needed:
             elements *= min(points, math.prod(r.upper - r.lower + 1 for r in ranges))
             is_interval = len(results) == 1 and not of.constraints and _has_no_gaps(of, of.results[results[0]])
             exact = exact and is_interval
-    return Needed(elements, exact)
+    return NeededElements(elements, exact)
 
 
 def _groups(of: IndexingMap) -> list[tuple[int, list[int]]]:

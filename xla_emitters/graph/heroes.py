@@ -59,7 +59,7 @@ class _Search:
         self.reached: tuple[dict[HloOp, tuple[HloOp, ...]], ...] = ({}, {})
         self.used_in_place: dict[HloOp, bool] = {}
         for op in view.instructions:
-            operands = [_owner(operand) for operand in op.operands] if op in self.keeps_places else []
+            operands = [owner_of(operand) for operand in op.operands] if op in self.keeps_places else []
             self.end[op] = self.end[operands[0]] if len(operands) == 1 else op
             for is_hero, reached in zip(_HEROES, self.reached, strict=True):
                 if is_hero(op):
@@ -123,9 +123,10 @@ def is_bitcast(op: HloOp) -> bool:
     return isinstance(op, BitcastOp) or same_place(op.result.type, op.operands[0].type) == op.output_to_input()[0]
 
 
-def _owner(operand: SSAValue) -> HloOp:
-    assert isinstance(operand.owner, HloOp)
-    return operand.owner
+def owner_of(value: SSAValue) -> HloOp:
+    """The instruction that makes a value of a computation."""
+    assert isinstance(value.owner, HloOp)
+    return value.owner
 
 
 def place_map(source: HloOp, target: HloOp) -> IndexingMap:

@@ -24,13 +24,13 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
 from xla_emitters.errors import Place, Unsupported
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 THREADS_PER_BLOCK = 128
 """Four warps: enough to hide latency, few enough that blocks balance over the chip."""
 
 
-def launch_for(elements: int, unroll: int, device: Device, place: Place | None = None) -> Launch:
+def launch_for(elements: int, unroll: int, device: Device, place: Place | None = None) -> LaunchDimensions:
     """The blocks and threads that visit each of `elements` elements at least once, `unroll` elements per thread.
 
     A block of fewer than 128 threads is not rounded up to whole warps: 20 elements take 20 threads.
@@ -39,10 +39,10 @@ def launch_for(elements: int, unroll: int, device: Device, place: Place | None =
 
     >>> from xla_emitters.device import device
     >>> launch_for(6 * 512 * 4096, unroll=4, device=device("a6000"))
-    Launch(grid=(24576, 1, 1), block=(128, 1, 1), sizes=())
+    LaunchDimensions(grid=(24576, 1, 1), block=(128, 1, 1), sizes=())
     """
     if elements <= 1:
-        return Launch((1, 1, 1), (1, 1, 1))
+        return LaunchDimensions((1, 1, 1), (1, 1, 1))
     groups = -(-elements // unroll)
     threads = min(THREADS_PER_BLOCK, groups)
     blocks = -(-groups // threads)
@@ -55,10 +55,12 @@ def launch_for(elements: int, unroll: int, device: Device, place: Place | None =
             place=place,
             details=(f"a grid holds {device.grid_max_x} x {device.grid_max_y} blocks",),
         )
-    return Launch((x, y, 1), (threads, 1, 1))
+    return LaunchDimensions((x, y, 1), (threads, 1, 1))
 
 
-def work_item_map(launch: Launch, shape: Sequence[int], minor_to_major: Sequence[int], unroll: int) -> IndexingMap:
+def work_item_map(
+    launch: LaunchDimensions, shape: Sequence[int], minor_to_major: Sequence[int], unroll: int
+) -> IndexingMap:
     """The map from thread and block ids, and `vector_index` over a thread's elements, to the index of an element.
 
     shape           of the result, dimension sizes

@@ -15,7 +15,6 @@ Source: docs/reference/1 3.1.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -23,7 +22,7 @@ from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.shape_ops import PadOp
-from xla_emitters.dialects.hlo.types import dims_of, leaf_types
+from xla_emitters.dialects.hlo.types import elements_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.graph.view import FusionView
 
@@ -52,17 +51,17 @@ class Recomputation:
 
 def recomputation_of(view: FusionView) -> Recomputation | None:
     """The steps of the kernel of a fusion; None if it computes nothing."""
-    found: dict[HloOp, int] = {root: _elements(root) for root in view.roots}
+    found: dict[HloOp, int] = {root: elements_of(root) for root in view.roots}
     once = dict[HloOp, int]()
     for op in reversed(view.instructions):
         all_reads = _reads(op)
-        once[op] = max(_elements(op), *all_reads, 1)
+        once[op] = max(elements_of(op), *all_reads, 1)
         for operand, reads in zip(op.operands, all_reads, strict=True):
             if isinstance(operand.owner, HloOp):
-                needed = max(1, found.get(op, _elements(op)) * reads // max(1, _elements(op)))
+                needed = max(1, found.get(op, elements_of(op)) * reads // max(1, elements_of(op)))
                 found[operand.owner] = max(found.get(operand.owner, 0), needed)
     steps = {
-        op: once[op] * found[op] // max(1, _elements(op))
+        op: once[op] * found[op] // max(1, elements_of(op))
         for op in view.instructions
         if op in found and not isinstance(op, _NOT_COMPUTED)
     }
@@ -72,14 +71,9 @@ def recomputation_of(view: FusionView) -> Recomputation | None:
     return Recomputation(sum(steps.values()), sum(once[op] for op in steps), worst)
 
 
-def _elements(op: HloOp) -> int:
-    """The number of elements of the result; of several results, which have one shape, of one of them."""
-    return math.prod(dims_of(leaf_types(op.result.type)[0]))
-
-
 def _reads(op: HloOp) -> list[int]:
     """Per operand, the number of its elements that are read, with repetitions, for all elements of the result."""
-    sizes = [_elements(operand.owner) if isinstance(operand.owner, HloOp) else 0 for operand in op.operands]
+    sizes = [elements_of(operand.owner) if isinstance(operand.owner, HloOp) else 0 for operand in op.operands]
     if isinstance(op, TupleOp):
         return sizes
     try:

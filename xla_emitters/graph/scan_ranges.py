@@ -57,7 +57,7 @@ PIECES = (BitcastOp, BroadcastOp, ConcatenateOp, CopyOp, PadOp, ReduceWindowOp, 
 _LOWEST = {"maximum": -np.inf, "minimum": np.inf}
 
 
-class Body(NamedTuple):
+class ScanBody(NamedTuple):
     """What a scan combines with.
 
     key      equal for computations that compute the same, in the type of the elements
@@ -131,7 +131,7 @@ def _may_be_rows(op: HloOp) -> bool:
     return not is_piece and not isinstance(op, ConstantOp) and is_array(op.result.type)
 
 
-def _bodies(ops: Sequence[HloOp], element: DType) -> list[Body]:
+def _bodies(ops: Sequence[HloOp], element: DType) -> list[ScanBody]:
     """What ops combine with; windows first, whose initial values are known."""
     windows = [(body_of(op, element), op) for op in ops if isinstance(op, ReduceWindowOp) and len(op.operands) == 2]
     found = {body.key: body._replace(initial=_scalar(op.operands[1])) for body, op in windows if body is not None}
@@ -142,13 +142,13 @@ def _bodies(ops: Sequence[HloOp], element: DType) -> list[Body]:
     return list(found.values())
 
 
-def body_of(op: HloOp, element: DType) -> Body | None:
+def body_of(op: HloOp, element: DType) -> ScanBody | None:
     """How an op combines elements of a type; None if it does not."""
     if isinstance(op, ReduceWindowOp | MapOp):
         computation = find_computation(op, op.to_apply)
         return _body_of_computation(computation, element) if len(computation.parameters) == 2 else None
     if op.name in COMMUTING and element_of(op.result) == element and op.operands[0] is not op.operands[1]:
-        return Body((op.name, ("parameter", 0), ("parameter", 1)), op.opcode)
+        return ScanBody((op.name, ("parameter", 0), ("parameter", 1)), op.opcode)
     return None
 
 
@@ -158,7 +158,7 @@ def computes_alike(one: ComputationOp, other: ComputationOp, element: DType) -> 
     return len(bodies) == 2 and bodies[0] is not None and bodies[0] == bodies[1]
 
 
-def _body_of_computation(computation: ComputationOp, element: DType) -> Body | None:
+def _body_of_computation(computation: ComputationOp, element: DType) -> ScanBody | None:
     known = dict[SSAValue, Any]()
     for op in computation.instructions:
         if isinstance(op, ParameterOp):
@@ -178,7 +178,7 @@ def _body_of_computation(computation: ComputationOp, element: DType) -> Body | N
         return None
     key, plain = known[computation.root], (("parameter", 0), ("parameter", 1))
     is_plain = root.name in COMMUTING and set(key[1:3]) == set(plain)
-    return Body((root.name, *plain), root.opcode) if is_plain else Body(key, "")
+    return ScanBody((root.name, *plain), root.opcode) if is_plain else ScanBody(key, "")
 
 
 def _holds(wide: DType, narrow: DType) -> bool:
@@ -225,7 +225,7 @@ class _Ranges:
 
     source: SSAValue
     dim: int
-    body: Body
+    body: ScanBody
 
     @cached_property
     def element(self) -> DType:

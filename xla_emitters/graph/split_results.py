@@ -21,7 +21,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.dialects.hlo.types import dims_of, leaf_types
+from xla_emitters.dialects.hlo.types import elements_of
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.control_computations import fusions_of, fusions_run_by, is_one_kernel
 from xla_emitters.graph.entry import computation_of, entry_of
@@ -81,23 +81,18 @@ def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
     if (view := supported_view(source)) is None or is_scheduled(view):
         return ()
     roots = view.roots
-    if len({_elements(root) for root in roots}) == 1 or _share_a_kernel(view):
+    if len({elements_of(root) for root in roots}) == 1 or _share_a_kernel(view):
         return ()
     shapes = [shared_reduction(find_non_trivial_hero(view, root)) for root in roots]
     read = {math.prod(shape.dims): shape for shape in reversed(shapes) if shape is not None}
     groups = dict[Reduction | int, list[HloOp]]()
     for root, shape in zip(roots, shapes, strict=True):
-        count = _elements(root)
+        count = elements_of(root)
         groups.setdefault(shape or read.get(count) or count, []).append(root)
     first, *_ = groups
     if 1 in groups and first != 1 and all(kind_of(view, root) == "loop" for root in groups[first]):
         groups[first] += groups.pop(1)
     return tuple(map(tuple, groups.values())) if len(groups) > 1 else ()
-
-
-def _elements(root: HloOp) -> int:
-    """Number of elements of a root; the arrays of a tuple have the same shape."""
-    return math.prod(dims_of(leaf_types(root.result.type)[0]))
 
 
 def _share_a_kernel(view: FusionView) -> bool:

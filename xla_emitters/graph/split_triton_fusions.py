@@ -46,9 +46,10 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.graph.control_computations import control_computations
-from xla_emitters.graph.cuts import CutPart, cut_before, find_cuts, owner_of
+from xla_emitters.graph.cuts import CutPart, cut_before, find_cuts
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting
+from xla_emitters.graph.heroes import owner_of
 from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.refusals import is_splittable_kind, refuse_values, without_code
 from xla_emitters.graph.view import HloFusion, view_of

@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dialects.hlo.windows import WindowAttr
 from xla_emitters.graph.transposes import normalized
 from xla_emitters.graph.view import FusionView
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.support.late_dataclass import dataclass
 
 UNROLL = 4
@@ -173,11 +173,12 @@ def thread_works(
 
 
 def blocks_of_same_work(
-    blocks: Sequence[int], work: ThreadWork, launch: Launch, other: ThreadWork, other_launch: Launch
+    blocks: Sequence[int], work: ThreadWork, launch: LaunchDimensions, other: ThreadWork, other_launch: LaunchDimensions
 ) -> Sequence[int]:
     """The blocks of the other launch, which has one round, that process the elements of these blocks.
 
-    >>> blocks_of_same_work([1], ThreadWork(4, 2), Launch((4, 1, 1), (32, 1, 1)), ThreadWork(2), Launch((16, 1, 1), (32, 1, 1)))
+    >>> one, other = LaunchDimensions((4, 1, 1), (32, 1, 1)), LaunchDimensions((16, 1, 1), (32, 1, 1))
+    >>> blocks_of_same_work([1], ThreadWork(4, 2), one, ThreadWork(2), other)
     [2, 3, 10, 11]
     """
     own, theirs = work.elements * launch.threads, other.elements * other_launch.threads

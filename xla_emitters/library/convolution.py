@@ -82,7 +82,7 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
     return [arguments.result(0, value), *workspaces]
 
 
-def _without_epilogue(arguments: LibraryArguments, window: Window, held: np.dtype[Any]) -> Array | None:
+def _without_epilogue(arguments: LibraryArguments, window: SpatialWindow, held: np.dtype[Any]) -> Array | None:
     """cuDNN's convolution in the held type, in the order of `dims_in_order`, where it lacks the convolution together with its epilogue."""
     config = arguments.config
     has_epilogue = len(arguments.operands) > 2 or config["activation"] != "none" or config["scale"] != 1
@@ -167,7 +167,7 @@ def _phases_along(dim: Mapping[str, Any], size: int, places: int) -> list[tuple[
     return found
 
 
-def _by_phases(arguments: LibraryArguments, window: Window) -> Array:
+def _by_phases(arguments: LibraryArguments, window: SpatialWindow) -> Array:
     """The convolution of a dilated image."""
     (image, kernel), (element, shape) = arguments.operands[:2], arguments.results[0]
     roles = arguments.config["operands"][:2]
@@ -191,7 +191,7 @@ def _evenly_padded(image: Array, config: Mapping[str, Any], xp: Any) -> tuple[Ar
     even = {**config, "window": [{**dim, "pad": [both, both]} for dim, both in zip(dims, common, strict=True)]}
     if not any(any(dim["pad"]) for dim in rest):
         return image, even
-    window, places = Window(rest), order[1:-1]
+    window, places = SpatialWindow(rest), order[1:-1]
     there, here = ([slice(None)] * len(shape) for _ in range(2))
     sizes = [shape[axis] for axis in places]
     for axis, size, target, source in zip(places, window.padded_sizes(sizes), *window.inside(sizes), strict=True):
@@ -204,7 +204,7 @@ def _evenly_padded(image: Array, config: Mapping[str, Any], xp: Any) -> tuple[Ar
     return padded, even
 
 
-def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
+def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> SpatialWindow:
     """The window, as large as the kernel; with padding from an operand of the host, the numbers before and behind each dimension."""
     config = arguments.config
     dims = [{**dim, "size": size} for dim, size in zip(config["window"], kernel[:-2], strict=True)]
@@ -213,7 +213,7 @@ def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
         padding = arguments.operands[roles.index("padding")]
         numbers = list(map(int, padding.reshape(-1)))
         dims = [{**dim, "pad": numbers[2 * number :][:2]} for number, dim in enumerate(dims)]
-    return Window(dims)
+    return SpatialWindow(dims)
 
 
 def dims_in_order(label: str) -> list[int]:
@@ -224,7 +224,7 @@ def dims_in_order(label: str) -> list[int]:
     return [*spatial, label.index("i"), label.index("o")]
 
 
-class Window:
+class SpatialWindow:
     """The window along the spatial dimensions."""
 
     def __init__(self, dims: Sequence[Mapping[str, Any]]) -> None:
@@ -277,7 +277,7 @@ class Window:
 
 
 def _computed(
-    config: Mapping[str, Any], window: Window, given: Mapping[str, Array], shape: Sequence[int], xp: Any
+    config: Mapping[str, Any], window: SpatialWindow, given: Mapping[str, Array], shape: Sequence[int], xp: Any
 ) -> Array:
     """The missing one of image, kernel and result, in the order of `dims_in_order`."""
     batches = config["batch_groups"]
@@ -298,7 +298,7 @@ def _by_group(array: Array, groups: int, *, by_batch: bool) -> Array:
     return array.reshape((*shape[:-1], groups, shape[-1] // groups)).transpose([count - 1, *range(count - 1), count])
 
 
-def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _forward(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, kernel = parts["image"], parts["kernel"]
     padded, points = _padded(window, image, xp), window.points(shape[2:-1])
     found = xp.zeros(shape, image.dtype)
@@ -316,7 +316,7 @@ def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int], x
     return found
 
 
-def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _backward_filter(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, result = parts["image"], parts["result"]
     padded, found = _padded(window, image, xp), xp.zeros(shape, image.dtype)
     if result.size and found.size:
@@ -327,7 +327,7 @@ def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence
     return found
 
 
-def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
+def _backward_input(window: SpatialWindow, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     result, kernel = parts["result"], parts["kernel"]
     spatial = shape[2:-1]
     padded = window.padding(shape[:2], spatial, shape[-1], result.dtype, xp)
@@ -341,7 +341,7 @@ def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[
     return found
 
 
-_COMPUTED: Mapping[str, Callable[[Window, Mapping[str, Array], Sequence[int], Any], Array]] = {
+_COMPUTED: Mapping[str, Callable[[SpatialWindow, Mapping[str, Array], Sequence[int], Any], Array]] = {
     "forward": _forward,
     "backward_filter": _backward_filter,
     "backward_input": _backward_input,
@@ -359,7 +359,7 @@ def _times(left: Array, right: Array, xp: Any) -> Array:
     return xp.matmul(left, right)
 
 
-def _padded(window: Window, image: Array, xp: Any) -> Array:
+def _padded(window: SpatialWindow, image: Array, xp: Any) -> Array:
     spatial = image.shape[2:-1]
     found = window.padding(image.shape[:2], spatial, image.shape[-1], image.dtype, xp)
     there, here = window.inside(spatial)

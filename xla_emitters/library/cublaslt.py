@@ -65,7 +65,7 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProductPlan:
     """What is kept for a shape: descriptors of cuBLASLt, by their addresses, and the algorithm."""
 
     description: int
@@ -112,7 +112,7 @@ class _Kept:
 
     def __init__(self, lt: Any) -> None:
         self.lt, self.handle = lt, lt.create()
-        self._plans = OrderedDict[str, Plan | None]()
+        self._plans = OrderedDict[str, ProductPlan | None]()
 
     def computed(self, arguments: LibraryArguments) -> list[Array] | None:
         """The results; None where there is no algorithm."""
@@ -174,7 +174,7 @@ class _Kept:
         held = np.array(value, self.lt.get_matmul_desc_attribute_dtype(attribute))
         self.lt.matmul_desc_set_attribute(description, attribute, held.ctypes.data, held.nbytes)
 
-    def _made(self, arguments: LibraryArguments, lhs: Factor, rhs: Factor) -> Plan | None:
+    def _made(self, arguments: LibraryArguments, lhs: Factor, rhs: Factor) -> ProductPlan | None:
         """The plan for the shapes; None where the heuristic knows no algorithm. raises cuBLASLtError"""
         lt, config = self.lt, arguments.config
         roles: list[str] = config["operands"]
@@ -219,7 +219,7 @@ class _Kept:
         lt.matmul_preference_destroy(preference)
         if not count[0]:
             return None
-        return Plan(description, layouts, found["algo"].copy(), int(found["workspace_size"][0]))
+        return ProductPlan(description, layouts, found["algo"].copy(), int(found["workspace_size"][0]))
 
     def _layout(self, name: str, shape: Sequence[int]) -> int:
         """The layout of row-major matrices [batch, rows, columns]: column major, [columns, rows]."""

@@ -37,7 +37,7 @@ _KEPT = threading.local()
 
 
 @dataclass(frozen=True)
-class Plan:
+class GraphPlan:
     """A graph that is built.
 
     graph       cudnn.pygraph
@@ -94,9 +94,9 @@ class _Kept:
 
     def __init__(self, frontend: ModuleType) -> None:
         self.frontend, self.handle = frontend, frontend.create_handle()
-        self._plans = OrderedDict[str, Plan | None]()
+        self._plans = OrderedDict[str, GraphPlan | None]()
 
-    def plan(self, arguments: LibraryArguments, window: Sequence[Mapping[str, Any]]) -> Plan | None:
+    def plan(self, arguments: LibraryArguments, window: Sequence[Mapping[str, Any]]) -> GraphPlan | None:
         """The plan for the shapes; None where cuDNN has no engine for the graph."""
         shapes = [array.shape for array in arguments.operands]
         config = {key: value for key, value in arguments.config.items() if key != "window"}
@@ -123,7 +123,9 @@ def _kept(device: int) -> _Kept | None:
     return devices[device]
 
 
-def built(frontend: ModuleType, arguments: LibraryArguments, window: Sequence[Mapping[str, Any]], handle: Any) -> Plan:
+def built(
+    frontend: ModuleType, arguments: LibraryArguments, window: Sequence[Mapping[str, Any]], handle: Any
+) -> GraphPlan:
     """The graph with its best plan. raises cudnnGraphNotSupportedError where no engine has it"""
     plan = graph_of(frontend, arguments, window, handle)
     graph = plan.graph
@@ -134,7 +136,7 @@ def built(frontend: ModuleType, arguments: LibraryArguments, window: Sequence[Ma
     graph.check_support()
     graph.build_plans()
     numbers = {name: arguments.xp.asarray(number) for name, number in plan.numbers.items()}
-    return Plan(graph, plan.tensors, numbers, graph.get_workspace_size())
+    return GraphPlan(graph, plan.tensors, numbers, graph.get_workspace_size())
 
 
 def _notes(frontend: ModuleType, arguments: LibraryArguments) -> list[Any]:
@@ -146,7 +148,7 @@ def _notes(frontend: ModuleType, arguments: LibraryArguments) -> list[Any]:
 
 def graph_of(
     frontend: ModuleType, arguments: LibraryArguments, window: Sequence[Mapping[str, Any]], handle: Any = None
-) -> Plan:
+) -> GraphPlan:
     """The graph, as yet without a plan."""
     config, kinds = arguments.config, frontend.data_type
     held = kinds.DOUBLE if arguments.types[0] == "f64" else kinds.FLOAT
@@ -197,7 +199,7 @@ def graph_of(
     dims, strides = ordered(shape, labels[output])
     value.set_output(True).set_data_type(getattr(kinds, _TYPES[name])).set_dim(dims).set_stride(strides)
     tensors["result"] = value
-    return Plan(graph, tensors, numbers, 0)
+    return GraphPlan(graph, tensors, numbers, 0)
 
 
 _METHODS: Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Any]] = {

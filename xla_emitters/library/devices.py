@@ -1,6 +1,6 @@
 """The device that a thread stands for, and what devices exchange: what a collective needs beside its arrays.
 
-    with of_device(Device(3, exchange)):            in one thread for each device: all runs in this thread are those of device 3
+    with of_device(Participant(3, exchange)):       in one thread for each device: all runs in this thread are those of device 3
         library.call("all_reduce", ...)             meets the other members of its group
 
 A platform of one device has none: then only collectives whose groups have one member have a value.
@@ -83,17 +83,17 @@ class Exchange(ABC):
 
 
 @dataclass(frozen=True)
-class Device:
+class Participant:
     """One of the devices of a run: number replica * partitions + partition."""
 
     number: int
     exchange: Exchange
 
 
-_CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
+_CURRENT: ContextVar[Participant | None] = ContextVar("device", default=None)
 
 
-def current_device(instruction: str) -> Device:
+def current_device(instruction: str) -> Participant:
     """The device of this thread. raises Unsupported if the run has none"""
     device = _CURRENT.get()
     if device is None:
@@ -111,7 +111,7 @@ def is_one_of_several() -> bool:
 
 
 @contextmanager
-def of_device(device: Device) -> Generator[None]:
+def of_device(device: Participant) -> Generator[None]:
     """What is run inside is that device's."""
     token = _CURRENT.set(device)
     try:

@@ -67,6 +67,13 @@ _ROWS: tuple[LibraryFunction, ...] = (
     LibraryFunction("permutation_of_pivots", _of("linear_algebra", "permutation_of_pivots")),
     LibraryFunction("qr", _of("linear_algebra", "qr"), "cuSOLVER"),
     LibraryFunction("householder_product", _of("linear_algebra", "householder_product"), "cuBLAS"),
+    LibraryFunction("tridiagonal_solve", _of("linear_algebra", "tridiagonal_solve")),
+    LibraryFunction(
+        "eig",
+        _of("linear_algebra", "eig"),
+        "LAPACK",
+        lacks="CuPy before 14 has no eigenvalues of matrices that are not Hermitian",
+    ),
     LibraryFunction("eigh", _of("linear_algebra", "eigh"), "cuSOLVER"),
     LibraryFunction("svd", _of("linear_algebra", "svd"), "cuSOLVER"),
     LibraryFunction("pass_through", _of("moves", "pass_through")),

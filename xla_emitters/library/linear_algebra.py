@@ -6,12 +6,14 @@
     permutation_of_pivots pivots counted from 0 -> the permutation that they make
     qr                    R and, below it, Householder vectors v (1 first); scales tau: Q is the product of all 1 - tau v v^H
     householder_product   Q from vectors and scales
+    tridiagonal_solve     a x = b for a with three diagonals, by elimination with exchanges of neighbouring rows
+    eig                   values of any matrix, vectors as columns, of length 1; all NaN, as in eigh, if an element is not finite
     eigh                  ascending values, vectors as columns; of one triangle
     svd                   a = u s v^H: values descending; all NaN, as in eigh, if an element is not finite
 
 Operands behind these, which list the sizes of results in a program with unknown sizes, are not read.
 Results that are not unique (signs and phases of vectors) are NumPy's. f32, f64 and complex types only.
-Source: LAPACK users' guide, potrf trsm getrf geqrf orgqr syevd gesvd; docs/reference/1 6.8.
+Source: LAPACK users' guide, potrf trsm getrf geqrf orgqr gtsv geev syevd gesvd; docs/reference/1 6.8.
 """
 
 from __future__ import annotations
@@ -110,10 +112,15 @@ def _lu_on_gpu(arguments: LibraryArguments, matrices: Array) -> list[Array]:
         for index in np.ndindex(*batch if count else (0,)):
             factors[index], places = linalg.lu_factor(matrices[index], check_finite=False)
             pivots[index] = places + 1
-    is_zero = xp.diagonal(factors, axis1=-2, axis2=-1) == 0
-    first = xp.argmax(is_zero, axis=-1) + 1 if count else xp.zeros(batch, np.int32)
-    info = xp.where(is_zero.any(axis=-1), first, 0).astype(np.int32)
+    info = _first_zero(xp.diagonal(factors, axis1=-2, axis2=-1), xp)
     return _outputs(arguments, {"factors": factors, "pivots": pivots, "info": info})
+
+
+def _first_zero(pivots: Array, xp: Any) -> Array:
+    """For each matrix the number, from 1, of its first pivot that is zero, or 0."""
+    is_zero = pivots == 0
+    first = xp.argmax(is_zero, axis=-1) + 1 if pivots.shape[-1] else xp.zeros(pivots.shape[:-1], np.int32)
+    return xp.where(is_zero.any(axis=-1), first, 0).astype(np.int32)
 
 
 def _eliminated(matrix: Array, pivots: Array) -> int:
@@ -201,6 +208,60 @@ def svd(arguments: LibraryArguments) -> list[Array]:
     info = xp.zeros(matrices.shape[:-2], np.int32)
     found = {"overwritten": matrices, "values": values, "left": left, "right": right, "info": info}
     return _outputs(arguments, found)
+
+
+def tridiagonal_solve(arguments: LibraryArguments) -> list[Array]:
+    """`solution`, of the shape of the right-hand sides; `info`: number, from 1, of the first pivot that is zero, or 0.
+
+    All diagonals have the length of the middle one: the first element of the lower one and the last of the upper one are not read.
+    """
+    xp = arguments.xp
+    below, diagonal, above, right = (_matrices(arguments, number).copy() for number in range(4))
+    count = diagonal.shape[-1]
+    second = xp.zeros_like(above)  # the diagonal above the upper one, which exchanges fill
+    with np.errstate(all="ignore"):  # of a zero pivot, which `info` says
+        for row in range(count - 1):
+            _eliminate_below(row, below, diagonal, above, second, right, xp)
+        found = xp.zeros_like(right)
+        for row in reversed(range(count)):
+            value = right[..., row, :]
+            for diagonals, column in ((above, row + 1), (second, row + 2)):
+                if column < count:
+                    value = value - diagonals[..., row, None] * found[..., column, :]
+            found[..., row, :] = value / diagonal[..., row, None]
+    return _outputs(arguments, {"solution": found, "info": _first_zero(diagonal, xp)})
+
+
+def _eliminate_below(
+    row: int, below: Array, diagonal: Array, above: Array, second: Array, right: Array, xp: Any
+) -> None:
+    """One step, in place: of row `row` and the next one, that with the larger element in the column is the pivot."""
+    under = below[..., row + 1]
+    size, other = (abs(xp.real(v)) + abs(xp.imag(v)) for v in (diagonal[..., row], under))
+    swaps, next_above = other > size, above[..., row + 1] if row + 2 < diagonal.shape[-1] else xp.zeros_like(under)
+    own = (diagonal[..., row], above[..., row], xp.zeros_like(under))
+    rest = (under, diagonal[..., row + 1], next_above)
+    pivot = [xp.where(swaps, b, a) for a, b in zip(own, rest, strict=True)]
+    left = [xp.where(swaps, a, b) for a, b in zip(own, rest, strict=True)]
+    factor = xp.where(left[0] == 0, left[0], left[0] / pivot[0])
+    diagonal[..., row], above[..., row], second[..., row] = pivot
+    diagonal[..., row + 1] = left[1] - factor * pivot[1]
+    above[..., row + 1] = left[2] - factor * pivot[2]
+    first, next_right = right[..., row, :].copy(), right[..., row + 1, :].copy()
+    chosen = xp.where(swaps[..., None], next_right, first)
+    right[..., row, :] = chosen
+    right[..., row + 1, :] = xp.where(swaps[..., None], first, next_right) - factor[..., None] * chosen
+
+
+def eig(arguments: LibraryArguments) -> list[Array]:
+    """`values`, or their parts `real` and `imaginary`; `vectors`; `info` (0)."""
+    matrices, xp = _matrices(arguments, 0), arguments.xp
+    finite = _are_finite(matrices, xp)
+    values, vectors = xp.linalg.eig(xp.where(finite[..., None, None], matrices, matrices.dtype.type(0)))
+    values = xp.where(finite[..., None], values, xp.asarray(np.nan, values.dtype))
+    vectors = xp.where(finite[..., None, None], vectors, xp.asarray(np.nan, vectors.dtype))
+    found = {"values": values, "real": xp.real(values), "imaginary": xp.imag(values), "vectors": vectors}
+    return _outputs(arguments, found | {"info": xp.zeros(finite.shape, np.int32)})
 
 
 def _matrices(arguments: LibraryArguments, operand: int) -> Array:

@@ -107,7 +107,7 @@ class DiscLowerMemrefsPass(DevicePass):
 
     def function(self, access: ElementAccess, function: FuncOp) -> None:
         """Lowers the body, then the signature."""
-        _erase_sign_casts(function)
+        _erase_signs(function)
         block, count = function.body.block, len(function.function_type.inputs)
         written = {target for op in function.walk() if (target := written_buffer(op)) is not None}
         given: list[dict[str, Attribute]] = [{} for _ in range(count)]
@@ -297,8 +297,11 @@ def signless(ir_type: Attribute) -> Attribute:
     return IntegerType(ir_type.width.data) if isa(ir_type, IntegerType) else ir_type
 
 
-def _erase_sign_casts(function: FuncOp) -> None:
-    """Erases casts between integers of one width: arithmetic is on signless integers."""
+def _erase_signs(function: FuncOp) -> None:
+    """Erases the signedness of arguments, and casts between integers of one width: arithmetic is on signless integers."""
+    for argument in list(function.body.block.args):
+        if argument.type != signless(argument.type):
+            Rewriter.replace_value_with_new_type(argument, signless(argument.type))
     for op in list(function.walk()):
         if (
             isinstance(op, UnrealizedConversionCastOp)

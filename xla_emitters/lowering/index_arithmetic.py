@@ -354,7 +354,7 @@ def _terms(expr: Expr, kind: ExprKind) -> list[Expr]:
     return terms
 
 
-def replace_by(op: Operation, values: list[SSAValue]) -> None:
+def replace_by(op: Operation, values: Sequence[SSAValue]) -> None:
     """Replaces the op's results by `values`, gives unnamed values the results' names, and erases the op."""
     for result, value in zip(op.results, values, strict=True):
         if value.name_hint is None:

@@ -70,6 +70,7 @@ from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, CodeSize
+from xla_emitters.lowering.index_arithmetic import replace_by
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.index_width import index_width
@@ -189,13 +190,7 @@ class _FunctionLowering:
         if handler is None:
             raise refusal(_STAGE, op, f"no lowering to LLVM for {op.name}")
         self.op = op
-        values = handler(self, op)
-        for old, new in zip(op.results, values, strict=True):
-            if new.name_hint is None:
-                new.name_hint = old.name_hint
-            old.replace_all_uses_with(new)
-        op.detach()
-        op.erase()
+        replace_by(op, handler(self, op))
 
     # Builders that handlers use
 

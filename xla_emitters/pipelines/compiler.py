@@ -41,7 +41,7 @@ from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
 from xla_emitters.pipelines.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
-from xla_emitters.program import Compiled, Kernel, Launch, Program
+from xla_emitters.program import Compiled, Kernel, LaunchDimensions, Program
 from xla_emitters.rewrite.kernel_entry import entry_of_kernel, launch_of, sanitize
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
@@ -361,7 +361,7 @@ def code_of(
 def _kernels(
     plan: ProgramPlan,
     renamed: Sequence[Mapping[str, str]],
-    launches: Sequence[tuple[str, Launch, int]],
+    launches: Sequence[tuple[str, LaunchDimensions, int]],
     ptx: str,
     architecture: str,
 ) -> tuple[Kernel, ...]:

@@ -46,10 +46,9 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.recorder import Recorder
-from xla_emitters.program import Extents, Launch
+from xla_emitters.program import Extents, LaunchDimensions
 from xla_emitters.program.bind import bind
-from xla_emitters.program.steps import Extent, Place
-from xla_emitters.program.steps import Launch as SizedLaunch
+from xla_emitters.program.steps import ArrayPlace, Extent, Launch
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS, GRID, sanitize
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
@@ -76,7 +75,7 @@ def on_buffers(module: ModuleOp, options: CompileOptions, kind: str, what: str) 
     return f"it is not {what}, but {', '.join(kinds) or 'nothing'}"
 
 
-def kernel_of_fusion(module: ModuleOp, view: FusionView, options: CompileOptions) -> tuple[ModuleOp, Launch]:
+def kernel_of_fusion(module: ModuleOp, view: FusionView, options: CompileOptions) -> tuple[ModuleOp, LaunchDimensions]:
     """The kernel of a fusion on buffers: an entry on pointers, the form after xla-lower-tensors; and its launch.
 
     module  of `on_buffers`, with the attributes that choose the schedule; it is changed
@@ -87,9 +86,9 @@ def kernel_of_fusion(module: ModuleOp, view: FusionView, options: CompileOptions
         for row in rows_of("program-loops"):
             recorder.run(row.make(options), row.stage, context, module)
     launched, arrays = _only_launch(module, view)
-    launch = Launch(_triple(launched.grid), _triple(launched.block))
+    launch = LaunchDimensions(_triple(launched.grid), _triple(launched.block))
     kernel = _with_constants(module, launched)
-    _take_all_arguments(kernel, view, [arrays.index(a.slot) for a in launched.arguments if isinstance(a, Place)])
+    _take_all_arguments(kernel, view, [arrays.index(a.slot) for a in launched.arguments if isinstance(a, ArrayPlace)])
     _give_ranges(kernel, launch)
     kernel.attributes |= data_layout(view)
     kernel.location = view.location
@@ -102,15 +101,15 @@ def kernel_of_fusion(module: ModuleOp, view: FusionView, options: CompileOptions
     return kernel, launch
 
 
-def _only_launch(module: ModuleOp, view: FusionView) -> tuple[SizedLaunch, list[int]]:
+def _only_launch(module: ModuleOp, view: FusionView) -> tuple[Launch, list[int]]:
     """The one launch of a module on buffers of known sizes, and the slots of its arguments and results. raises InternalError"""
     made = steps_of_buffers(module)
     sizes = [[size for size in place.shape if isinstance(size, int)] for place in made.parameters]
     evaluate = NumpyPlatform(made.ops).evaluate
     bound = bind(made.steps, made.parameters, made.results, sizes, made.constants, evaluate)
     arrays = [place.slot for place in (*made.parameters, *bound.results)]
-    launches = [step for step in bound.steps if isinstance(step, SizedLaunch)]
-    is_one = len(launches) == 1 and all(a.slot in arrays for a in launches[0].arguments if isinstance(a, Place))
+    launches = [step for step in bound.steps if isinstance(step, Launch)]
+    is_one = len(launches) == 1 and all(a.slot in arrays for a in launches[0].arguments if isinstance(a, ArrayPlace))
     if not is_one:
         raise InternalError(f"fusion %{view.name} became {len(launches)} launches, not one", stage="stitch")
     return launches[0], arrays
@@ -121,7 +120,7 @@ def _triple(extents: Sequence[Extent]) -> Extents:
     return x, y, z
 
 
-def _with_constants(module: ModuleOp, launch: SizedLaunch) -> ModuleOp:
+def _with_constants(module: ModuleOp, launch: Launch) -> ModuleOp:
     """A copy of a launch's kernel in which the numbers that it takes are constants; its indices have 32 bits where that is enough."""
     (function,) = (
         op for op in module.walk() if isinstance(op, gpu_functions.FuncOp) and op.sym_name.data == launch.kernel
@@ -176,7 +175,7 @@ def _take_all_arguments(kernel: ModuleOp, view: FusionView, arguments: Sequence[
     function.sym_name = StringAttr(sanitize(view.name))
 
 
-def _give_ranges(kernel: ModuleOp, launch: Launch) -> None:
+def _give_ranges(kernel: ModuleOp, launch: LaunchDimensions) -> None:
     for op in kernel.walk():
         if isinstance(op, gpu.ThreadIdOp | gpu.BlockIdOp):
             extents = launch.block if isinstance(op, gpu.ThreadIdOp) else launch.grid

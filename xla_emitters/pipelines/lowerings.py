@@ -18,7 +18,7 @@ from xla_emitters.dialects.mlir import func
 from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.buffers.buffer_uses import leaves_the_block, writes
 from xla_emitters.dynamic.buffers.disc_legalize_to_lhlo import is_donated
-from xla_emitters.dynamic.sizes import Argument, Sizes
+from xla_emitters.dynamic.sizes import ArgumentFacts, Sizes
 from xla_emitters.dynamic.sizes.program import result_specs
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.entry import entry_of
@@ -162,7 +162,9 @@ class Lowerings:
         ]
         key = tuple([(array.dtype, array.shape) for array in arrays])
         if (values := self._fitting.get(key)) is None:
-            values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
+            values = self.sizes.guards.check(
+                [ArgumentFacts(element_name(array.dtype), array.shape) for array in arrays]
+            )
             if len(self._fitting) >= MOST_BINDINGS:
                 self._fitting.clear()
             self._fitting[key] = values

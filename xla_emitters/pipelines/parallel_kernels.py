@@ -31,7 +31,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS
 from xla_emitters.pipelines.recorder import Recorder
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import launch_of, shared_bytes
 from xla_emitters.rewrite.merge import Symbols, merge_modules, symbols_of
 from xla_emitters.support.late_dataclass import dataclass
@@ -51,7 +51,7 @@ class KernelFacts:
     """What is known of a kernel that is compiled, wherever its module is."""
 
     symbols: Symbols
-    launch: Launch
+    launch: LaunchDimensions
     shared_bytes: int
 
 

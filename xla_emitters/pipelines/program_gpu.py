@@ -22,7 +22,7 @@ from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp, DynamicRng
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
-from xla_emitters.dynamic.sizes import Argument
+from xla_emitters.dynamic.sizes import ArgumentFacts
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type, top_key
 from xla_emitters.pipelines.lowerings import Lowerings
@@ -96,7 +96,7 @@ class GpuProgram(OnPlatform):
         if (strided := self._fitting.get(key)) is None:
             types = self.made.sizes.guards.types
             said = [
-                Argument(types[number] if _holds(array, types, number) else element_name(array.dtype), array.shape)
+                ArgumentFacts(types[number] if _holds(array, types, number) else element_name(array.dtype), array.shape)
                 for number, array in enumerate(arrays)
             ]
             self.made.sizes.guards.check(said)

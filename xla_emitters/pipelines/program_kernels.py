@@ -34,7 +34,7 @@ from xla_emitters.pipelines.pass_lists import program_rows, rows_of
 from xla_emitters.pipelines.passes import BY_LLVM, FOR_TOOLS, TOOL_STAGES, PassRow, line_info
 from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
-from xla_emitters.program import Extents, Launch
+from xla_emitters.program import Extents, LaunchDimensions
 from xla_emitters.program.executable import Executable
 from xla_emitters.rewrite.index_bounds import IndexBounds
 from xla_emitters.rewrite.index_width import NARROW
@@ -161,7 +161,7 @@ class GpuLowering:
     def _bounds(self) -> dict[str, IndexBounds]:
         return {name: IndexBounds(function) for name, function in self._functions.items()}
 
-    def exceeds(self, name: str, launch: Launch, values: Sequence[Any]) -> bool:
+    def exceeds(self, name: str, launch: LaunchDimensions, values: Sequence[Any]) -> bool:
         """Whether 32 bits may be too few for the indices of a launch."""
         return self._bounds[name].exceed_32_bits(launch, values)
 

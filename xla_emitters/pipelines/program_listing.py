@@ -28,7 +28,7 @@ from xla_emitters.dialects.lmhlo import LEFT_OUT, BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import SHARED
-from xla_emitters.dynamic.buffers.fusion_rules import Group, Part
+from xla_emitters.dynamic.buffers.fusion_rules import FusibleOp, Group
 from xla_emitters.dynamic.sizes import Sizes, sizes_of
 from xla_emitters.dynamic.sizes.program import spec_of
 from xla_emitters.errors import Unsupported
@@ -175,7 +175,7 @@ def list_fusions(module: ModuleOp, lines: PythonLines | None = None) -> list[Lis
 
 
 def _listed_fusion(op: FusionOp, sizes: BufferSizes, lines: PythonLines | None) -> ListedFusion:
-    parts = [Part(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
+    parts = [FusibleOp(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
     shared = op.attributes.get(SHARED)
     return ListedFusion(
         op.fusion_name.data if op.fusion_name is not None else "",

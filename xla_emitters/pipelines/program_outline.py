@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.placement import GPU
 from xla_emitters.dialects.lmhlo import BufferOp, CaseOp, FusionOp, WhileOp, space_of, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
-from xla_emitters.dynamic.buffers.fusion_rules import Group, Part
+from xla_emitters.dynamic.buffers.fusion_rules import FusibleOp, Group
 from xla_emitters.dynamic.sizes import Sizes
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.lowerings import Lowerings
@@ -92,7 +92,7 @@ class _Works:
                 yield self._call(op)
 
     def _fusion(self, op: FusionOp) -> Work:
-        parts = [Part(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
+        parts = [FusibleOp(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
         group = Group(parts, self.sizes)
         read = {buffer for part in parts for buffer in part.reads if buffer not in group.writer}
         written = {buffer for part in group.results for buffer in part.writes}

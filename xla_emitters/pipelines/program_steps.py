@@ -26,30 +26,28 @@ from xla_emitters.dynamic.sizes import Sizes
 from xla_emitters.dynamic.sizes.program import plain_size
 from xla_emitters.pipelines.program_gpu import library_function
 from xla_emitters.pipelines.program_kernels import LoweredKernel
-from xla_emitters.program.callees import OF_THE_HOST, Kernel, LibraryCall, Scalar
+from xla_emitters.program.callees import OF_THE_HOST, Kernel, LibraryCall, ScalarArgument
 from xla_emitters.program.executable import Executable
-from xla_emitters.program.step_values import UNKNOWN, Argument, ArraySpec, Launch, Size
+from xla_emitters.program.step_values import UNKNOWN, Argument, ArraySpec, LaunchDimensions, Size
 from xla_emitters.program.steps import (
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
     Dimension,
     Extent,
+    Launch,
     Load,
     Loop,
     Move,
-    Number,
-    Place,
+    NumberSlot,
     Recurrence,
     Release,
     Step,
     View,
     parts_of,
     steps_within,
-)
-from xla_emitters.program.steps import (
-    Launch as Launched,
 )
 
 OPERATIONS: Mapping[str, Callable[..., Expression]] = {
@@ -98,7 +96,7 @@ class ProgramSteps:
         """A size as a value."""
         return None if isinstance(extent, int) and extent < 0 else plain_size(self._of(extent))
 
-    def spec(self, place: Place) -> ArraySpec:
+    def spec(self, place: ArrayPlace) -> ArraySpec:
         """The array of a place."""
         return ArraySpec.sized(place.dtype, list(map(self.size, place.shape)))
 
@@ -115,7 +113,7 @@ class ProgramSteps:
     @cached_property
     def temporaries(self) -> tuple[ArraySpec, ...]:
         """The arrays in the slots after the results; those of no step are empty."""
-        found = dict[int, Place]()
+        found = dict[int, ArrayPlace]()
         for place in self._places():
             if place.slot not in found or UNKNOWN in found[place.slot].shape:
                 found[place.slot] = place
@@ -155,8 +153,8 @@ class ProgramSteps:
         """A kernel with its first launch; a launch is missing where a specialization was merged with another kernel's."""
         launch = self._launches.get(kernel.name)
         taken = launch.arguments if launch is not None else ()
-        arrays = [each for each in taken if isinstance(each, Place)]
-        scalars = [each for each in taken if not isinstance(each, Place)]
+        arrays = [each for each in taken if isinstance(each, ArrayPlace)]
+        scalars = [each for each in taken if not isinstance(each, ArrayPlace)]
         types = kernel.parameters[len(taken) - len(scalars) :]
         slots = list(dict.fromkeys(place.slot for place in arrays))
         grid = tuple(map(self.size, launch.grid)) if launch is not None else (None,) * 3
@@ -165,21 +163,21 @@ class ProgramSteps:
             kernel.name,
             ptx,
             kernel.architecture,
-            Launch((x, y, z), kernel.block, grid if UNKNOWN in (x, y, z) else ()),
+            LaunchDimensions((x, y, z), kernel.block, grid if UNKNOWN in (x, y, z) else ()),
             kernel.shared_bytes,
             tuple(
                 self._argument(place, slots.index(place.slot), written=number in kernel.written)
                 for number, place in enumerate(arrays)
             ),
-            tuple(Scalar(ir_type, self.size(scalar)) for ir_type, scalar in zip(types, scalars, strict=False)),
+            tuple(ScalarArgument(ir_type, self.size(scalar)) for ir_type, scalar in zip(types, scalars, strict=False)),
         )
 
     @cached_property
-    def _launches(self) -> dict[str, Launched]:
+    def _launches(self) -> dict[str, Launch]:
         steps = reversed([*steps_within(self.made.steps)])
-        return {step.kernel: step for step in steps if isinstance(step, Launched)}
+        return {step.kernel: step for step in steps if isinstance(step, Launch)}
 
-    def _argument(self, place: Place, number: int, *, written: bool) -> Argument:
+    def _argument(self, place: ArrayPlace, number: int, *, written: bool) -> Argument:
         """An array that a kernel takes; arguments with one `number` are one array."""
         slot = self.slot(place.slot)
         if slot < self._inputs:
@@ -201,7 +199,7 @@ class ProgramSteps:
         }
         for place in self.made.parameters:
             for extent, size in zip(place.shape, shapes[place.slot], strict=True):
-                if isinstance(extent, Number):
+                if isinstance(extent, NumberSlot):
                     known[extent.index] = size
         assigned = Counter(step.result.index for step in steps if isinstance(step, Compute | Dimension | Load))
         assigned.update(number for step in steps if isinstance(step, Branch) for number in step.chosen)
@@ -217,23 +215,23 @@ class ProgramSteps:
         return known
 
     def _of(self, extent: Extent) -> Expression | int | None:
-        return self._known.get(extent.index) if isinstance(extent, Number) else extent
+        return self._known.get(extent.index) if isinstance(extent, NumberSlot) else extent
 
     # ----------------------------------------------------------------------------------------------------------- slots
 
-    def _places(self) -> Iterator[Place]:
+    def _places(self) -> Iterator[ArrayPlace]:
         """All places; those of steps that give memory come first."""
         yield from (place for place, _ in self.made.constants)
         steps = [*steps_within(self.made.steps)]
         yield from (step.array for step in steps if isinstance(step, Allocate))
         yield from (step.target for step in steps if isinstance(step, View))
         for step in steps:
-            yield from (part for part in parts_of(step) if isinstance(part, Place))
+            yield from (part for part in parts_of(step) if isinstance(part, ArrayPlace))
 
     def _moved(self, value: Any) -> Any:
         """A step, a place, or a tuple of those, with the program's slots in place of the steps' own."""
         match value:
-            case Place():
+            case ArrayPlace():
                 return replace(value, slot=self.slot(value.slot))
             case Release():
                 return Release(self.slot(value.slot))
@@ -253,7 +251,7 @@ class ProgramSteps:
                 )
             case tuple():
                 return tuple(map(self._moved, cast("tuple[Any, ...]", value)))
-            case Number():
+            case NumberSlot():
                 return value
             case _ if is_dataclass(value) and not isinstance(value, type):
                 return replace(value, **{part.name: self._moved(getattr(value, part.name)) for part in fields(value)})
@@ -279,7 +277,7 @@ def _called(op: Any) -> tuple[str, Mapping[str, Any]]:
 
 def _carried_out(step: Compute, known: Mapping[int, Expression | int]) -> Expression | None:
     """The result of arithmetic on sizes; None where it is none."""
-    operands = [known.get(each.index) if isinstance(each, Number) else each for each in step.operands]
+    operands = [known.get(each.index) if isinstance(each, NumberSlot) else each for each in step.operands]
     sizes = [Expression.constant(each) if isinstance(each, int) else each for each in operands if each is not None]
     name = step.function.partition(".")[0]  # a size fits every type in which a program computes it
     if name not in OPERATIONS or len(sizes) < len(operands):

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.locations import instructions_of
-from xla_emitters.dialects.printer import Part, print_ir_with_lines, print_parts
+from xla_emitters.dialects.printer import OpText, print_ir_with_lines, print_parts
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.notes import Notes, take_notes
@@ -151,7 +151,7 @@ class IrListing:
     """IR as MLIR prints it. Functions and kernels that are as they were are not printed again: most passes change one of them."""
 
     def __init__(self) -> None:
-        self._parts = dict[Operation, Part]()
+        self._parts = dict[Operation, OpText]()
         self._sources = dict[Operation, Sources]()
 
     def __call__(self, module: ModuleOp, same: Collection[Operation] = ()) -> tuple[str, Sources]:

@@ -83,7 +83,7 @@ class CallCost:
         return asdict(self)
 
 
-class Products(NamedTuple):
+class Multiplications(NamedTuple):
     """The multiplications of a call: each with an addition, for batches of matrices of rows and columns."""
 
     multiplications: int
@@ -166,7 +166,7 @@ def bytes_moved(arrays: Sequence[Sized]) -> int:
 
 def _products(
     name: str, config: Mapping[str, Any], operands: Sequence[Sized], results: Sequence[Sized]
-) -> Products | None:
+) -> Multiplications | None:
     """The multiplications of a product or a convolution; None for other functions."""
     if name not in ("gemm", "convolution"):
         return None
@@ -177,7 +177,7 @@ def _products(
         dims: tuple[list[int], list[int]] = (config["lhs_batch"], config["lhs_contracting"])
         batch, terms = (prod([lhs[dim] for dim in each]) for each in dims)
         rows, columns = (prod(shape) // max(1, batch * terms) for shape in (lhs, rhs))
-        return Products(batch * rows * terms * columns, batch, rows, columns)
+        return Multiplications(batch * rows * terms * columns, batch, rows, columns)
     # Each element of the result takes one multiplication per point of the kernel, but for those that meet a dilated image's holes, and
     # per feature of the image.
     kernel, result = shapes["kernel"], shapes["result"]
@@ -186,8 +186,8 @@ def _products(
     spread = prod(dim["base_dilation"] for dim in config["window"])
     count = prod(result) * prod(kernel) // max(1, features) // spread
     if config["kind"] == "backward_filter":
-        return Products(count, groups, prod(kernel) // max(1, features), features // groups)
-    return Products(count, groups, prod(result) // max(1, features), features // groups)
+        return Multiplications(count, groups, prod(kernel) // max(1, features), features // groups)
+    return Multiplications(count, groups, prod(result) // max(1, features), features // groups)
 
 
 def _factors(config: Mapping[str, Any], operands: Sequence[Sized]) -> tuple[str, int]:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xla_emitters.pricing.issue import class_of
-from xla_emitters.pricing.sass import NOT_COUNTED, Function, Instruction
+from xla_emitters.pricing.sass import NOT_COUNTED, SassFunction, SassInstruction
 
 _REGISTER = re.compile(r"\b(U?R\d+|U?P\d)\b")
 _WITHOUT_RESULT = (
@@ -56,7 +56,7 @@ class Latencies:
     exchange: int = 24
     barrier: int = 20
 
-    def of(self, instruction: Instruction) -> int:
+    def of(self, instruction: SassInstruction) -> int:
         match class_of(instruction.opcode).name:
             case "global" | "atomic":
                 return self.memory
@@ -75,7 +75,7 @@ class Latencies:
 
 
 @dataclass(frozen=True)
-class Walk:
+class WarpSimulation:
     """The simulation of one warp.
 
     cycles           from its first instruction to its last
@@ -86,17 +86,17 @@ class Walk:
     bytes_in_flight: int
 
 
-def walk(functions: Sequence[Function], latencies: Latencies) -> Walk:
+def walk(functions: Sequence[SassFunction], latencies: Latencies) -> WarpSimulation:
     """functions  the kernel, then its subroutines, as `sass.parse` returns them"""
     walker = _Walker({function.name: function for function in functions}, latencies)
     walker.call(functions[0].name, 0)
-    return Walk(walker.now + walker.added, walker.most_bytes)
+    return WarpSimulation(walker.now + walker.added, walker.most_bytes)
 
 
 class _Walker:
     """now: the cycle; ready: register -> the cycle in which it can be read; added: cycles of trips that were not simulated."""
 
-    def __init__(self, functions: dict[str, Function], latencies: Latencies) -> None:
+    def __init__(self, functions: dict[str, SassFunction], latencies: Latencies) -> None:
         self.functions = functions
         self.latencies = latencies
         self.now = 0.0
@@ -111,7 +111,7 @@ class _Walker:
             return
         self._blocks(function, frozenset(range(len(function.blocks))), None, depth)
 
-    def _blocks(self, function: Function, blocks: frozenset[int], inside: int | None, depth: int) -> None:
+    def _blocks(self, function: SassFunction, blocks: frozenset[int], inside: int | None, depth: int) -> None:
         """Runs `blocks` in address order; blocks of an inner loop once per trip. inside: header of the loop that contains the blocks."""
         inner = [loop for loop in function.loops if loop.blocks <= blocks and loop.header != inside]
         outermost = [loop for loop in inner if not any(loop.blocks < other.blocks for other in inner)]
@@ -133,7 +133,7 @@ class _Walker:
                 of_a_trip = self.now - before[0] + self.added - before[1]
                 self.added += of_a_trip * (trips - _TRIPS_SIMULATED)
 
-    def _step(self, function: Function, instruction: Instruction, depth: int) -> None:
+    def _step(self, function: SassFunction, instruction: SassInstruction, depth: int) -> None:
         if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
             return
         written, read = _operands(instruction)
@@ -152,7 +152,7 @@ class _Walker:
             self.most_bytes = max(self.most_bytes, sum(count for _, count in self.loads))
 
 
-def _operands(instruction: Instruction) -> tuple[list[str], list[str]]:
+def _operands(instruction: SassInstruction) -> tuple[list[str], list[str]]:
     """The registers and predicates that are written, and those that are read."""
     read = _REGISTER.findall(instruction.guard)
     if instruction.name in _WITHOUT_RESULT:

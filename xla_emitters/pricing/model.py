@@ -19,12 +19,12 @@ from typing import Any
 from xla_emitters.device import Device
 from xla_emitters.lowering.toolchain.machine_code import EntryResources
 from xla_emitters.pricing.issue import SCHEDULERS, by_class, issue_cycles, operations
-from xla_emitters.pricing.latency import Latencies, Walk, walk
+from xla_emitters.pricing.latency import Latencies, WarpSimulation, walk
 from xla_emitters.pricing.occupancy import Occupancy, occupancy
 from xla_emitters.pricing.sass import executed, parse
 from xla_emitters.pricing.sass_thread import ThreadRun
 from xla_emitters.pricing.traffic import Sectors, Traffic
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ NORM = 8
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededBytes:
     """The bytes that a kernel must move: each element that its results need, and each result, once.
 
     is_exact  False if `read` is an upper bound
@@ -174,11 +174,11 @@ class KernelCost:
 def kernel_cost(
     name: str,
     device: Device,
-    launch: Launch,
+    launch: LaunchDimensions,
     resources: EntryResources,
     sass: str,
     traffic: Traffic,
-    needed: Needed,
+    needed: NeededBytes,
     run: ThreadRun | None = None,
 ) -> KernelCost:
     """The cost of a kernel from its counts.
@@ -296,8 +296,8 @@ def least_time(bytes_needed: int, device: Device) -> float:
 def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass: str) -> KernelCost:
     """The cost of other machine code with the same launch and the same accesses, e.g. another compiler's for the same fusion."""
     assert cost.traffic is not None
-    launch = Launch((cost.blocks, 1, 1), (cost.threads, 1, 1))
-    needed = Needed(cost.bytes_needed, 0, cost.bytes_needed_exact)
+    launch = LaunchDimensions((cost.blocks, 1, 1), (cost.threads, 1, 1))
+    needed = NeededBytes(cost.bytes_needed, 0, cost.bytes_needed_exact)
     return kernel_cost(cost.name, device, launch, resources, sass, cost.traffic, needed)
 
 
@@ -384,7 +384,9 @@ def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> Moved:
     return Moved(read, written, read_runs, write_runs)
 
 
-def _in_flight(found: Walk, held: Occupancy, busiest: int, launch: Launch, traffic: Traffic) -> float:
+def _in_flight(
+    found: WarpSimulation, held: Occupancy, busiest: int, launch: LaunchDimensions, traffic: Traffic
+) -> float:
     """Bytes in flight on one multiprocessor. A load that several lanes share, as a broadcast, counts once."""
     loaded = sum(each.read_blocks for each in traffic.arguments)
     once = min(1.0, loaded / traffic.lane_bytes) if traffic.lane_bytes else 1.0

@@ -18,7 +18,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.graph.footprint import needed_of_parameters
 from xla_emitters.graph.view import FusionView
 from xla_emitters.lowering.toolchain.machine_code import EntryResources, assemble, disassemble
-from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
+from xla_emitters.pricing.model import KernelCost, NeededBytes, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.sass import kernels_of
 from xla_emitters.pricing.traffic import Traffic, arrays_for, measure_traffic
@@ -73,7 +73,7 @@ def price_kernel(
     )
 
 
-def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
+def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> NeededBytes:
     """The bytes that must move; where data decides which, and for arrays that are updated in place, those that the run touched."""
     read, written, is_exact = 0.0, 0.0, True
     by_maps = needed_of_parameters(view)
@@ -93,4 +93,4 @@ def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
             # Data decides what is read: the indices of a gather, for example.
             read += min(wanted, seen.read_waves)
             is_exact = is_exact and of_map.exact and wanted <= seen.read_waves
-    return Needed(read, written, is_exact)
+    return NeededBytes(read, written, is_exact)

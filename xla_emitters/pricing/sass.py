@@ -26,7 +26,7 @@ _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 @dataclass(frozen=True)
-class Instruction:
+class SassInstruction:
     """`@!P0 LDG.E.64.CONSTANT R2, desc[UR4][R2.64] ;`
 
     guard     "@!P0", or "" if it always executes
@@ -105,7 +105,7 @@ def executed(sass: str) -> Executed:
     return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
 
 
-def counted(functions: Sequence[Function]) -> Iterator[tuple[Instruction, int]]:
+def counted(functions: Sequence[SassFunction]) -> Iterator[tuple[SassInstruction, int]]:
     """The instructions that count, and how often a thread executes each."""
     calls = calls_of(functions)
     for function in functions:
@@ -138,7 +138,7 @@ def kernels_of(sass: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def calls_of(functions: Sequence[Function]) -> Counter[str]:
+def calls_of(functions: Sequence[SassFunction]) -> Counter[str]:
     """The number of calls of each function by one thread; 1 for the kernel itself."""
     entry = functions[0].name
     calls: Counter[str] = Counter()
@@ -154,26 +154,26 @@ def calls_of(functions: Sequence[Function]) -> Counter[str]:
     return calls
 
 
-def parse(sass: str) -> list[Function]:
+def parse(sass: str) -> list[SassFunction]:
     """The kernel and the subroutines after it, in the order of the text."""
-    functions: list[Function] = []
+    functions: list[SassFunction] = []
     for line in sass.splitlines():
         if label := re.match(r"([.$\w]+):", line):
             name = label[1]
             if name.startswith(".text.") or name.startswith("$"):
-                functions.append(Function(name, [], {}))
+                functions.append(SassFunction(name, [], {}))
             elif functions:
                 functions[-1].pending.append(name)
         elif found := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([\w.]+)\s*(.*?)\s*;", line):
             operands = tuple(part.strip().replace(".reuse", "") for part in found[4].split(",") if part.strip())
             # A call to a label inside the function, by which ptxas leaves some loops, is a branch: nothing returns from it.
             opcode = "BRA" if found[3].startswith("CALL") and "`(.L_" in found[4] else found[3]
-            functions[-1].add(Instruction(int(found[1], 16), (found[2] or "").strip(), opcode, operands))
+            functions[-1].add(SassInstruction(int(found[1], 16), (found[2] or "").strip(), opcode, operands))
     return [function for function in functions if function.instructions]
 
 
 @dataclass(frozen=True)
-class Loop:
+class SassLoop:
     """A natural loop: the numbers of its blocks, the number of its header, and its trip count (None if unknown)."""
 
     header: int
@@ -181,16 +181,16 @@ class Loop:
     trips: int | None
 
 
-class Function:
+class SassFunction:
     """One function: its instructions in address order, its blocks and its loops."""
 
-    def __init__(self, name: str, instructions: list[Instruction], labels: dict[str, int]) -> None:
+    def __init__(self, name: str, instructions: list[SassInstruction], labels: dict[str, int]) -> None:
         self.name = name
         self.instructions = instructions
         self.labels = labels
         self.pending: list[str] = []
 
-    def add(self, instruction: Instruction) -> None:
+    def add(self, instruction: SassInstruction) -> None:
         self.instructions.append(instruction)
         self.labels |= dict.fromkeys(self.pending, instruction.address)
         self.pending = []
@@ -198,7 +198,7 @@ class Function:
     def labels_at(self, address: int) -> set[str]:
         return {label for label, place in self.labels.items() if place == address}
 
-    def trips_at(self, instruction: Instruction) -> int:
+    def trips_at(self, instruction: SassInstruction) -> int:
         """How often one call executes the instruction, if both sides of every branch were executed."""
         times = 1
         for loop in self.loops:
@@ -207,10 +207,10 @@ class Function:
         return times
 
     @cached_property
-    def blocks(self) -> list[list[Instruction]]:
+    def blocks(self) -> list[list[SassInstruction]]:
         """Basic blocks in address order."""
         starts = {self.labels[i.label] for i in self.instructions if _is_branch(i) and i.label in self.labels}
-        blocks: list[list[Instruction]] = [[]]
+        blocks: list[list[SassInstruction]] = [[]]
         for instruction in self.instructions:
             if instruction.address in starts and blocks[-1]:
                 blocks.append([])
@@ -265,7 +265,7 @@ class Function:
         def of(number: int) -> int:
             return times.get(self.blocks[number][0].address, 0)
 
-        found = list[Loop]()
+        found = list[SassLoop]()
         for loop in self.loops:
             inside = sum(
                 of(last) for last in loop.blocks if loop.header in self.successors[last] and last != loop.header
@@ -280,7 +280,7 @@ class Function:
         self.loops = found
 
     @cached_property
-    def loops(self) -> list[Loop]:
+    def loops(self) -> list[SassLoop]:
         bodies: dict[int, set[int]] = {}
         for number, after in enumerate(self.successors):
             for header in after:
@@ -291,7 +291,7 @@ class Function:
                         if (block := waiting.pop()) not in body:
                             body.add(block)
                             waiting += self.predecessors[block]
-        return [Loop(header, frozenset(body), self._trips(header, body)) for header, body in bodies.items()]
+        return [SassLoop(header, frozenset(body), self._trips(header, body)) for header, body in bodies.items()]
 
     def _is_padding(self, number: int, header: int) -> bool:
         return number == header and len(self.blocks[number]) == 1
@@ -344,7 +344,7 @@ class Function:
         return 2 if (before, after) == (not leaves_when, {leaves_when}) else None
 
     @staticmethod
-    def _definition(block: Sequence[Instruction], name: str) -> int | None:
+    def _definition(block: Sequence[SassInstruction], name: str) -> int | None:
         """Position of the last instruction of `block` that writes the register or predicate."""
         return next((at for at in range(len(block) - 1, -1, -1) if name in _written(block[at])), None)
 
@@ -381,19 +381,19 @@ class Function:
         return found.pop() if len(found) == 1 else None
 
 
-def _is_branch(instruction: Instruction) -> bool:
+def _is_branch(instruction: SassInstruction) -> bool:
     return instruction.name in ("BRA", "JMP")
 
 
-def _is_end(instruction: Instruction) -> bool:
+def _is_end(instruction: SassInstruction) -> bool:
     return instruction.name in ("EXIT", "RET", "BRX")
 
 
-def _is_unconditional(instruction: Instruction) -> bool:
+def _is_unconditional(instruction: SassInstruction) -> bool:
     return not instruction.guard and not (_is_branch(instruction) and len(instruction.operands) > 1)
 
 
-def _written(instruction: Instruction) -> Iterator[str]:
+def _written(instruction: SassInstruction) -> Iterator[str]:
     """The registers and predicates that the instruction writes, as far as they matter for loop counters and bounds."""
     if instruction.name in ("STG", "ST", "STS", "STL", "RED", "BRA", "EXIT", "BSSY", "BSYNC", "NOP", "BAR"):
         return
@@ -406,14 +406,14 @@ def _written(instruction: Instruction) -> Iterator[str]:
                 yield f"{found[1]}{int(found[2]) + word}"
 
 
-def _is_wide(instruction: Instruction) -> bool:
+def _is_wide(instruction: SassInstruction) -> bool:
     parts = instruction.opcode.split(".")
     if parts[0] == "CS2R":
         return "32" not in parts
     return parts[0] in ("DADD", "DMUL", "DFMA") or bool({"64", "WIDE", "F64"} & set(parts[1:]))
 
 
-def _constant_of(instruction: Instruction, register: str) -> int | None:
+def _constant_of(instruction: SassInstruction, register: str) -> int | None:
     """The constant that the instruction writes to `register`."""
     operands = instruction.operands
     if instruction.guard:
@@ -441,7 +441,7 @@ def _is_predicate(operand: str) -> bool:
     return re.fullmatch(r"!?U?P\d", operand) is not None
 
 
-def _copied(instruction: Instruction) -> str | None:
+def _copied(instruction: SassInstruction) -> str | None:
     """The predicate that the instruction copies, here UP0: `PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0`."""
     operands = instruction.operands
     if instruction.name not in ("PLOP3", "UPLOP3") or instruction.guard:

@@ -1,6 +1,6 @@
 """Executes the integer part of a thread's machine code for one launch, to count the trips of loops whose bounds are sizes.
 
-    run_threads(sass, "sm_90", Launch((512, 1, 1), (256, 1, 1)), [x, y, 4096, 1024], [8, 8, 4, 4]).executed.instructions   ->   107
+    run_threads(sass, "sm_90", LaunchDimensions((512, 1, 1), (256, 1, 1)), [x, y, 4096, 1024], [8, 8, 4, 4]).executed.instructions  ->  107
 
 `sass.executed` uses trip counts that the code itself states. In a kernel of a program with unknown sizes they are arguments: here registers
 hold numbers, computed from the arguments and the thread's ids, as far as integer instructions go. All other values - loaded ones,
@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.pricing.sass import ACCESSES, NOT_COUNTED, Executed, Function, Instruction, parse
-from xla_emitters.program import Launch
+from xla_emitters.pricing.sass import ACCESSES, NOT_COUNTED, Executed, SassFunction, SassInstruction, parse
+from xla_emitters.program import LaunchDimensions
 
 MOST_STEPS = 1 << 20
 PARAMETERS = {"sm_75": 0x160, "sm_80": 0x160, "sm_86": 0x160, "sm_89": 0x160, "sm_90": 0x210, "sm_100": 0x380}
@@ -49,11 +49,11 @@ class ThreadRun:
 
     executed: Executed
     warp_instructions: int
-    functions: Sequence[Function]
+    functions: Sequence[SassFunction]
 
 
 def run_threads(
-    sass: str, architecture: str, launch: Launch, values: Sequence[object], widths: Sequence[int]
+    sass: str, architecture: str, launch: LaunchDimensions, values: Sequence[object], widths: Sequence[int]
 ) -> ThreadRun:
     """Runs the first lane of each warp of one block.
 
@@ -84,7 +84,9 @@ def run_threads(
     return ThreadRun(found, opcodes.total(), functions)
 
 
-def _constants(architecture: str, launch: Launch, values: Sequence[object], widths: Sequence[int]) -> dict[int, int]:
+def _constants(
+    architecture: str, launch: LaunchDimensions, values: Sequence[object], widths: Sequence[int]
+) -> dict[int, int]:
     """Offset -> the known words of constant bank 0."""
     base = PARAMETERS.get(re.sub(r"[af]$", "", architecture))
     if base is None:
@@ -108,9 +110,9 @@ def _signed(value: int) -> int:
 class _Thread:
     """One thread: registers and predicates by name."""
 
-    functions: Sequence[Function]
+    functions: Sequence[SassFunction]
     constants: Mapping[int, int]
-    launch: Launch
+    launch: LaunchDimensions
     block: int
     thread: int
     registers: dict[str, Number] = field(default_factory=dict[str, Number])
@@ -118,7 +120,7 @@ class _Thread:
     def run(self) -> Counter[tuple[str, int]]:
         times, steps = Counter[tuple[str, int]](), 0
         function = self.functions[0]
-        position, returns = 0, list[tuple[Function, int]]()
+        position, returns = 0, list[tuple[SassFunction, int]]()
         places = {f.name: {i.address: n for n, i in enumerate(f.instructions)} for f in self.functions}
         while position < len(function.instructions):
             instruction = function.instructions[position]
@@ -150,11 +152,11 @@ class _Thread:
 
     # --- operands ---------------------------------------------------------------------------------------------------
 
-    def _guard(self, instruction: Instruction) -> Number:
+    def _guard(self, instruction: SassInstruction) -> Number:
         """Whether the instruction has an effect: 1, 0, or None if unknown."""
         return self._predicate(instruction.guard[1:]) if instruction.guard else 1
 
-    def _branch_condition(self, instruction: Instruction) -> Number:
+    def _branch_condition(self, instruction: SassInstruction) -> Number:
         """The condition among the operands, as in `BRA.U UP0, ...` and `@P0 BRA P1, ...`."""
         found: Number = 1
         for operand in instruction.operands[:-1]:
@@ -197,7 +199,7 @@ class _Thread:
 
     # --- execution --------------------------------------------------------------------------------------------------
 
-    def _execute(self, instruction: Instruction, condition: Number) -> None:
+    def _execute(self, instruction: SassInstruction, condition: Number) -> None:
         if condition == 0:
             return
         targets, sources = _split(instruction)
@@ -206,7 +208,7 @@ class _Thread:
             found = results[number] if number < len(results) and condition == 1 else None
             self.registers[target] = found
 
-    def _results(self, instruction: Instruction, sources: Sequence[str]) -> list[Number]:
+    def _results(self, instruction: SassInstruction, sources: Sequence[str]) -> list[Number]:
         """The value for each target, in order; shorter if the remaining ones are unknown."""
         name, parts = instruction.name, instruction.opcode.split(".")[1:]
         base = name.removeprefix("U")
@@ -265,7 +267,7 @@ class _Thread:
         return [results.pop() if len(results) == 1 else None, None]
 
 
-def _split(instruction: Instruction) -> tuple[list[str], list[str]]:
+def _split(instruction: SassInstruction) -> tuple[list[str], list[str]]:
     """The registers and predicates that an instruction writes, and its other operands."""
     if instruction.name in (
         "STG",

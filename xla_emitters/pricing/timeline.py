@@ -25,7 +25,7 @@ WIDTH = 48
 
 
 @dataclass(frozen=True)
-class Span:
+class WorkSpan:
     """A piece of work, in microseconds from the first one's start. `stream` is "compute" or "communication"."""
 
     name: str
@@ -43,7 +43,7 @@ class Timeline:
     time                    until the last ends
     """
 
-    spans: list[Span] = field(default_factory=list[Span])
+    spans: list[WorkSpan] = field(default_factory=list[WorkSpan])
 
     @property
     def compute(self) -> float:
@@ -113,7 +113,7 @@ def timeline_of(
             case Call() if (cost := costs[step.op]) is not None and cost.members:
                 start = max(now, free)
                 free = start + cost.time
-                found.spans.append(Span(step.name, "communication", start, free))
+                found.spans.append(WorkSpan(step.name, "communication", start, free))
                 waits = (other for other in steps[at + 1 :] if isinstance(other, Call) and calls[other.op].name == WAIT)
                 if any(waits_for(wait, step) for wait in waits):
                     under_way.append((step, free))
@@ -122,7 +122,7 @@ def timeline_of(
             case Launch() | Call() | Copy() | Loop() | Branch():
                 if (time := _time_of(step, calls, kernels, costs, copies or {})) > 0:
                     name = "copy" if isinstance(step, Copy) else step.kernel if isinstance(step, Launch) else step.name
-                    found.spans.append(Span(name, "compute", now, now + time))
+                    found.spans.append(WorkSpan(name, "compute", now, now + time))
                     now += time
             case _:
                 pass

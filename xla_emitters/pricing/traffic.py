@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.graph.view import FusionView
-from xla_emitters.program import Argument, ArraySpec, Launch
+from xla_emitters.program import Argument, ArraySpec, LaunchDimensions
 from xla_emitters.runtime.arrays import random_array, refuse_beyond_memory
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.inputs import allowed_starts
@@ -240,7 +240,7 @@ def _lines(rows: Array, sectors: Array) -> int:
 
 
 def measure_traffic(
-    module: ModuleOp, arguments: Sequence[Argument], arrays: Sequence[Array], launch: Launch, wave: int
+    module: ModuleOp, arguments: Sequence[Argument], arrays: Sequence[Array], launch: LaunchDimensions, wave: int
 ) -> Traffic:
     """The traffic of a kernel.
 
@@ -257,7 +257,9 @@ def measure_traffic(
     return count_traffic(run, [array.nbytes for array in arrays], launch, wave)
 
 
-def count_traffic(run: Callable[[range, Watcher], None], sizes: Sequence[int], launch: Launch, wave: int) -> Traffic:
+def count_traffic(
+    run: Callable[[range, Watcher], None], sizes: Sequence[int], launch: LaunchDimensions, wave: int
+) -> Traffic:
     """The traffic of a launch.
 
     run    runs some blocks and reports their accesses to a watcher
@@ -298,7 +300,7 @@ def _sum(of_runs: Sequence[Sectors], share: float) -> Sectors:
     return Sectors(*(share * sum(getattr(each, name) for each in of_runs) for name in Sectors.__dataclass_fields__))
 
 
-def _runs(launch: Launch, wave: int) -> list[range]:
+def _runs(launch: LaunchDimensions, wave: int) -> list[range]:
     """The linear numbers of the blocks that run, in runs of neighbours; a run is at most a wave, which shares the second-level cache."""
     if launch.blocks * launch.threads <= ALL_THREADS:
         wave = min(max(wave, 1), launch.blocks)

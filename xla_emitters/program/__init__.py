@@ -10,14 +10,14 @@ Every platform (CuPy, the CPU, the bundle's script) executes these steps alone. 
 that a kernel can be compiled here and launched on a machine that has neither xDSL nor LLVM.
 """
 
-from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
+from xla_emitters.program.callees import Kernel, LibraryCall, ScalarArgument
 from xla_emitters.program.compiled import LAUNCHERS, Compilation, Compiled, Program
 from xla_emitters.program.step_values import (
     Argument,
     Arrays,
     ArraySpec,
     Extents,
-    Launch,
+    LaunchDimensions,
     Slot,
 )
 
@@ -30,9 +30,9 @@ __all__ = [
     "Compiled",
     "Extents",
     "Kernel",
-    "Launch",
+    "LaunchDimensions",
     "LibraryCall",
     "Program",
-    "Scalar",
+    "ScalarArgument",
     "Slot",
 ]

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, cast, get_args
 
-from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
-from xla_emitters.program.step_values import UNKNOWN, Argument, ArraySpec, Extents, Launch
-from xla_emitters.program.steps import Number, Place, Recurrence, Step
+from xla_emitters.program.callees import Kernel, LibraryCall, ScalarArgument
+from xla_emitters.program.step_values import UNKNOWN, Argument, ArraySpec, Extents, LaunchDimensions
+from xla_emitters.program.steps import ArrayPlace, NumberSlot, Recurrence, Step
 
 
 def kernel_json(kernel: Kernel) -> dict[str, Any]:
@@ -39,10 +39,10 @@ def kernel_from_json(data: Mapping[str, Any], ptx: str) -> Kernel:
         name=data["name"],
         ptx=ptx,
         architecture=data["architecture"],
-        launch=Launch(grid, _triple(data["block"]), sizes if UNKNOWN in grid else ()),
+        launch=LaunchDimensions(grid, _triple(data["block"]), sizes if UNKNOWN in grid else ()),
         shared_bytes=data["shared_bytes"],
         arguments=tuple(map(_argument, data["arguments"])),
-        scalars=tuple(Scalar(**scalar) for scalar in data.get("scalars", ())),
+        scalars=tuple(ScalarArgument(**scalar) for scalar in data.get("scalars", ())),
     )
 
 
@@ -100,11 +100,11 @@ def value_json(value: Any) -> Any:
             return {"base64": b64encode(value).decode()}
         case tuple():
             return [value_json(part) for part in cast("tuple[Any, ...]", value)]
-        case Number():
+        case NumberSlot():
             return {"number": value.index}
         case _:
             held = {part.name: value_json(getattr(value, part.name)) for part in fields(value)}
-            return held if isinstance(value, Place) else {"step": type(value).__name__, **held}
+            return held if isinstance(value, ArrayPlace) else {"step": type(value).__name__, **held}
 
 
 def value_from_json(data: Any) -> Any:
@@ -117,10 +117,10 @@ def value_from_json(data: Any) -> Any:
     if "base64" in held:
         return b64decode(held["base64"])
     if "number" in held:
-        return Number(held["number"])
+        return NumberSlot(held["number"])
     made = {name: value_from_json(part) for name, part in held.items() if name != "step"}
     if "step" not in held:
-        return Place(**made)
+        return ArrayPlace(**made)
     if held["step"] not in STEPS:
         raise ValueError(f"no step is called {held['step']!r}")
     return STEPS[held["step"]](**made)

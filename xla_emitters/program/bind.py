@@ -27,6 +27,7 @@ from xla_emitters.program.steps import (
     FUNCTIONS,
     INTEGERS,
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
@@ -38,8 +39,7 @@ from xla_emitters.program.steps import (
     Load,
     Loop,
     Move,
-    Number,
-    Place,
+    NumberSlot,
     Release,
     Step,
     Store,
@@ -57,7 +57,7 @@ Evaluate = Callable[[int, Sequence[Array]], None]
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundSteps:
     """Steps at one set of sizes.
 
     steps    what is left to do in each call
@@ -73,18 +73,18 @@ class Bound:
     shapes: Mapping[int, tuple[int, ...]]
     offsets: Mapping[int, int]
     arena_bytes: int
-    results: tuple[Place, ...]
+    results: tuple[ArrayPlace, ...]
 
 
 def bind(
     steps: Sequence[Step],
-    parameters: Sequence[Place],
-    results: Sequence[Place],
+    parameters: Sequence[ArrayPlace],
+    results: Sequence[ArrayPlace],
     sizes: Sequence[Sequence[int]],
-    constants: Sequence[tuple[Place, Array]],
+    constants: Sequence[tuple[ArrayPlace, Array]],
     evaluate: Evaluate,
     alignment: int = ALIGNMENT,
-) -> Bound:
+) -> BoundSteps:
     """The steps at these sizes.
 
     sizes      of the arguments, which fit the parameters
@@ -97,15 +97,17 @@ def bind(
     for place, shape in zip(parameters, sizes, strict=True):
         binder.shapes[place.slot] = tuple(shape)
         binder.numbers |= {
-            extent.index: size for extent, size in zip(place.shape, shape, strict=True) if isinstance(extent, Number)
+            extent.index: size
+            for extent, size in zip(place.shape, shape, strict=True)
+            if isinstance(extent, NumberSlot)
         }
     binder.all(steps)
     found = [binder.place(place) for place in results]
     left = _needed(
-        binder.out, {extent.index for place in found for extent in place.shape if isinstance(extent, Number)}
+        binder.out, {extent.index for place in found for extent in place.shape if isinstance(extent, NumberSlot)}
     )
     offsets, arena_bytes = _arena(left, {place.slot for place in results}, binder.shapes, alignment)
-    return Bound(left, binder.used, binder.shapes, offsets, arena_bytes, tuple(found))
+    return BoundSteps(left, binder.used, binder.shapes, offsets, arena_bytes, tuple(found))
 
 
 class _Binder:
@@ -121,7 +123,7 @@ class _Binder:
     variables  numbers that these loops and branches assign, which outlast them
     """
 
-    def __init__(self, evaluate: Evaluate, constants: Sequence[tuple[Place, Array]]) -> None:
+    def __init__(self, evaluate: Evaluate, constants: Sequence[tuple[ArrayPlace, Array]]) -> None:
         self.evaluate = evaluate
         self.numbers = dict[int, int]()
         self.host = {place.slot: array for place, array in constants if not place.on_device}
@@ -137,18 +139,18 @@ class _Binder:
             self.step(step)
 
     def extent(self, extent: Extent) -> Extent:
-        return self.numbers.get(extent.index, extent) if isinstance(extent, Number) else extent
+        return self.numbers.get(extent.index, extent) if isinstance(extent, NumberSlot) else extent
 
-    def place(self, place: Place) -> Place:
+    def place(self, place: ArrayPlace) -> ArrayPlace:
         return replace(place, shape=tuple(map(self.extent, place.shape)))
 
-    def read(self, place: Place) -> Place:
+    def read(self, place: ArrayPlace) -> ArrayPlace:
         """A place that a step of the run reads."""
         if place.slot in self.host and not place.on_device:
             self.used[place.slot] = self.host[place.slot]
         return self.place(place)
 
-    def materialize(self, place: Place) -> None:
+    def materialize(self, place: ArrayPlace) -> None:
         """Gives an array of the host memory in the run, as something of the run writes it."""
         array = self.host.pop(place.slot, None)
         if array is None:
@@ -249,7 +251,7 @@ class _Binder:
                 self.materialize(place)
         self.out.append(replace(step, reads=reads, writes=tuple(map(self.place, step.writes))))
 
-    def _as(self, place: Place) -> Array:
+    def _as(self, place: ArrayPlace) -> Array:
         """The known array of a place, in the place's shape."""
         array, shape = self.host[place.slot], self.place(place).shape
         known = tuple(size for size in shape if isinstance(size, int))
@@ -303,7 +305,7 @@ class _Binder:
             if (array := self.host.get(source)) is not None:
                 # The new owner may change it: each run has its own copy.
                 self.used.pop(source, None)
-                self.materialize(Place(source, element_name(array.dtype), array.shape, on_device=False))
+                self.materialize(ArrayPlace(source, element_name(array.dtype), array.shape, on_device=False))
         self.out.append(step)
         for (_, target), shape in zip(step.pairs, shapes, strict=True):
             self.host.pop(target, None)
@@ -318,7 +320,7 @@ class _Binder:
         if 0 in (x, y, z):
             return
         arguments = tuple(
-            self.read(value) if isinstance(value, Place) else self.extent(value) for value in step.arguments
+            self.read(value) if isinstance(value, ArrayPlace) else self.extent(value) for value in step.arguments
         )
         block, shared = tuple(map(self.extent, step.block)), self.extent(step.shared_bytes)
         self.out.append(Launch(step.kernel, (x, y, z), (block[0], block[1], block[2]), shared, arguments))
@@ -351,7 +353,7 @@ class _Binder:
         for index in loop.assigned:
             if (value := self.numbers.pop(index, None)) is not None:
                 starts[index] = value
-                self.out.append(Compute(Number(index), "copy", (value,)))
+                self.out.append(Compute(NumberSlot(index), "copy", (value,)))
         forgotten = [slot for slot in loop.carried if slot not in self.shapes]
         before = {slot: self.shapes.get(slot) for slot in loop.carried}
         while True:
@@ -427,7 +429,7 @@ def _trips(loop: Loop, starts: Mapping[int, int]) -> int | None:
     starts  the numbers' values before it
     """
     match loop.condition:
-        case (Compute(result, "lt", (Number(counter), int() as limit)),) if result == loop.holds:
+        case (Compute(result, "lt", (NumberSlot(counter), int() as limit)),) if result == loop.holds:
             pass
         case _:
             return None
@@ -439,7 +441,7 @@ def _trips(loop: Loop, starts: Mapping[int, int]) -> int | None:
     (source,) = made[last].operands
     for step in made[:last]:
         match step:
-            case Compute(result, "add.s32" | "add.s64" as function, (Number(before), int() as increment)):
+            case Compute(result, "add.s32" | "add.s64" as function, (NumberSlot(before), int() as increment)):
                 if result == source and before == counter and written.count(result.index) == 1:
                     largest = -INTEGERS[function.removeprefix("add.")][1] - 1
                     is_reached = increment > 0 and limit + increment <= largest
@@ -471,8 +473,8 @@ def _numbers_in(step: Step) -> list[int]:
     """The numbers that a step reads, without those of the steps inside it."""
     found = list[int]()
     for part in parts_of(step):
-        extents = part.shape if isinstance(part, Place) else (part,)
-        found += [extent.index for extent in extents if isinstance(extent, Number)]
+        extents = part.shape if isinstance(part, ArrayPlace) else (part,)
+        found += [extent.index for extent in extents if isinstance(extent, NumberSlot)]
     return found
 
 
@@ -541,4 +543,4 @@ def _named_by(step: Step) -> Sequence[int]:
     """The slots that a step names, without those of the steps inside it."""
     if isinstance(step, Release | Dimension):
         return (step.slot,)
-    return [part.slot for part in parts_of(step) if isinstance(part, Place)]
+    return [part.slot for part in parts_of(step) if isinstance(part, ArrayPlace)]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.errors import DataError
-from xla_emitters.program.bind import Bound
+from xla_emitters.program.bind import BoundSteps
 from xla_emitters.program.step_values import ArraySpec
 from xla_emitters.program.steps import Launch, Step, steps_within
 from xla_emitters.support.late_dataclass import dataclass
@@ -35,10 +35,10 @@ class BoundProgram:
     program: Any
     sizes: Mapping[str, int]
     parameters: tuple[ArraySpec, ...]
-    made: Callable[[], Bound] = field(repr=False)
+    made: Callable[[], BoundSteps] = field(repr=False)
 
     @cached_property
-    def _bound(self) -> Bound:
+    def _bound(self) -> BoundSteps:
         return self.made()
 
     @property

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from xla_emitters.program.step_values import Argument, ArraySpec, Launch, Size
+from xla_emitters.program.step_values import Argument, ArraySpec, LaunchDimensions, Size
 from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarArgument:
     """A number that a kernel takes: its type in IR, and its value in the first launch."""
 
     dtype: str
@@ -34,10 +34,10 @@ class Kernel:
     name: str
     ptx: str = field(repr=False)
     architecture: str
-    launch: Launch
+    launch: LaunchDimensions
     shared_bytes: int
     arguments: tuple[Argument, ...]
-    scalars: tuple[Scalar, ...] = ()
+    scalars: tuple[ScalarArgument, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.launch}, {self.architecture}"

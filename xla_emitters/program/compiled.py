@@ -482,13 +482,15 @@ class Compiled:
         return OnFunction(partial(_launcher("gpu", program), program))
 
     def bind(self, program: Program, sizes: Mapping[str, int]) -> BoundProgram:
-        from xla_emitters.program.bind import Bound  # imported here: it loads NumPy
+        from xla_emitters.program.bind import BoundSteps  # imported here: it loads NumPy
         from xla_emitters.program.bound_program import BoundProgram
 
         refuse_sizes(sizes)
         _launcher("cpu", program)
         arena_bytes = program.peak_bytes - program.argument_bytes
-        return BoundProgram(program, {}, program.parameters, lambda: Bound(self.steps, {}, {}, {}, arena_bytes, ()))
+        return BoundProgram(
+            program, {}, program.parameters, lambda: BoundSteps(self.steps, {}, {}, {}, arena_bytes, ())
+        )
 
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any:
         return _launcher("memory", program)(program, inputs)

@@ -13,35 +13,35 @@ from xla_emitters.program.bind import ALIGNMENT
 from xla_emitters.program.step_values import ALIGN_ALLOCATED, Argument, Arrays
 from xla_emitters.program.steps import (
     Allocate,
+    ArrayPlace,
     Branch,
     Compute,
     Copy,
     Launch,
     Load,
     Loop,
-    Number,
-    Place,
+    NumberSlot,
     Step,
     moved_memory,
     steps_within,
 )
 
 
-class Constants(Sequence[tuple[Place, Array]]):
+class Constants(Sequence[tuple[ArrayPlace, Array]]):
     """Places and elements of constants; elements are read when they are first needed."""
 
-    def __init__(self, readers: Sequence[tuple[Place, Callable[[], Array]]]) -> None:
+    def __init__(self, readers: Sequence[tuple[ArrayPlace, Callable[[], Array]]]) -> None:
         self._readers = readers
 
     @cached_property
-    def _read(self) -> list[tuple[Place, Array]]:
+    def _read(self) -> list[tuple[ArrayPlace, Array]]:
         return [(place, read()) for place, read in self._readers]
 
     @overload
-    def __getitem__(self, index: int) -> tuple[Place, Array]: ...
+    def __getitem__(self, index: int) -> tuple[ArrayPlace, Array]: ...
     @overload
-    def __getitem__(self, index: slice) -> list[tuple[Place, Array]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[Place, Array] | list[tuple[Place, Array]]:
+    def __getitem__(self, index: slice) -> list[tuple[ArrayPlace, Array]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[ArrayPlace, Array] | list[tuple[ArrayPlace, Array]]:
         return self._read[index]
 
     def __len__(self) -> int:
@@ -64,8 +64,8 @@ class Executable:
     alignment   in bytes, of temporaries: what kernels rely on
     """
 
-    parameters: tuple[Place, ...]
-    results: tuple[Place, ...]
+    parameters: tuple[ArrayPlace, ...]
+    results: tuple[ArrayPlace, ...]
     steps: tuple[Step, ...] = field(repr=False)
     slots: int
     numbers: int
@@ -117,8 +117,8 @@ def _apart(steps: Sequence[Step], arguments: Mapping[str, Sequence[Argument]]) -
     def each(step: Step) -> Iterator[Step]:
         match step:
             case Launch():
-                places = [value for value in step.arguments if isinstance(value, Place)]
-                first = dict[int, Place]()
+                places = [value for value in step.arguments if isinstance(value, ArrayPlace)]
+                first = dict[int, ArrayPlace]()
                 for number, argument in enumerate(arguments[step.kernel]):
                     source, target = first.setdefault(argument.slice_index, places[number]), places[number]
                     if source.slot != target.slot:
@@ -146,13 +146,15 @@ def executable_of_arrays(
     first numbers."""
     numbers = count()
     parameters = tuple(
-        Place(slot, spec.dtype, tuple(Number(next(numbers)) if size < 0 else size for size in spec.shape), True)
+        ArrayPlace(
+            slot, spec.dtype, tuple(NumberSlot(next(numbers)) if size < 0 else size for size in spec.shape), True
+        )
         for slot, spec in enumerate(arrays.parameters)
     )
     before = len(parameters)
     return Executable(
         parameters,
-        tuple(Place(before + number, spec.dtype, (), True) for number, spec in enumerate(arrays.results)),
+        tuple(ArrayPlace(before + number, spec.dtype, (), True) for number, spec in enumerate(arrays.results)),
         tuple(steps),
         before + len(arrays.results) + len(arrays.temporaries),
         max(map(_largest, steps), default=next(numbers)) + 1,
@@ -165,7 +167,7 @@ def executable_of_arrays(
 
 def _largest(value: Any) -> int:
     """The largest index of a number in a step, or in a part of one; -1 if it has none."""
-    if isinstance(value, Number):
+    if isinstance(value, NumberSlot):
         return value.index
     if isinstance(value, tuple):
         return max(map(_largest, cast("tuple[Any, ...]", value)), default=-1)

@@ -12,7 +12,19 @@ from os.path import commonprefix
 
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.compiled import Program
-from xla_emitters.program.steps import Branch, Call, Compute, Copy, Launch, Loop, Move, Place, Step, View, steps_within
+from xla_emitters.program.steps import (
+    ArrayPlace,
+    Branch,
+    Call,
+    Compute,
+    Copy,
+    Launch,
+    Loop,
+    Move,
+    Step,
+    View,
+    steps_within,
+)
 from xla_emitters.trace.graph import Graph, Node
 
 
@@ -94,7 +106,7 @@ class _Maker:
         first, reads, writes = launches[0], dict[int, None](), dict[int, None]()
         types = list[str]()
         for launch in launches:
-            places = [value.slot for value in launch.arguments if isinstance(value, Place)]
+            places = [value.slot for value in launch.arguments if isinstance(value, ArrayPlace)]
             for slot, argument in zip(places, self._kernels[launch.kernel].arguments, strict=False):
                 # What is updated in place is an operand and a result.
                 if not argument.written or places.count(slot) > 1:

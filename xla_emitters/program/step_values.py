@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xla_emitters.program.steps import Place
+from xla_emitters.program.steps import ArrayPlace
 from xla_emitters.support.late_dataclass import dataclass
 
 ALIGN_ALLOCATED = 256
@@ -20,7 +20,7 @@ Size: TypeAlias = int | str | None
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchDimensions:
     """Blocks of the grid and threads of a block, in x, y, z.
 
     sizes  of the grid, where some are UNKNOWN; else ()
@@ -172,15 +172,15 @@ class Arrays:
             slot.index
         ]
 
-    def place(self, slot: Slot) -> Place:
+    def place(self, slot: Slot) -> ArrayPlace:
         """The array as steps read and write it."""
         return place_of(self.number(slot), self.spec(slot))
 
-    def places(self, kind: str, count: int) -> tuple[Place, ...]:
+    def places(self, kind: str, count: int) -> tuple[ArrayPlace, ...]:
         """Those of the first `count` slots of a kind."""
         return tuple(self.place(Slot(kind, number)) for number in range(count))
 
 
-def place_of(number: int, spec: ArraySpec) -> Place:
+def place_of(number: int, spec: ArraySpec) -> ArrayPlace:
     """The place of a logical array in the slot with this number."""
-    return Place(number, spec.dtype, (spec.elements,), on_device=True)
+    return ArrayPlace(number, spec.dtype, (spec.elements,), on_device=True)

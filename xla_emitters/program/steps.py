@@ -27,7 +27,7 @@ from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberSlot:
     """A number of the host, by its index: assigned by one step, read by later ones."""
 
     index: int
@@ -36,12 +36,12 @@ class Number:
         return f"n{self.index}"
 
 
-Extent: TypeAlias = int | Number
+Extent: TypeAlias = int | NumberSlot
 """A size, an index or a truth value: an integer, or a number of the host."""
 
 
 @dataclass(frozen=True)
-class Place:
+class ArrayPlace:
     """An array as a step reads or writes it.
 
     slot       number of the slot that holds its memory
@@ -63,7 +63,7 @@ class Place:
 class Compute:
     """Assigns a row of FUNCTIONS, applied to numbers."""
 
-    result: Number
+    result: NumberSlot
     function: str
     operands: tuple[Extent, ...]
 
@@ -72,7 +72,7 @@ class Compute:
 class Dimension:
     """Assigns a size of the array that a slot holds."""
 
-    result: Number
+    result: NumberSlot
     slot: int
     axis: Extent
 
@@ -81,8 +81,8 @@ class Dimension:
 class Load:
     """Assigns an element of an array. The host waits for one of the device."""
 
-    result: Number
-    array: Place
+    result: NumberSlot
+    array: ArrayPlace
     index: tuple[Extent, ...]
 
 
@@ -90,7 +90,7 @@ class Load:
 class Store:
     """Sets an element of an array of the host."""
 
-    array: Place
+    array: ArrayPlace
     index: tuple[Extent, ...]
     value: Extent
 
@@ -99,14 +99,14 @@ class Store:
 class Allocate:
     """Gives a slot memory, uninitialized."""
 
-    array: Place
+    array: ArrayPlace
 
 
 @dataclass(frozen=True)
 class Fill:
     """Gives a slot of the host memory with these elements."""
 
-    array: Place
+    array: ArrayPlace
     data: bytes
 
 
@@ -114,8 +114,8 @@ class Fill:
 class View:
     """Gives the memory of `source` a second name, in another shape of as many elements."""
 
-    source: Place
-    target: Place
+    source: ArrayPlace
+    target: ArrayPlace
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class Release:
 class Copy:
     """Copies the bytes of `source` to `target`, an array of as many bytes; the element types may differ."""
 
-    source: Place
-    target: Place
+    source: ArrayPlace
+    target: ArrayPlace
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ class Call:
 
     op: int
     name: str
-    reads: tuple[Place, ...]
-    writes: tuple[Place, ...]
+    reads: tuple[ArrayPlace, ...]
+    writes: tuple[ArrayPlace, ...]
     outward: bool = False
 
 
@@ -164,7 +164,7 @@ class Launch:
     grid: tuple[Extent, Extent, Extent]
     block: tuple[Extent, Extent, Extent]
     shared_bytes: Extent
-    arguments: tuple[Place | Extent, ...]
+    arguments: tuple[ArrayPlace | Extent, ...]
 
 
 @dataclass(frozen=True)
@@ -319,15 +319,15 @@ def moved_memory(steps: Sequence[Step]) -> dict[int, int]:
     return {target: source for step in steps if isinstance(step, Move) for source, target in step.pairs}
 
 
-def parts_of(step: Step) -> Iterator[Place | Number]:
+def parts_of(step: Step) -> Iterator[ArrayPlace | NumberSlot]:
     """The places and the numbers among a step's fields, without the number that it assigns, and without the steps inside it."""
     for name in step.__dataclass_fields__:
         if name != "result":
             yield from _parts(getattr(step, name))
 
 
-def _parts(value: object) -> Iterator[Place | Number]:
-    if isinstance(value, Place | Number):
+def _parts(value: object) -> Iterator[ArrayPlace | NumberSlot]:
+    if isinstance(value, ArrayPlace | NumberSlot):
         yield value
     elif isinstance(value, tuple):
         for each in cast("tuple[object, ...]", value):

@@ -22,6 +22,7 @@ from xla_emitters.program.callees import LibraryCall
 from xla_emitters.program.step_values import Argument, Arrays, ArraySpec
 from xla_emitters.program.steps import (
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
@@ -33,7 +34,6 @@ from xla_emitters.program.steps import (
     Load,
     Loop,
     Move,
-    Place,
     Release,
     Step,
     Store,
@@ -105,14 +105,14 @@ class StepsText:
                         yield f"{margin}  {number}"
                         yield from self._lines(branch, inner)
 
-    def _named(self, place: Place) -> str:
+    def _named(self, place: ArrayPlace) -> str:
         return str(self.arrays.slot(place.slot))
 
-    def _element(self, place: Place, index: Sequence[Extent]) -> str:
+    def _element(self, place: ArrayPlace, index: Sequence[Extent]) -> str:
         """An element of an array; of an array of one, the array itself."""
         return self._named(place) + ("" if place.shape in ((), (1,)) else f"[{', '.join(map(str, index))}]")
 
-    def _listed(self, places: Sequence[Place], specs: Sequence[ArraySpec]) -> str:
+    def _listed(self, places: Sequence[ArrayPlace], specs: Sequence[ArraySpec]) -> str:
         return ", ".join(f"{self._named(place)} {spec}" for place, spec in zip(places, specs, strict=True))
 
     def _kernel_arguments(self, step: Launch) -> str:
@@ -120,7 +120,7 @@ class StepsText:
 
         An array that is updated in place is both: two arguments have its slot, an operand and a result.
         """
-        slots = [self.arrays.slot(value.slot) for value in step.arguments if isinstance(value, Place)]
+        slots = [self.arrays.slot(value.slot) for value in step.arguments if isinstance(value, ArrayPlace)]
         pairs = list(zip(slots, self.arguments.get(step.kernel, ()), strict=False))
         written = [slot for slot, argument in pairs if argument.written and slot.kind != "parameter"]
         times = Counter(written)

@@ -1,7 +1,8 @@
 """Whether the index arithmetic of a program's kernel fits in 32 bits, at the sizes of a launch.
 
     bounds = IndexBounds(function)
-    bounds.exceed_32_bits(Launch((8388608, 1, 1), (256, 1, 1)), [x, y, 2**31])      -> True: %i = block * 256 + thread, to 2**31 - 1 + 255
+    bounds.exceed_32_bits(LaunchDimensions((8388608, 1, 1), (256, 1, 1)), [x, y, 2**31])
+        -> True: %i = block * 256 + thread, to 2**31 - 1 + 255
 
 Finds an interval for every `index` value from the launch's arguments: block ids are below the number of blocks, an integer argument is
 itself. Values of an operation without a rule here, and values carried around a loop, are unbounded: then the answer is True, which
@@ -27,7 +28,7 @@ from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndex
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.dialects.ranges import constant_of
-from xla_emitters.program import Extents, Launch
+from xla_emitters.program import Extents, LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 
 LIMIT = 1 << 31
@@ -41,9 +42,9 @@ class IndexBounds:
 
     def __init__(self, function: FuncOp) -> None:
         self._function = function
-        self._answers = dict[tuple[Launch, tuple[int, ...]], bool]()
+        self._answers = dict[tuple[LaunchDimensions, tuple[int, ...]], bool]()
 
-    def exceed_32_bits(self, launch: Launch, values: Sequence[Any]) -> bool:
+    def exceed_32_bits(self, launch: LaunchDimensions, values: Sequence[Any]) -> bool:
         """Whether an index may not fit in a signed 32-bit integer. values: of the arguments; arrays for buffers"""
         key = launch, tuple(value if isinstance(value, int) else getattr(value, "size", 0) for value in values)
         if (answer := self._answers.get(key)) is None:
@@ -61,16 +62,18 @@ class IndexBounds:
         arguments = self._function.body.blocks[0].args
         for bits in range(31, 0, -1):
             most = (1 << bits) - 1
-            if not self._exceed_within(Launch((most, most, most), block), [Interval(0, most)] * len(arguments)):
+            if not self._exceed_within(
+                LaunchDimensions((most, most, most), block), [Interval(0, most)] * len(arguments)
+            ):
                 return most
         return 0
 
-    def _exceed(self, launch: Launch, numbers: Sequence[int]) -> bool:
+    def _exceed(self, launch: LaunchDimensions, numbers: Sequence[int]) -> bool:
         if max(numbers, default=0) >= LIMIT:
             return True
         return self._exceed_within(launch, [*map(Interval.point, numbers)])
 
-    def _exceed_within(self, launch: Launch, numbers: Sequence[Interval]) -> bool:
+    def _exceed_within(self, launch: LaunchDimensions, numbers: Sequence[Interval]) -> bool:
         arguments = zip(self._function.body.blocks[0].args, numbers, strict=False)
         visit = _Visit(launch, dict(arguments))
         for block in self._function.body.blocks:
@@ -86,7 +89,7 @@ class IndexBounds:
 class _Visit:
     """Finds the bounds of each value, operands first."""
 
-    launch: Launch
+    launch: LaunchDimensions
     known: dict[SSAValue, Interval]
 
     def of(self, value: SSAValue) -> Interval:

@@ -46,7 +46,7 @@ from xla_emitters.dialects.xla_gpu import AllocateSharedOp
 from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import VerifyError
-from xla_emitters.program import Extents, Launch
+from xla_emitters.program import Extents, LaunchDimensions
 from xla_emitters.rewrite.id_functions import REGISTERS, declared_by
 
 ENTRY = "xla.entry"
@@ -112,12 +112,12 @@ def known_block(entry: Operation) -> Extents | None:
     return _extents(entry.attributes.get(BLOCK)) or _extents(entry.attributes.get(REQUIRED_BLOCK))
 
 
-def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
+def launch_of(module: ModuleOp, entry: Operation | None = None) -> LaunchDimensions:
     """The grid and block that `entry`, or the module's one entry, is made for. raises VerifyError if the IR does not give them."""
     entry = entry or entry_of_kernel(module)
     grid, block = known_grid(entry), known_block(entry)
     if grid and block:
-        return Launch(grid, block)
+        return LaunchDimensions(grid, block)
     ids = list(_ids(module))
     if not ids or any(extent is None for *_, extent in ids):
         raise VerifyError(
@@ -132,7 +132,7 @@ def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
         )
         return x, y, z
 
-    return Launch(grid or extents(True), block or extents(False))
+    return LaunchDimensions(grid or extents(True), block or extents(False))
 
 
 def shared_bytes(module: Operation) -> int:

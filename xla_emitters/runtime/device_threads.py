@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
-from xla_emitters.library.devices import Device, Exchange, Shares, of_device
+from xla_emitters.library.devices import Exchange, Participant, Shares, of_device
 
 T = TypeVar("T")
 MOST_DEVICES = 16
@@ -135,7 +135,7 @@ class _Devices(Exchange, Generic[T]):
         """The thread of a device."""
         try:
             self._await_turn(device)
-            with of_device(Device(device, self)):
+            with of_device(Participant(device, self)):
                 self._found[device] = self._run(device)
         except _Left:
             pass

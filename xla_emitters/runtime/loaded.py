@@ -21,11 +21,11 @@ import numpy as np
 
 from xla_emitters.errors import InternalError
 from xla_emitters.library.arguments import Array
-from xla_emitters.program.bind import STAGE, Bound, bind
+from xla_emitters.program.bind import STAGE, BoundSteps, bind
 from xla_emitters.program.executable import Executable
-from xla_emitters.program.steps import Call, Launch, Place, Recurrence
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Recurrence
 from xla_emitters.runtime.numpy_calls import NumpyCalls
-from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
+from xla_emitters.runtime.walk import ArrayMemory, Frame, FrameArguments, Frames, HostMemory, Idle, Platform, Run
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.memory_history import MemoryHistory
@@ -63,7 +63,7 @@ class LoadedProgram:
         self,
         made: Executable,
         platform: NumpyCalls,
-        memory: Memory | None = None,
+        memory: ArrayMemory | None = None,
     ) -> None:
         self.made, self.platform = made, platform
         self._memory = memory or HostMemory()
@@ -81,7 +81,7 @@ class LoadedProgram:
     def counters(self) -> Counters:
         return Counters(self._runs, self._bindings)
 
-    def bind(self, sizes: Sequence[Sequence[int]]) -> Bound:
+    def bind(self, sizes: Sequence[Sequence[int]]) -> BoundSteps:
         """The steps at these sizes of the arguments. raises DataError where the program refuses them"""
         made = self.made
         with np.errstate(all="ignore"):
@@ -125,7 +125,7 @@ class LoadedProgram:
                 self._kept.popitem(last=False)[1].drop()
         return frames
 
-    def frame(self, bound: Bound) -> Frame:
+    def frame(self, bound: BoundSteps) -> Frame:
         """Memory and steps of one call at a time."""
         return Frame(bound, self._arguments)
 
@@ -154,7 +154,7 @@ class LoadedProgram:
 
         return self._run_once(WatchedFrame, inputs)[0].memory()
 
-    def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: Memory | None = None) -> list[Any]:
+    def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: ArrayMemory | None = None) -> list[Any]:
         """Like `run`, in memory of its own, with each call and launch replaced by what `watch` makes of it."""
         return self._run_once(Frame, inputs, platform=_Watched(self.platform, watch), memory=memory or self._memory)[1]
 
@@ -168,7 +168,7 @@ class LoadedProgram:
 
         def watch(frame: Frame, step: Call | Launch, run: Run) -> Run:
             arguments = (*step.reads, *step.writes) if isinstance(step, Call) else step.arguments
-            places = [value for value in arguments if isinstance(value, Place)]
+            places = [value for value in arguments if isinstance(value, ArrayPlace)]
             if isinstance(step, Call) and not any(place.on_device for place in places):
                 return run
             operands = frame.operands(places)

@@ -25,8 +25,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from xla_emitters.library.arguments import Array
-from xla_emitters.program.bind import Bound
-from xla_emitters.program.steps import Place, View
+from xla_emitters.program.bind import BoundSteps
+from xla_emitters.program.steps import ArrayPlace, View
 from xla_emitters.runtime.walk import Frame, FrameArguments, Run
 
 BAR = 40
@@ -36,7 +36,7 @@ SMALL = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Buffer:
+class AllocatedBuffer:
     """The buffer of one execution of a statement; two buffers with equal fields are still different.
 
     name   of the value in the IR
@@ -60,7 +60,7 @@ class Event:
 
     slot: int
     what: Literal["made", "freed", "returned"]
-    buffer: Buffer
+    buffer: AllocatedBuffer
     live: int
 
 
@@ -90,7 +90,7 @@ class MemoryHistory:
         return max((event.live for event in self.events), default=0)
 
     @property
-    def at_peak(self) -> tuple[Buffer, ...]:
+    def at_peak(self) -> tuple[AllocatedBuffer, ...]:
         """The buffers that are live when the peak is first reached, the largest first."""
         peak = self.peak
         first = next((number for number, event in enumerate(self.events, 1) if event.live == peak), 0)
@@ -147,9 +147,9 @@ class MemoryHistory:
         }
 
 
-def _live_after(events: Iterable[Event]) -> list[Buffer]:
+def _live_after(events: Iterable[Event]) -> list[AllocatedBuffer]:
     """The buffers that these events have made, and neither freed nor returned."""
-    live = dict[Buffer, None]()
+    live = dict[AllocatedBuffer, None]()
     for event in events:
         if event.what == "made":
             live[event.buffer] = None
@@ -161,14 +161,14 @@ def _live_after(events: Iterable[Event]) -> list[Buffer]:
 class WatchedFrame(Frame):
     """A frame that records what a call does to its memory; each array has memory of its own, and none is kept."""
 
-    def __init__(self, bound: Bound, made: FrameArguments) -> None:
+    def __init__(self, bound: BoundSteps, made: FrameArguments) -> None:
         self._events = list[Event]()
         self._live = 0
-        self._of = dict[int, Buffer]()  # id of an array that holds memory -> the buffer
-        self._views = Counter[Buffer]()
+        self._of = dict[int, AllocatedBuffer]()  # id of an array that holds memory -> the buffer
+        self._views = Counter[AllocatedBuffer]()
         super().__init__(replace(bound, offsets={}, arena_bytes=0), made)
 
-    def left(self) -> list[Buffer]:
+    def left(self) -> list[AllocatedBuffer]:
         """The buffers that a run has neither freed nor returned."""
         return _live_after(self._events)
 
@@ -187,7 +187,7 @@ class WatchedFrame(Frame):
     def is_fixed(self, slot: int) -> bool:
         return False
 
-    def _allocate(self, place: Place) -> Run | None:
+    def _allocate(self, place: ArrayPlace) -> Run | None:
         allocate = super()._allocate(place)
         if allocate is None or not place.on_device:
             return allocate
@@ -196,7 +196,7 @@ class WatchedFrame(Frame):
             allocate()
             array = self.arrays[place.slot]
             name = self._names.get(place.slot, f"a{place.slot}")
-            made = Buffer(name, place.slot, place.dtype, array.shape, array.nbytes)
+            made = AllocatedBuffer(name, place.slot, place.dtype, array.shape, array.nbytes)
             self._of[id(array)], self._views[made] = made, 1
             self._live += made.bytes
             self._events.append(Event(place.slot, "made", made, self._live))

@@ -21,11 +21,12 @@ import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, numpy_type, pointer
-from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
+from xla_emitters.program.bind import ALIGNMENT, STAGE, BoundSteps, no_reshape
 from xla_emitters.program.steps import (
     DIVISIONS,
     FUNCTIONS,
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
@@ -37,8 +38,7 @@ from xla_emitters.program.steps import (
     Load,
     Loop,
     Move,
-    Number,
-    Place,
+    NumberSlot,
     Recurrence,
     Release,
     Step,
@@ -65,7 +65,7 @@ MOST_KEPT_BYTES = 1 << 16
 """Of an array in such a state; of a larger one the hash is kept."""
 
 
-class Memory(Protocol):
+class ArrayMemory(Protocol):
     """Where arrays are; `place` says which type they have, and whether they are in the device's memory or the host's.
 
     waits  whether the host waits for a device when it reads an array
@@ -77,7 +77,7 @@ class Memory(Protocol):
         """Bytes that the arrays of a run may take at a time; None: as many as there are."""
         ...
 
-    def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
+    def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
         """Memory for an array, uninitialized. raises MemoryError, ValueError"""
         ...
 
@@ -85,20 +85,20 @@ class Memory(Protocol):
         """So many bytes of the device's memory, aligned to ALIGNMENT."""
         ...
 
-    def placed(self, arena: Any, start: int, place: Place, shape: tuple[int, ...]) -> Any:
+    def placed(self, arena: Any, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
         """An array in the arena, from byte `start` on."""
         ...
 
-    def resident(self, place: Place, elements: Array) -> Any:
+    def resident(self, place: ArrayPlace, elements: Array) -> Any:
         """A constant where the program expects it."""
         ...
 
-    def argument(self, place: Place, array: Any) -> Any:
+    def argument(self, place: ArrayPlace, array: Any) -> Any:
         """An argument where the program expects it, aligned as kernels assume: the caller's array, or a copy."""
         ...
 
 
-class HostMemory(Memory):
+class HostMemory(ArrayMemory):
     """Both memories are NumPy's.
 
     empty_of  returns uninitialized memory of a shape and a type
@@ -112,7 +112,7 @@ class HostMemory(Memory):
     def limit(self) -> int | None:
         return memory_limit()
 
-    def empty(self, place: Place, shape: tuple[int, ...]) -> Array:
+    def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Array:
         return self._empty(shape, numpy_type(place.dtype))
 
     def arena(self, count: int) -> Array:
@@ -120,14 +120,14 @@ class HostMemory(Memory):
         start = -held.ctypes.data % ALIGNMENT
         return held[start : start + count]
 
-    def placed(self, arena: Array, start: int, place: Place, shape: tuple[int, ...]) -> Array:
+    def placed(self, arena: Array, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Array:
         kind = numpy_type(place.dtype)
         return arena[start : start + prod(shape) * kind.itemsize].view(kind).reshape(shape)
 
-    def resident(self, place: Place, elements: Array) -> Array:
+    def resident(self, place: ArrayPlace, elements: Array) -> Array:
         return elements
 
-    def argument(self, place: Place, array: Array) -> Array:
+    def argument(self, place: ArrayPlace, array: Array) -> Array:
         return array.copy() if pointer(array) % ARGUMENT_ALIGNMENT else array
 
 
@@ -150,12 +150,12 @@ class Platform(Protocol):
 class FrameArguments(NamedTuple):
     """What all frames of a program have in common."""
 
-    parameters: Sequence[Place]
+    parameters: Sequence[ArrayPlace]
     slots: int
     numbers: int
-    constants: Sequence[tuple[Place, Array]]
+    constants: Sequence[tuple[ArrayPlace, Array]]
     platform: Platform
-    memory: Memory
+    memory: ArrayMemory
     names: Mapping[int, str]
 
 
@@ -168,7 +168,7 @@ class Frame:
     code     what a call runs
     """
 
-    def __init__(self, bound: Bound, made: FrameArguments) -> None:
+    def __init__(self, bound: BoundSteps, made: FrameArguments) -> None:
         memory = made.memory
         self.bound, self.platform = bound, made.platform
         self._memory, self._names = memory, made.names
@@ -230,19 +230,19 @@ class Frame:
         place, size = max(allocated, key=lambda found: found[1])
         self._refuse(place, self.bound.shapes[place.slot], self.bound.arena_bytes - size)
 
-    def _refuse_now(self, place: Place, shape: tuple[int, ...]) -> None:
+    def _refuse_now(self, place: ArrayPlace, shape: tuple[int, ...]) -> None:
         """raises DataError if an array does not fit beside those that live now"""
         held = (array for slot in self._varying if (array := self.arrays[slot]) is not None)
         owners = [array if array.base is None else array.base for array in held]
         self._taken = self._in_arena + sum({id(owner): owner.nbytes for owner in owners}.values())
         self._refuse(place, shape, self._taken)
 
-    def _refuse(self, place: Place, shape: tuple[int, ...], taken: int) -> None:
+    def _refuse(self, place: ArrayPlace, shape: tuple[int, ...], taken: int) -> None:
         if min(shape, default=0) < 0:
             raise DataError(f"{self._named(place)}: a size of {list(shape)} is negative", stage=STAGE)
         refuse_beyond_limit(shape, numpy_type(place.dtype).itemsize, place.dtype, self._named(place), taken)
 
-    def _named(self, place: Place) -> str:
+    def _named(self, place: ArrayPlace) -> str:
         return f"%{self._names.get(place.slot, f'a{place.slot}')}"
 
     # ------------------------------------------------------------------------------------------------------ operands
@@ -264,10 +264,10 @@ class Frame:
         if len(known) == len(extents):
             return lambda: known
         numbers = self.numbers
-        pairs = [(extent.index, 0) if isinstance(extent, Number) else (-1, extent) for extent in extents]
+        pairs = [(extent.index, 0) if isinstance(extent, NumberSlot) else (-1, extent) for extent in extents]
         return lambda: tuple([numbers[index] if index >= 0 else fixed for index, fixed in pairs])
 
-    def operands(self, places: Sequence[Place]) -> Callable[[], list[Array]]:
+    def operands(self, places: Sequence[ArrayPlace]) -> Callable[[], list[Array]]:
         """The arrays of places when the step runs, in the shapes of the places."""
         arrays = self.arrays
         flat = [place.shape == (-1,) for place in places]
@@ -323,15 +323,15 @@ class Frame:
     def _compute(self, step: Compute) -> Run:
         numbers, result, function = self.numbers, step.result.index, FUNCTIONS[step.function]
         match step.operands:
-            case (Number(index=a),) if step.function == "copy":
+            case (NumberSlot(index=a),) if step.function == "copy":
 
                 def run() -> None:
                     numbers[result] = numbers[a]
-            case (Number(index=a), int() as b) if step.function not in DIVISIONS:
+            case (NumberSlot(index=a), int() as b) if step.function not in DIVISIONS:
 
                 def run() -> None:
                     numbers[result] = function(numbers[a], b)
-            case (Number(index=a), Number(index=b)) if step.function not in DIVISIONS:
+            case (NumberSlot(index=a), NumberSlot(index=b)) if step.function not in DIVISIONS:
 
                 def run() -> None:
                     numbers[result] = function(numbers[a], numbers[b])
@@ -384,7 +384,7 @@ class Frame:
 
         return run
 
-    def _allocate(self, place: Place) -> Run | None:
+    def _allocate(self, place: ArrayPlace) -> Run | None:
         arrays, slot, memory = self.arrays, place.slot, self._memory
         if (start := self.bound.offsets.get(slot)) is not None:
             shape = self.bound.shapes[slot]
@@ -393,7 +393,7 @@ class Frame:
             return None
         self._varying.append(slot)
         sizes, itemsize = self.values(place.shape), numpy_type(place.dtype).itemsize
-        fixed = None if any(isinstance(size, Number) for size in place.shape) else prod(sizes()) * itemsize
+        fixed = None if any(isinstance(size, NumberSlot) for size in place.shape) else prod(sizes()) * itemsize
 
         def run() -> None:
             shape = sizes()

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.compare.compare import compare
-    from xla_emitters.explore.compare.compare_report import FileRow, diff_text, files_text, report_text
+    from xla_emitters.explore.compare.compare_report import ComparedFile, diff_text, files_text, report_text
 
     _refuse_two_outputs(options)
     how = compile_options(options)
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     elif options.diff is not None:
         print(diff_text(found, options.diff))
     elif len(found.kernels) > 1:
-        print(f"{files_text([FileRow(options.file, found)])}\none kernel in full: --fusion NAME")
+        print(f"{files_text([ComparedFile(options.file, found)])}\none kernel in full: --fusion NAME")
     else:
         print(report_text(found))
     return 0
@@ -81,7 +81,7 @@ def _run_both(given: Given, how: CompileOptions) -> str:
     from xla_emitters.explore.compare.compare import kernels_of_xla, same_kernels
     from xla_emitters.explore.compare.run_beside import OtherCode, beside_text, run_beside
     from xla_emitters.pipelines.compiler import plan_module, read_module
-    from xla_emitters.program import Launch
+    from xla_emitters.program import LaunchDimensions
     from xla_emitters.rewrite.kernel_entry import sanitize
 
     with progress(f"asking XLA for {given.name}"):
@@ -90,7 +90,7 @@ def _run_both(given: Given, how: CompileOptions) -> str:
     others = dict[str, OtherCode]()
     for name, of_xla in same_kernels(ours, theirs).items():
         kernel = theirs[of_xla]
-        launch = Launch(extents(kernel.grid), extents(kernel.block))
+        launch = LaunchDimensions(extents(kernel.grid), extents(kernel.block))
         others[ours[name]] = OtherCode(kernel.ptx, launch, kernel.name, kernel.shared_bytes)
     with progress("running both"):
         return beside_text(run_beside(given.source, others, how))
@@ -127,25 +127,25 @@ def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, 
 def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
     """Prints a row for each file; returns the exit code of the first file that cannot be compared."""
     from xla_emitters.explore.compare.compare import compare
-    from xla_emitters.explore.compare.compare_report import FileRow, files_text
+    from xla_emitters.explore.compare.compare_report import ComparedFile, files_text
 
     if options.diff is not None or options.output is not None:
         raise UsageError(f"{'--diff' if options.diff is not None else '-o'} is for one file", stage="compare")
-    rows, code = list[FileRow](), 0
+    rows, code = list[ComparedFile](), 0
     for path in modules_in(options.file):
         name = str(path.relative_to(options.file))
         try:
             with progress(f"comparing {name}"):
-                rows.append(FileRow(name, compare(path, how)))
+                rows.append(ComparedFile(name, compare(path, how)))
         except ToolError as error:
             if not rows:
                 # A missing tool or extra is missing for every file.
                 raise
             code = code or error.exit_code
-            rows.append(FileRow(name, None, error.message))
+            rows.append(ComparedFile(name, None, error.message))
         except XlaEmittersError as error:
             code = code or error.exit_code
-            rows.append(FileRow(name, None, error.message))
+            rows.append(ComparedFile(name, None, error.message))
     if options.json:
         files = [
             {"file": row.file, "error": row.error or None, **(row.found.to_json() if row.found else {})} for row in rows

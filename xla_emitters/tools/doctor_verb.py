@@ -53,7 +53,7 @@ PURPOSES = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class ReportLine:
     """One line of the report.
 
     state   "ok", "missing" (compiling to PTX needs it), or "absent" (only `purpose` needs it)
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if is_ready else ToolError.exit_code
 
 
-def report(findings: list[Finding]) -> str:
+def report(findings: list[ReportLine]) -> str:
     """The findings by topic, each with its remedy below it."""
     lines, topic = list[str](), ""
     width = max(len(finding.name) for finding in findings)
@@ -101,22 +101,22 @@ def report(findings: list[Finding]) -> str:
     return "\n".join(lines)
 
 
-def python() -> Iterator[Finding]:
-    yield Finding("python", "python", "ok", f"{platform.python_version()} on {platform.platform()}")
+def python() -> Iterator[ReportLine]:
+    yield ReportLine("python", "python", "ok", f"{platform.python_version()} on {platform.platform()}")
 
 
-def packages() -> Iterator[Finding]:
+def packages() -> Iterator[ReportLine]:
     from importlib.metadata import PackageNotFoundError, version
 
     for name, (extra, purpose) in PACKAGES.items():
         try:
-            yield Finding("packages", name, "ok", version(name), purpose)
+            yield ReportLine("packages", name, "ok", version(name), purpose)
         except PackageNotFoundError:
             remedy = install_command(extras=extra) if extra else install_command(name)
-            yield Finding("packages", name, "absent" if extra else "missing", "not installed", purpose, remedy)
+            yield ReportLine("packages", name, "absent" if extra else "missing", "not installed", purpose, remedy)
 
 
-def plugins() -> Iterator[Finding]:
+def plugins() -> Iterator[ReportLine]:
     from xla_emitters.plugins import failed, registered
 
     with warnings.catch_warnings():
@@ -124,37 +124,37 @@ def plugins() -> Iterator[Finding]:
         import_module("xla_emitters.functions")  # it loads the functions that plugins add
         broken = failed()
     for plugin in registered():
-        yield Finding("plugins", plugin.name, "ok", f"{plugin.kind}  {plugin.file or 'in no file'}")
+        yield ReportLine("plugins", plugin.name, "ok", f"{plugin.kind}  {plugin.file or 'in no file'}")
     for name, error in broken:
         place = f"{error.place.file}:{error.place.line}: " if error.place else ""
-        yield Finding(
+        yield ReportLine(
             "plugins", name, "absent", f"{place}{error.message}", "what it adds", error.help or "mend or uninstall it"
         )
 
 
-def tools(toolchain: Toolchain) -> Iterator[Finding]:
+def tools(toolchain: Toolchain) -> Iterator[ReportLine]:
     from xla_emitters.lowering.toolchain.tools import candidates, choose_way, find_tools, tools_of
 
     purpose = "PTX"
     try:
         choice = choose_way(toolchain)
         needed = (*tools_of(choice.way), "libdevice")
-        yield Finding("tools", "way to PTX", "ok", f"{choice.way}: {choice.reason}", purpose)
+        yield ReportLine("tools", "way to PTX", "ok", f"{choice.way}: {choice.reason}", purpose)
     except ToolError as error:
         needed = (*tools_of(candidates(toolchain)[0]), "libdevice")
-        yield Finding("tools", "way to PTX", "absent", f"none: {error.message}", purpose)
+        yield ReportLine("tools", "way to PTX", "absent", f"none: {error.message}", purpose)
     for name, tool in find_tools(toolchain).items():
         if isinstance(tool, ToolError):
             state = "missing" if name in needed else "absent"
-            yield Finding("tools", name, state, tool.message, PURPOSES[name], tool.help or "")
+            yield ReportLine("tools", name, state, tool.message, PURPOSES[name], tool.help or "")
             continue
         try:
-            yield Finding("tools", name, "ok", f"{tool.version}  {tool.path}".strip(), PURPOSES[name])
+            yield ReportLine("tools", name, "ok", f"{tool.version}  {tool.path}".strip(), PURPOSES[name])
         except ToolError as error:
-            yield Finding("tools", name, "missing" if name in needed else "absent", error.message, PURPOSES[name])
+            yield ReportLine("tools", name, "missing" if name in needed else "absent", error.message, PURPOSES[name])
 
 
-def cpu(settings: Settings) -> Iterator[Finding]:
+def cpu(settings: Settings) -> Iterator[ReportLine]:
     from xla_emitters.lowering.cpu.cpu_target import cpu_target, is_installed
     from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
     from xla_emitters.pipelines.cpu_lowering import NUMPY, requested_backend
@@ -165,36 +165,38 @@ def cpu(settings: Settings) -> Iterator[Finding]:
     if (asked := requested_backend(settings)) == NUMPY or without:
         remedy = "" if asked == NUMPY else LLVMLITE_HELP
         state = "ok" if asked == NUMPY else "absent"
-        yield Finding(
+        yield ReportLine(
             "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy
         )
         return
-    yield Finding("cpu", "programs", "ok", f"llvm: code for {cpu_target(settings.cpu_features).name}", purpose)
+    yield ReportLine("cpu", "programs", "ok", f"llvm: code for {cpu_target(settings.cpu_features).name}", purpose)
     purpose = "products and convolutions of programs on the CPU; NumPy computes them without it"
     if library() is None:
-        yield Finding("cpu", "products", "absent", "no scipy-openblas32", purpose, install_command("scipy-openblas32"))
+        yield ReportLine(
+            "cpu", "products", "absent", "no scipy-openblas32", purpose, install_command("scipy-openblas32")
+        )
     else:
-        yield Finding("cpu", "products", "ok", "OpenBLAS of scipy-openblas32", purpose)
+        yield ReportLine("cpu", "products", "ok", "OpenBLAS of scipy-openblas32", purpose)
 
 
-def gpu() -> Iterator[Finding]:
+def gpu() -> Iterator[ReportLine]:
     from xla_emitters.runtime.cuda.cupy_launcher import describe_gpu
 
     purpose = "running on a GPU; everything else needs none"
     try:
-        yield Finding("gpu", "cuda", "ok", describe_gpu(), purpose)
+        yield ReportLine("gpu", "cuda", "ok", describe_gpu(), purpose)
     except ToolError as error:
-        yield Finding("gpu", "cuda", "absent", error.message, purpose, error.help or "")
+        yield ReportLine("gpu", "cuda", "absent", error.message, purpose, error.help or "")
 
 
-def cache(settings: Settings) -> Iterator[Finding]:
+def cache(settings: Settings) -> Iterator[ReportLine]:
     from xla_emitters.runtime.cache import PROGRAMS, Cache, cache_directory
 
     if settings.no_cache:
-        yield Finding("cache", "programs", "ok", "disabled by XLA_EMITTERS_DISABLE_CACHE")
+        yield ReportLine("cache", "programs", "ok", "disabled by XLA_EMITTERS_DISABLE_CACHE")
         return
     entries, size = Cache.of(PROGRAMS, settings).size()
-    yield Finding(
+    yield ReportLine(
         "cache",
         "programs",
         "ok",
@@ -202,8 +204,8 @@ def cache(settings: Settings) -> Iterator[Finding]:
     )
 
 
-def environment(settings: Settings) -> Iterator[Finding]:
+def environment(settings: Settings) -> Iterator[ReportLine]:
     given = dict(settings.given)
     for variable in VARIABLES:
         value = given.get(variable.name)
-        yield Finding("environment", variable.name, "ok", "not set" if value is None else value, variable.help)
+        yield ReportLine("environment", variable.name, "ok", "not set" if value is None else value, variable.help)

@@ -27,16 +27,16 @@ from xla_emitters.support.extras import install_command
 from xla_emitters.tools.input_output import counted
 from xla_emitters.tools.terminal import progress
 from xla_emitters.tools.verb_options import ENGINE, ENGINES, check_engine
-from xla_emitters.tools.workers import Done, Job, run_jobs
+from xla_emitters.tools.workers import Done, NamedWork, run_jobs
 
 
 def carried_out(
     options: argparse.Namespace,
-    jobs: Sequence[Job],
+    jobs: Sequence[NamedWork],
     doing: str,
     made: Callable[..., Any],
     *,
-    depends: Callable[[Job], bytes] = lambda job: b"",
+    depends: Callable[[NamedWork], bytes] = lambda job: b"",
     apart: Sequence[str] = (),
     processes: int = 1,
     timeout_seconds: float | None = None,
@@ -54,7 +54,7 @@ def carried_out(
     def said(name: str, left: int) -> str:
         return f"{doing} {name}, {counted(left, 'more job')} to go" if left else f"{doing} {name}"
 
-    def by_engine(jobs: Sequence[Job], done: Callable[[Done], object]) -> Iterator[Done]:
+    def by_engine(jobs: Sequence[NamedWork], done: Callable[[Done], object]) -> Iterator[Done]:
         at_once, limit = options.jobs or processes, options.timeout or timeout_seconds
         if options.executor is not None:
             yield from run_on(executor_named(options.executor), jobs, said, done)
@@ -69,7 +69,7 @@ def carried_out(
         return
     kept, plain = Kept(options.resume), _plain(options, apart)
 
-    def key(job: Job) -> str:
+    def key(job: NamedWork) -> str:
         return hashlib.sha256(f"{job.name} {plain}".encode() + depends(job)).hexdigest()
 
     known = {job.name: fields for job in jobs if (fields := kept.get(key(job))) is not None}
@@ -92,7 +92,7 @@ def _plain(options: argparse.Namespace, apart: Sequence[str]) -> str:
     return repr([own_fingerprint(), *sorted((k, repr(v)) for k, v in vars(options).items() if k not in left_out)])
 
 
-def _in_turn(jobs: Sequence[Job], said: Callable[[str, int], str]) -> Iterator[Done]:
+def _in_turn(jobs: Sequence[NamedWork], said: Callable[[str, int], str]) -> Iterator[Done]:
     for number, job in enumerate(jobs):
         with progress(said(job.name, len(jobs) - number - 1)):
             outcome = Done(job.name, job.work())
@@ -131,7 +131,7 @@ def _dask(address: str) -> Generator[Executor]:
 
 def run_on(
     executor: AbstractContextManager[Executor],
-    jobs: Sequence[Job],
+    jobs: Sequence[NamedWork],
     said: Callable[[str, int], str],
     done: Callable[[Done], object] = lambda done: None,
 ) -> Iterator[Done]:
@@ -150,7 +150,7 @@ def run_on(
             yield outcome
 
 
-def _outcome(job: Job, future: Any) -> Done:
+def _outcome(job: NamedWork, future: Any) -> Done:
     try:
         return Done(job.name, future.result())
     except Exception as error:  # of the engine: the worker died, or was lost

@@ -29,7 +29,7 @@ INTERRUPTED = 130
 """The exit code that shells report for a program ended by Ctrl-C."""
 
 
-class Parser(argparse.ArgumentParser):
+class VerbParser(argparse.ArgumentParser):
     """A parser whose errors are our messages: what is wrong and where help is, not the whole usage."""
 
     def error(self, message: str) -> NoReturn:

@@ -17,7 +17,7 @@ from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.executors import carried_out
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.terminal import marked_error
-from xla_emitters.tools.workers import Done, Job
+from xla_emitters.tools.workers import Done, NamedWork
 
 
 @dataclass
@@ -79,9 +79,9 @@ def rows_of(
     if options.executor is not None and "-" in files:
         raise UsageError("--executor has workers of its own: no '-'", stage=options.verb)
     plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key not in ("run", "parser")})
-    jobs = [Job(name, partial(_row, plain, name, made, work)) for name in files]
+    jobs = [NamedWork(name, partial(_row, plain, name, made, work)) for name in files]
 
-    def depends(job: Job) -> bytes:
+    def depends(job: NamedWork) -> bytes:
         written = output is not None and output(job.name).exists()
         return bytes([written]) + (Path(job.name).read_bytes() if Path(job.name).is_file() else b"")
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from xla_emitters.errors import ToolError, XlaEmittersError
 from xla_emitters.explore.hover import Completion, Described, completions
-from xla_emitters.explore.text_index import Symbol, TextIndex
+from xla_emitters.explore.text_index import Definition, TextIndex
 from xla_emitters.support.extras import install_command
 from xla_emitters.tools.served import Answerer, Asked
 
@@ -235,7 +235,7 @@ def make_server(answerer: Answerer) -> Any:
     return server
 
 
-def _symbol(lsp: Any, span: Any, symbol: Symbol, children: Any = ()) -> Any:
+def _symbol(lsp: Any, span: Any, symbol: Definition, children: Any = ()) -> Any:
     kind = getattr(lsp.SymbolKind, _SYMBOLS[symbol.kind])
     name = span(symbol.line, symbol.start, symbol.end)
     whole = span(symbol.line, 0, symbol.end, None) if symbol.scope >= 0 else span(symbol.line, 0, 1, symbol.last)

@@ -24,7 +24,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.plugins import left_out
 from xla_emitters.settings import VARIABLES, read_settings
 from xla_emitters.tools.cold_start import begin
-from xla_emitters.tools.failures import Parser, reported
+from xla_emitters.tools.failures import VerbParser, reported
 from xla_emitters.tools.terminal import marked_error
 
 VERBS = {
@@ -113,7 +113,7 @@ class PrintCompletion(argparse.Action):
 
 def build_parser(*asked: str) -> argparse.ArgumentParser:
     """The parser of all verbs, with the arguments of those in `asked` only."""
-    parser = Parser(
+    parser = VerbParser(
         prog="xla-emitters",
         description="XLA:GPU's emitters in Python: HLO fusions to PTX, readable and executable at every pass.",
         epilog=EPILOG,

@@ -39,7 +39,7 @@ from xla_emitters.support.decoding import BinaryKind, kind_of
 from xla_emitters.support.extras import install_command
 from xla_emitters.text.binary.reading import text_of
 from xla_emitters.text.hlo import parse_hlo
-from xla_emitters.tools.failures import Parser, reported
+from xla_emitters.tools.failures import VerbParser, reported
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
@@ -71,7 +71,7 @@ class HelpFormatter(argparse.HelpFormatter):
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
 
 
-class OptParser(Parser):
+class OptParser(VerbParser):
     """The parser of xDSL's driver; its help ends with the passes, which are imported only for it."""
 
     def format_help(self) -> str:

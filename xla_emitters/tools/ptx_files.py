@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.check.any_ptx import GivenKernel
     from xla_emitters.explore.check.verdict import Verdict
-    from xla_emitters.program import Launch
+    from xla_emitters.program import LaunchDimensions
 
 
 def _kernel(text: str, shown: str, entry: str) -> GivenKernel:
@@ -39,7 +39,7 @@ def _kernel(text: str, shown: str, entry: str) -> GivenKernel:
 
 def _read(
     options: argparse.Namespace, name: str, inputs: str | None
-) -> tuple[GivenKernel, Sequence[Array], Launch, dict[str, Any]]:
+) -> tuple[GivenKernel, Sequence[Array], LaunchDimensions, dict[str, Any]]:
     """The kernel, its arguments, its launch, and what else `GivenKernel.run` needs to know about that."""
     import numpy as np
 

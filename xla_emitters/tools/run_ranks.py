@@ -102,12 +102,12 @@ def _run(
     given: Sequence[Array],
     target: str | None,
 ) -> int:
-    from xla_emitters.library.devices import Device, of_device
+    from xla_emitters.library.devices import Participant, of_device
     from xla_emitters.runtime.cpu.cpu_launcher import run_program
     from xla_emitters.runtime.cuda.cupy_launcher import launch_program
 
     program, start = runner.program, time.perf_counter()
-    with of_device(Device(job.rank, exchange)):
+    with of_device(Participant(job.rank, exchange)):
         if options.comm == "nccl":
             results = launch_program(program, given)
         else:

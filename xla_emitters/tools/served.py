@@ -24,7 +24,7 @@ from xla_emitters.pipelines.options import CompileOptions, Replacement
 from xla_emitters.support.limits import limited_memory
 from xla_emitters.tools.failures import limit_reached
 from xla_emitters.tools.given import sizes_given
-from xla_emitters.tools.workers import Job, run_jobs
+from xla_emitters.tools.workers import NamedWork, run_jobs
 
 if TYPE_CHECKING:
     from xla_emitters.tools.page_index import Judgement
@@ -193,7 +193,7 @@ def _answer_all(connection: Any, how: CompileOptions, seconds: float, max_memory
             asked = connection.recv()
         except (EOFError, OSError):
             return
-        job = Job(asked.name, partial(answer, asked, how, max_memory))
+        job = NamedWork(asked.name, partial(answer, asked, how, max_memory))
         (done,) = run_jobs([job], 1, seconds, lambda name, left: name)
         said = f"{done.failure}; it was ended" if done.result is None else ""
         connection.send(done.result or {"errors": [_message(said)]})

@@ -1,6 +1,7 @@
 """Runs jobs in separate processes: several at once, each with a time limit; a job that dies or takes too long does not stop the others.
 
-    run_jobs([Job("a.hlo", work_a), Job("b.hlo", work_b)], 2, 60.0, said)      yields Done("a.hlo", result), Done("b.hlo", None, "took ...")
+    run_jobs([NamedWork("a.hlo", work_a), NamedWork("b.hlo", work_b)], 2, 60.0, said)
+        yields Done("a.hlo", result), Done("b.hlo", None, "took ...")
 
 Results come in the order of the jobs. Where the system can fork, a process is forked and shares the loaded modules; else it starts fresh.
 A process does one job after the other, so that it loads and prepares things once; after `MOST_JOBS` a new one follows.
@@ -27,7 +28,7 @@ MOST_JOBS = 50
 
 
 @dataclass(frozen=True)
-class Job:
+class NamedWork:
     """Work with a name; `work` and its result must be picklable."""
 
     name: str
@@ -44,7 +45,7 @@ class Done:
 
 
 def run_jobs(
-    jobs: Sequence[Job], at_once: int, timeout_seconds: float | None, said: Callable[[str, int], str]
+    jobs: Sequence[NamedWork], at_once: int, timeout_seconds: float | None, said: Callable[[str, int], str]
 ) -> Iterator[Done]:
     """Yields the outcome of each job, in their order.
 
@@ -77,7 +78,7 @@ def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
 
     raises what `work` raises
     """
-    (done,) = run_jobs([Job("", partial(_quietly, work))], 1, timeout_seconds, lambda name, left: name)
+    (done,) = run_jobs([NamedWork("", partial(_quietly, work))], 1, timeout_seconds, lambda name, left: name)
     if isinstance(done.result, Exception):
         raise done.result
     return done.result
@@ -96,7 +97,7 @@ def _quietly(work: Callable[[], Any]) -> Any:
 class _Process:
     """A process that does jobs. `number` is that of its job, `taken` the time that it takes; it `goes_on` if another job may follow."""
 
-    def __init__(self, context: Any, jobs: Sequence[Job]) -> None:
+    def __init__(self, context: Any, jobs: Sequence[NamedWork]) -> None:
         self._jobs, self._done = jobs, 0
         self.connection, other = context.Pipe()
         self._process = context.Process(target=_work, args=(other, jobs), daemon=True)
@@ -140,7 +141,7 @@ def _signal(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _work(connection: Connection, jobs: Sequence[Job]) -> None:
+def _work(connection: Connection, jobs: Sequence[NamedWork]) -> None:
     """Runs in the new process: sends what each job returns that it is asked for."""
     with suppress(EOFError):
         while True:

@@ -158,7 +158,7 @@ def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class Bound:
+class IterationBound:
     """A comparison in a loop's body: (sum of `bases` times their factors) + `constant` + `factor` * (induction variable), with `limit`."""
 
     op: arith.CmpiOp
@@ -170,7 +170,7 @@ class Bound:
     limit: int
 
     @staticmethod
-    def of(op: arith.CmpiOp, variable: SSAValue) -> Bound | None:
+    def of(op: arith.CmpiOp, variable: SSAValue) -> IterationBound | None:
         """`op`, a signed comparison of a map's result with a constant; None unless the map is linear in `variable` and has others."""
         applied, limit = op.lhs.owner, constant_of(op.rhs)
         if not isinstance(applied, xla_gpu.ApplyIndexingOp) or limit is None or applied.map.num_results != 1:
@@ -185,7 +185,7 @@ class Bound:
         factor = bases.pop(Expr.variable(positions[0]), 0)
         if not factor or not bases or any(positions[0] in base.variables() for base in bases):
             return None
-        return Bound(op, indexing_map, bases, constant, positions[0], factor, limit)
+        return IterationBound(op, indexing_map, bases, constant, positions[0], factor, limit)
 
     def is_asked_again(self, trips: int) -> bool:
         """Whether two iterations test the same condition: `8 * b + v <= 74` is `b <= 9` for v from 0 to 2, and `b <= 8` from 3 to 7."""
@@ -205,10 +205,10 @@ class Bound:
         self.op.operands[1] = builder.insert(xla_gpu.ApplyIndexingOp([variable], of_variable)).results[0]
 
 
-def _bounds(loop: scf.ForOp) -> list[Bound]:
+def _bounds(loop: scf.ForOp) -> list[IterationBound]:
     """The comparisons in the body that depend on the induction variable."""
     variable = loop.body.block.args[0]
-    found = (Bound.of(op, variable) for op in loop.body.walk() if isinstance(op, arith.CmpiOp))
+    found = (IterationBound.of(op, variable) for op in loop.body.walk() if isinstance(op, arith.CmpiOp))
     return [bound for bound in found if bound is not None]
 
 

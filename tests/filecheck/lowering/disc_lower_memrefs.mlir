@@ -74,3 +74,19 @@ module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
 // CHECK:        llvm.store %{{.*}}, %[[TO]]
 // CHECK:        %[[FROM:.*]] = llvm.getelementptr inbounds %[[A]][%{{.*}}]
 // CHECK:        llvm.load %[[FROM]] : !llvm.ptr -> f32
+
+// -----
+
+// Nor are they in arguments that are numbers, which the host reads for the kernel.
+module {
+  gpu.module @k {
+    gpu.func @k(%y: memref<?xi32, "gpu">, %start: ui32, %n: index) kernel {
+      %v = builtin.unrealized_conversion_cast %start : ui32 to i32
+      memref.store %v, %y[%n] : memref<?xi32, "gpu">
+      gpu.return
+    }
+  }
+}
+// CHECK:       func.func @k(%y: !llvm.ptr {{{.*}}}, %start: i32, %n: index)
+// CHECK-NOT:     unrealized_conversion_cast
+// CHECK:         llvm.store %start, %{{.*}} : i32, !llvm.ptr

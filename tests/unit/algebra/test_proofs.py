@@ -27,7 +27,7 @@ from xla_emitters.graph.thread_work import elements_per_thread
 from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.text.hlo import parse_hlo
 
 pytest.importorskip("islpy", reason="proofs need islpy, which is in the extra [dev]")
@@ -111,9 +111,9 @@ def test_every_simplification_on_the_way_of_the_examples(simplified):
 @pytest.mark.parametrize(
     ("launch", "unroll"),
     [
-        (Launch((65535, 3, 2), (32, 4, 8)), 2),
-        (Launch((7, 1, 5), (96, 1, 2)), 4),  # too small: goes round in chunks
-        (Launch((2**31 - 1, 1, 1), (128, 1, 1)), 1),
+        (LaunchDimensions((65535, 3, 2), (32, 4, 8)), 2),
+        (LaunchDimensions((7, 1, 5), (96, 1, 2)), 4),  # too small: goes round in chunks
+        (LaunchDimensions((2**31 - 1, 1, 1), (128, 1, 1)), 1),
     ],
 )
 def test_launches_that_no_loop_fusion_has_yet(launch, unroll):

@@ -185,6 +185,7 @@ def test_linearized_layouts(minor_to_major):
     [offset] = linearize_physical_map(shape, minor_to_major).evaluate(list(np.indices(shape)))
     assert np.array_equal(offset, laid_out(np.arange(24), shape, minor_to_major))
     assert row_major_strides(shape) == physical_strides(shape, (2, 1, 0)) == (12, 4, 1)
+    assert (row_major_strides((7,)), row_major_strides(())) == ((1,), ())
 
 
 def test_linearized_layouts_of_small_ranks():

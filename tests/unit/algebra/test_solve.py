@@ -8,7 +8,7 @@ import pytest
 from xla_emitters.algebra.facts import Facts
 from xla_emitters.algebra.size import Size
 from xla_emitters.algebra.size_text import parse_size
-from xla_emitters.algebra.solve import Parameter, plan
+from xla_emitters.algebra.solve import DeclaredShape, plan
 from xla_emitters.errors import DataError, Place, Unsupported
 
 
@@ -18,7 +18,7 @@ def parse_shape(text):
 
 
 def make(*shapes, facts=None, names=()):
-    parameters = [Parameter(parse_shape(shape), *names[i : i + 1]) for i, shape in enumerate(shapes)]
+    parameters = [DeclaredShape(parse_shape(shape), *names[i : i + 1]) for i, shape in enumerate(shapes)]
     symbols = sorted({name for parameter in parameters for size in parameter.shape for name in size.symbols})
     return plan(parameters, Facts.of_symbols(symbols, 1, "jax.export") if facts is None else facts), symbols
 
@@ -75,7 +75,7 @@ def test_what_jax_cannot_solve_is_refused_before_any_run(shapes, unknown):
     """Every case is refused by jax.export 0.10.2 in its own words."""
     place = Place("f.mlir", 1, 1)
     with pytest.raises(Unsupported, match=f"no value of {unknown} follows") as caught:
-        plan([Parameter(parse_shape(shape)) for shape in shapes], Facts(), place)
+        plan([DeclaredShape(parse_shape(shape)) for shape in shapes], Facts(), place)
     assert caught.value.place == place
 
 

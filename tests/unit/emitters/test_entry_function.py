@@ -12,7 +12,7 @@ from xla_emitters.dtypes import dtype
 from xla_emitters.emitters.elemental import kernel_tensor
 from xla_emitters.emitters.entry_function import entry_function, index_bits, kernel_module
 from xla_emitters.graph.view import FusionView, view_of
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.text.hlo import parse_hlo
 
 
@@ -25,7 +25,7 @@ NEGATE = "p = f32[64] parameter(0)\nROOT n = f32[64] negate(p)"
 
 
 def test_ids_have_ranges_and_those_of_extent_one_are_not_there():
-    entry = entry_function(view(NEGATE), Launch((4, 2, 1), (16, 1, 1)))
+    entry = entry_function(view(NEGATE), LaunchDimensions((4, 2, 1), (16, 1, 1)))
     ids = [op for op in entry.function.walk() if isinstance(op, gpu.ThreadIdOp | gpu.BlockIdOp)]
     assert [id.result.name_hint for id in ids] == ["thread_id_x", "block_id_x", "block_id_y"]
     assert [str(id.attributes["xla.range"]) for id in ids] == [
@@ -37,7 +37,7 @@ def test_ids_have_ranges_and_those_of_extent_one_are_not_there():
 
 
 def test_the_launch_and_the_buffers_stand_in_attributes():
-    function = entry_function(view(NEGATE, "fused.1"), Launch((1, 1, 1), (64, 1, 1))).function
+    function = entry_function(view(NEGATE, "fused.1"), LaunchDimensions((1, 1, 1), (64, 1, 1))).function
     assert function.sym_name.data == "fused_1"
     assert {key: str(value) for key, value in function.attributes.items()} == {
         "xla.entry": "unit",
@@ -60,7 +60,7 @@ def test_the_launch_and_the_buffers_stand_in_attributes():
 
 
 def test_it_takes_parameters_and_results_and_returns_results():
-    entry = entry_function(view(NEGATE), Launch((1, 1, 1), (64, 1, 1)))
+    entry = entry_function(view(NEGATE), LaunchDimensions((1, 1, 1), (64, 1, 1)))
     tensor = kernel_tensor(array_type(dtype("f32").ir_type, (64,)))
     assert entry.function.function_type.inputs.data == (tensor, tensor)
     assert entry.function.function_type.outputs.data == (tensor,)
@@ -101,7 +101,7 @@ def test_what_kernels_see_of_an_array(type: str, dims: tuple[int, ...], layout: 
 def test_how_wide_an_index_is(body: str, bits: int):
     made = view(body)
     assert index_bits(made) == bits
-    module = kernel_module(made, entry_function(made, Launch((1, 1, 1), (1, 1, 1))).function, [])
+    module = kernel_module(made, entry_function(made, LaunchDimensions((1, 1, 1), (1, 1, 1))).function, [])
     assert isinstance(module, ModuleOp)
     assert str(module.attributes["dlti.dl_spec"]) == f"#dlti.dl_spec<index = {bits} : i32>"
     assert isinstance(module.body.block.first_op, func.FuncOp)

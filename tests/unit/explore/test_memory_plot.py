@@ -10,7 +10,7 @@ import pytest
 from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.memory_plot import HEIGHT, lives, memory_plot
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.runtime.memory_history import Buffer, Event, MemoryHistory
+from xla_emitters.runtime.memory_history import AllocatedBuffer, Event, MemoryHistory
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 
@@ -37,7 +37,8 @@ def test_buffers_of_the_peak_are_as_high_as_it(memory: MemoryHistory) -> None:
 def test_a_buffer_that_is_freed_before_the_peak_is_not_below_it() -> None:
     """The first of three, freed when the third is made: the peak is the second and the third, which fill the drawing up to its line."""
     one, two, three = (
-        Buffer(name, line, "f32", (size,), 4 * size) for line, (name, size) in enumerate([("a", 1), ("b", 4), ("c", 4)])
+        AllocatedBuffer(name, line, "f32", (size,), 4 * size)
+        for line, (name, size) in enumerate([("a", 1), ("b", 4), ("c", 4)])
     )
     memory = MemoryHistory(
         (

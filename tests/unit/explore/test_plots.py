@@ -11,7 +11,7 @@ import pytest
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.plots import (
-    Touch,
+    PlottedAccess,
     access_pattern,
     bank_pattern,
     bank_ways,
@@ -32,12 +32,14 @@ STRIDED = IndexingMap.parse("(th_x)[i] -> (i, th_x), domain: th_x in [0, 3], i i
 
 def test_the_seeds_threads_take_four_neighbours_each() -> None:
     found = touches(SEED, [512 * 4096, 4096, 1], 512, {"bl_x": 1})
-    assert found == {place: Touch((place // 4, 0), (place % 4,)) for place in range(512)}
+    assert found == {place: PlottedAccess((place // 4, 0), (place % 4,)) for place in range(512)}
 
 
 def test_constraints_leave_elements_out() -> None:
     """Two rows of four; no thread has the last column."""
-    assert touches(STRIDED, [4, 1], 8) == {row * 4 + t: Touch((t,), (row,)) for row in range(2) for t in range(3)}
+    assert touches(STRIDED, [4, 1], 8) == {
+        row * 4 + t: PlottedAccess((t,), (row,)) for row in range(2) for t in range(3)
+    }
 
 
 def test_the_picture_says_it_all() -> None:

@@ -10,7 +10,7 @@ import pytest
 from xla_emitters.device import DEVICES, device
 from xla_emitters.errors import Unsupported
 from xla_emitters.graph.launch import launch_for, work_item_map
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 GELU = (6, 512, 4096)
 ROW_MAJOR = {1: (0,), 2: (1, 0), 3: (2, 1, 0)}
@@ -18,7 +18,7 @@ ROW_MAJOR = {1: (0,), 2: (1, 0), 3: (2, 1, 0)}
 
 def test_gelu_has_the_seeds_launch_and_map():
     launch = launch_for(math.prod(GELU), 4, device("a6000"))
-    assert launch == Launch(grid=(24576, 1, 1), block=(128, 1, 1))
+    assert launch == LaunchDimensions(grid=(24576, 1, 1), block=(128, 1, 1))
     assert str(work_item_map(launch, GELU, ROW_MAJOR[3], 4)) == (
         "(th_x, bl_x)[vector_index] -> ("
         "bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + vector_index), "
@@ -42,7 +42,7 @@ def test_gelu_has_the_seeds_launch_and_map():
 )
 def test_launch(elements: int, unroll: int, blocks: int, threads: int):
     for gpu in DEVICES:
-        assert launch_for(elements, unroll, gpu) == Launch((blocks, 1, 1), (threads, 1, 1))
+        assert launch_for(elements, unroll, gpu) == LaunchDimensions((blocks, 1, 1), (threads, 1, 1))
 
 
 def test_blocks_beyond_the_grid_go_to_y():
@@ -68,10 +68,11 @@ def test_a_count_that_does_not_divide_is_masked_by_a_constraint():
 
 def test_ids_of_extent_one_are_not_in_the_map():
     assert (
-        str(work_item_map(Launch((1, 1, 1), (20, 1, 1)), (20,), (0,), 1)) == "(th_x) -> (th_x), domain: th_x in [0, 19]"
+        str(work_item_map(LaunchDimensions((1, 1, 1), (20, 1, 1)), (20,), (0,), 1))
+        == "(th_x) -> (th_x), domain: th_x in [0, 19]"
     )
-    assert str(work_item_map(Launch((1, 1, 1), (1, 1, 1)), (), (), 1)) == "() -> ()"
-    assert str(work_item_map(Launch((1, 1, 1), (1, 1, 1)), (1, 1), (1, 0), 1)) == "() -> (0, 0)"
+    assert str(work_item_map(LaunchDimensions((1, 1, 1), (1, 1, 1)), (), (), 1)) == "() -> ()"
+    assert str(work_item_map(LaunchDimensions((1, 1, 1), (1, 1, 1)), (1, 1), (1, 0), 1)) == "() -> (0, 0)"
 
 
 @pytest.mark.parametrize("unroll", [1, 2, 4])
@@ -89,10 +90,15 @@ def test_ids_of_extent_one_are_not_in_the_map():
 )
 @pytest.mark.parametrize(
     "launch",
-    [None, Launch((2, 2, 1), (8, 2, 1)), Launch((1, 1, 3), (16, 1, 2)), Launch((1, 1, 1), (2, 1, 1))],
+    [
+        None,
+        LaunchDimensions((2, 2, 1), (8, 2, 1)),
+        LaunchDimensions((1, 1, 3), (16, 1, 2)),
+        LaunchDimensions((1, 1, 1), (2, 1, 1)),
+    ],
 )
 def test_every_element_is_visited_once_in_memory_order(
-    shape: tuple[int, ...], minor_to_major: tuple[int, ...], unroll: int, launch: Launch | None
+    shape: tuple[int, ...], minor_to_major: tuple[int, ...], unroll: int, launch: LaunchDimensions | None
 ):
     """Also by grids of two and three dimensions, and by grids that are too small and go round in chunks."""
     launch = launch or launch_for(math.prod(shape), unroll, device("h200"))

@@ -11,8 +11,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.graph.plan import ProgramPlan, plan_program
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import Kernel, Slot
-from xla_emitters.program import Launch as LaunchSize
+from xla_emitters.program import Kernel, LaunchDimensions, Slot
 from xla_emitters.program.steps import Branch, Launch
 from xla_emitters.program.steps_text import StepsText
 from xla_emitters.text.hlo import parse_hlo
@@ -296,7 +295,7 @@ ENTRY main {{
   ROOT c = f32[8] conditional(i, p), branch_computations={{b{depth}}}
 }}"""
     planned = plan_program(parse_hlo(BODIES + "".join(computations) + entry))
-    kernel = Kernel("one_kernel", "", "sm_90", LaunchSize((3, 1, 1), (8, 1, 1)), 0, ())
+    kernel = Kernel("one_kernel", "", "sm_90", LaunchDimensions((3, 1, 1), (8, 1, 1)), 0, ())
     step, found = planned.with_code([kernel]), 0
     while len(step) == 2:
         assert isinstance(step[1], Branch)

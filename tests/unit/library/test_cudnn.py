@@ -22,7 +22,7 @@ from unit.runtime.fake_gpu import fake_cupy
 
 from xla_emitters.library import cudnn
 from xla_emitters.library.arguments import LibraryArguments, numpy_type, pattern_type
-from xla_emitters.library.convolution import NO_CUDNN, Window
+from xla_emitters.library.convolution import NO_CUDNN, SpatialWindow
 from xla_emitters.library.function_table import call
 
 TYPES = {"HALF": np.float16, "FLOAT": np.float32, "DOUBLE": np.float64, "BFLOAT16": numpy_type("bf16")}
@@ -238,7 +238,7 @@ def drawn(seed: int) -> tuple[dict[str, Any], list[Any], tuple[str, tuple[int, .
         for _ in range(count)
     ]  # fmt: skip
     image = [draw.choice([5, 6, 8]) for _ in window]
-    padded = Window(window).padded_sizes(image)
+    padded = SpatialWindow(window).padded_sizes(image)
     places = [
         (size - (dim["size"] - 1) * dim["window_dilation"] - 1) // dim["stride"] + 1
         for size, dim in zip(padded, window, strict=True)

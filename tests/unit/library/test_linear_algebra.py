@@ -124,6 +124,45 @@ def test_eigenvectors_of_one_triangle() -> None:
         assert (np.diff(found["values"]) >= 0).all()
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_tridiagonal_systems_exchange_rows(kind: Any, count: int) -> None:
+    """What lies outside of the matrix is not read; a pivot of 0 is exchanged, not divided by."""
+    below, diagonal, above = (drawn(4, count, kind=kind) * factor for factor in (3, 0.1, 1))
+    diagonal[1, : count // 2] = 0
+    whole = np.zeros((4, count, count), kind)
+    rows = np.arange(count)
+    whole[:, rows, rows] = diagonal
+    whole[:, rows[1:], rows[:-1]] = below[:, 1:]
+    whole[:, rows[:-1], rows[1:]] = above[:, :-1]
+    below[:, 0] = above[:, -1] = np.nan
+    right = drawn(4, count, 2, kind=kind)
+    outputs = {"solution": (kind, right.shape), "info": (np.int32, (4,))}
+    found = factored("tridiagonal_solve", below, outputs, diagonal, above, right)
+    assert not found["info"].any()
+    assert np.allclose(found["solution"], np.linalg.solve(whole, right))
+
+
+def test_a_tridiagonal_system_without_a_solution_says_which_pivot_is_zero() -> None:
+    ones, outputs = np.ones((2, 2)), {"solution": (np.float64, (2, 2, 1)), "info": (np.int32, (2,))}
+    found = factored("tridiagonal_solve", np.array([[0.0, 1], [0, 0.5]]), outputs, ones, ones, np.ones((2, 2, 1)))
+    assert found["info"].tolist() == [2, 0]
+    assert found["solution"][1].ravel().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+def test_eigenvectors_of_any_matrix(kind: Any) -> None:
+    matrices = drawn(3, 4, 4, kind=kind)
+    matrices[2, 1, 1] = np.inf
+    outputs = {"values": (np.complex128, (3, 4)), "vectors": (np.complex128, (3, 4, 4)), "info": (np.int32, (3,))}
+    outputs |= {"real": (np.float64, (3, 4)), "imaginary": (np.float64, (3, 4))}
+    found = factored("eig", matrices, outputs)
+    assert np.allclose(matrices[:2] @ found["vectors"][:2], found["vectors"][:2] * found["values"][:2, None])
+    assert np.allclose(np.linalg.norm(found["vectors"][:2], axis=1), 1)
+    assert np.allclose(found["real"][:2] + 1j * found["imaginary"][:2], found["values"][:2])
+    assert np.isnan(found["values"][2]).all()
+
+
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("adjoint", [True, False])
 def test_singular_vectors(full: bool, adjoint: bool) -> None:

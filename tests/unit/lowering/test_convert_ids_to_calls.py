@@ -12,7 +12,7 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ExecutionError
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
 from xla_emitters.lowering.toolchain.tools import find_tool
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.runtime.simt.execute import execute
 
@@ -44,7 +44,7 @@ def converted(text: str) -> ModuleOp:
 def test_calls_compute_the_ids() -> None:
     """On the CPU, and read back from text."""
     module = converted(KERNEL)
-    assert launch_of(module) == Launch((5, 1, 1), (8, 1, 1))
+    assert launch_of(module) == LaunchDimensions((5, 1, 1), (8, 1, 1))
     wanted = [thread - 2 * block for block in range(5) for thread in range(8)]
     for made in (module, parse_ir(print_ir(module)), parse_ir(print_ir(module, generic=True))):
         out = np.full(40, -99, np.int32)
@@ -56,7 +56,7 @@ def test_ranges_are_still_promises() -> None:
     """A launch in which a thread's number leaves the range of its function is an error, as with the op."""
     module = converted(KERNEL)
     with pytest.raises(ExecutionError, match="outside the range that it promises, 0 to 7") as raised:
-        execute(module, [np.zeros(80, np.int32)], launch=Launch((5, 1, 1), (16, 1, 1)))
+        execute(module, [np.zeros(80, np.int32)], launch=LaunchDimensions((5, 1, 1), (16, 1, 1)))
     assert "k.hlo:1:2" in raised.value.render()
 
 

@@ -21,7 +21,7 @@ from xla_emitters.pipelines.stitched_kernel import (
     stitched,
     ways_of,
 )
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.text.hlo import parse_hlo
 
@@ -156,4 +156,4 @@ def test_the_kernel_has_the_arguments_of_the_fusion_whether_it_reads_them_or_not
     (entry,) = (op for op in kernel.ops if isinstance(op, func.FuncOp))
     assert len(entry.function_type.inputs) == 4  # unused, x, s, y
     assert list(entry.arg_attrs or ()) == [argument_attributes(argument) for argument in kernel_arguments(of)]
-    assert launch_of(kernel) == Launch((1, 1, 1), (256, 1, 1))
+    assert launch_of(kernel) == LaunchDimensions((1, 1, 1), (256, 1, 1))

@@ -11,7 +11,7 @@ from xla_emitters.device import device
 from xla_emitters.explore.compile import compile
 from xla_emitters.explore.cost.cost import cost
 from xla_emitters.pricing.collectives import price_collective
-from xla_emitters.pricing.timeline import Span, Timeline
+from xla_emitters.pricing.timeline import Timeline, WorkSpan
 from xla_emitters.program.communication import communications, sent_bytes
 
 EIGHT, ACROSS, PAIR = (
@@ -98,6 +98,6 @@ def test_a_timeline() -> None:
 
 
 def test_overlap_by_hand() -> None:
-    spans = [Span("a", "compute", 0, 4), Span("m", "communication", 3, 8), Span("b", "compute", 4, 6)]
+    spans = [WorkSpan("a", "compute", 0, 4), WorkSpan("m", "communication", 3, 8), WorkSpan("b", "compute", 4, 6)]
     found = Timeline(spans)
     assert (found.compute, found.communication, found.overlap, found.time) == (6, 5, 3, 8)

@@ -13,9 +13,9 @@ from xla_emitters.pricing import sass_thread
 from xla_emitters.pricing.price import machine_code_of
 from xla_emitters.pricing.sass import executed
 from xla_emitters.pricing.sass_thread import PARAMETERS, run_threads
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
-ONE = Launch((1, 1, 1), (32, 1, 1))
+ONE = LaunchDimensions((1, 1, 1), (32, 1, 1))
 DIVISION = """
     I2F.U32.RP R4, R6
     ISETP.NE.U32.AND P2, PT, R6, RZ, PT
@@ -48,7 +48,7 @@ COUNTS_TO_R0 = """
 """Two instructions, and three for each number from 1 to R0."""
 
 
-def steps(text: str, *values: object, launch: Launch = ONE, widths: tuple[int, ...] = ()) -> int:
+def steps(text: str, *values: object, launch: LaunchDimensions = ONE, widths: tuple[int, ...] = ()) -> int:
     sass = listing(text)
     return run_threads(sass, "sm_90", launch, values, widths or (4,) * len(values)).executed.instructions
 
@@ -110,7 +110,7 @@ def test_each_warp_counts_and_the_block_in_the_middle() -> None:
         MOV R4, 0x1
         EXIT
     """
-    run = run_threads(listing(code), "sm_90", Launch((3, 1, 1), (64, 1, 1)), (), ())
+    run = run_threads(listing(code), "sm_90", LaunchDimensions((3, 1, 1), (64, 1, 1)), (), ())
     assert run.warp_instructions == 9 + 6
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.pricing.traffic import ALL_THREADS, TrafficCounter, footprint, measure_traffic, run_count
-from xla_emitters.program import Argument, ArraySpec, Launch
+from xla_emitters.program import Argument, ArraySpec, LaunchDimensions
 from xla_emitters.runtime.simt.execute import execute
 
 COPY = """
@@ -44,7 +44,9 @@ def traffic(index: str, blocks: int, threads: int = 64, wave: int = 4):
     size = blocks * threads
     text = COPY.format(size=size, threads=threads, index=index.format(size=size))
     arrays = [np.zeros(size, np.float32), np.zeros(size, np.float32)]
-    return measure_traffic(parse_ir(text), arguments(size), arrays, Launch((blocks, 1, 1), (threads, 1, 1)), wave)
+    return measure_traffic(
+        parse_ir(text), arguments(size), arrays, LaunchDimensions((blocks, 1, 1), (threads, 1, 1)), wave
+    )
 
 
 @pytest.mark.tiny
@@ -89,7 +91,9 @@ def test_a_request_that_writes_parts_of_lines() -> None:
     }
     """
     counter = TrafficCounter([64])
-    execute(parse_ir(text), [np.zeros(512, np.int32)], watchers=[counter], launch=Launch((1, 1, 1), (64, 1, 1)))
+    execute(
+        parse_ir(text), [np.zeros(512, np.int32)], watchers=[counter], launch=LaunchDimensions((1, 1, 1), (64, 1, 1))
+    )
     (sectors,) = counter.finished()
     assert (sectors.write_requests, sectors.write_lines) == (64 * 32, 16 * 128)
 
@@ -115,7 +119,9 @@ def test_an_atomic_update_reads_and_writes() -> None:
     }
     """
     counter = TrafficCounter([4])
-    execute(parse_ir(text), [np.zeros(32, np.int32)], watchers=[counter], launch=Launch((1, 1, 1), (32, 1, 1)))
+    execute(
+        parse_ir(text), [np.zeros(32, np.int32)], watchers=[counter], launch=LaunchDimensions((1, 1, 1), (32, 1, 1))
+    )
     (sectors,) = counter.finished()
     assert (sectors.read_waves, sectors.write_waves) == (128, 128)
 

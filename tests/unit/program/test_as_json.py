@@ -7,11 +7,11 @@ import json
 import pytest
 
 from xla_emitters.program.as_json import value_from_json, value_json
-from xla_emitters.program.steps import Fill, Number, Place, Release
+from xla_emitters.program.steps import ArrayPlace, Fill, NumberSlot, Release
 
 
 def test_bytes_are_text_in_between() -> None:
-    place = Place(0, "s32", (Number(1), 2), on_device=False)
+    place = ArrayPlace(0, "s32", (NumberSlot(1), 2), on_device=False)
     steps = (Fill(place, bytes(range(256))), Release(0))
     assert value_from_json(json.loads(json.dumps(value_json(steps)))) == steps
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError
-from xla_emitters.program.bind import ALIGNMENT, Bound, bind
+from xla_emitters.program.bind import ALIGNMENT, BoundSteps, bind
 from xla_emitters.program.steps import (
     FUNCTIONS,
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
@@ -22,31 +23,32 @@ from xla_emitters.program.steps import (
     Load,
     Loop,
     Move,
-    Number,
-    Place,
+    NumberSlot,
     Release,
     Step,
     Store,
     View,
 )
 
-N = [Number(index) for index in range(9)]
-X = Place(0, "f32", (N[0],), on_device=True)
+N = [NumberSlot(index) for index in range(9)]
+X = ArrayPlace(0, "f32", (N[0],), on_device=True)
 
 
-def device(slot: int, *shape: Any) -> Place:
-    return Place(slot, "f32", shape, on_device=True)
+def device(slot: int, *shape: Any) -> ArrayPlace:
+    return ArrayPlace(slot, "f32", shape, on_device=True)
 
 
-def host(slot: int) -> Place:
-    return Place(slot, "s32", (), on_device=False)
+def host(slot: int) -> ArrayPlace:
+    return ArrayPlace(slot, "s32", (), on_device=False)
 
 
 def no_ops(number: int, arrays: Sequence[Any]) -> None:
     raise AssertionError(f"op {number} is not to be evaluated")
 
 
-def bound(steps: Sequence[Step], results: Sequence[Place] = (), size: int = 12, evaluate: Any = no_ops) -> Bound:
+def bound(
+    steps: Sequence[Step], results: Sequence[ArrayPlace] = (), size: int = 12, evaluate: Any = no_ops
+) -> BoundSteps:
     return bind(steps, [X], results, [(size,)], (), evaluate)
 
 

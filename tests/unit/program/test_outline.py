@@ -11,10 +11,9 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.device import device
-from xla_emitters.program import Argument, ArraySpec, Compiled, Kernel, Launch, LibraryCall, Program
+from xla_emitters.program import Argument, ArraySpec, Compiled, Kernel, LaunchDimensions, LibraryCall, Program
 from xla_emitters.program.outline import MOST_LINES, Outline, Work, least_time, product_operations
-from xla_emitters.program.steps import Branch, Call, Loop, Number, Step
-from xla_emitters.program.steps import Launch as Launched
+from xla_emitters.program.steps import Branch, Call, Launch, Loop, NumberSlot, Step
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 UNBOUNDED = str(-(2**63))
@@ -33,11 +32,11 @@ def kernel(name: str, elements: int, blocks: int = 1000) -> Kernel:
         Argument(kind, 0, array(elements), 4 * elements, 16, number, kind == "result")
         for number, kind in enumerate(("parameter", "result"))
     )
-    return Kernel(name, "", "sm_90", Launch((blocks, 1, 1), (256, 1, 1)), 0, arguments)
+    return Kernel(name, "", "sm_90", LaunchDimensions((blocks, 1, 1), (256, 1, 1)), 0, arguments)
 
 
 def launch(kernel: Kernel) -> Step:
-    return Launched(kernel.name, kernel.launch.grid, kernel.launch.block, 0, ())
+    return Launch(kernel.name, kernel.launch.grid, kernel.launch.block, 0, ())
 
 
 def program(*parts: Kernel | Step, kernels: Sequence[Kernel] = (), calls: Sequence[LibraryCall] = ()) -> Program:
@@ -70,7 +69,7 @@ def test_times_are_the_longer_of_bytes_and_products() -> None:
 def test_the_dearest_is_first_and_shares_are_of_all_runs() -> None:
     """3 + 5 * 4 + 2.01 us: of small, ten and twenty times 4.8 MB; a loop's body counts as often as it runs."""
     less, body = kernel("less", 1), kernel("body", 1_200_000)
-    loop = Loop("while", (launch(less),), Number(0), (launch(body),), (), trips=5)
+    loop = Loop("while", (launch(less),), NumberSlot(0), (launch(body),), (), trips=5)
     found = program(kernel("first", 600_000), loop, kernels=[less, body])
     rows = [(work.name, work.runs, round(work.time or 0, 2)) for work in found.outline.by_price()]
     assert rows == [("body", 5, 4.0), ("less", 5, 2.0), ("first", 1, 3.0)]
@@ -91,8 +90,8 @@ def test_any_program_is_one_screen() -> None:
     """Thousands of kernels with long names and long types, and loops and branches that data decides."""
     inner = tuple(kernel(f"{'very_long_name_' * 20}{n}", n + 1, blocks=1) for n in range(MANY))
     same = kernel("same", 10)
-    loops = tuple(Loop(f"while.{n}", (), Number(0), (launch(same),), ()) for n in range(50))
-    branch = Branch("conditional.1", Number(1), (tuple(map(launch, inner)), loops), ())
+    loops = tuple(Loop(f"while.{n}", (), NumberSlot(0), (launch(same),), ()) for n in range(50))
+    branch = Branch("conditional.1", NumberSlot(1), (tuple(map(launch, inner)), loops), ())
     many = replace(
         program(branch, kernels=[*inner, same]),
         name="n" * 5000,
@@ -115,7 +114,7 @@ def test_unusual_launches_of_many_kernels_are_one_line() -> None:
 def test_low_occupancy_is_of_threads_and_shared_memory() -> None:
     """An H200 holds 2,048 threads, 32 blocks and 228 KiB a multiprocessor: 32 blocks of 16; 2 blocks of 256 with 100 KiB each."""
     few, shared, full = (kernel(name, 1 << 20) for name in ("few", "shared", "full"))
-    few = replace(few, launch=Launch((1000, 1, 1), (16, 1, 1)))
+    few = replace(few, launch=LaunchDimensions((1000, 1, 1), (16, 1, 1)))
     shared = replace(shared, shared_bytes=100 << 10)
     assert program(few, shared, full).outline.unusual() == [
         "33%: occupancy at most 25%: 16 threads and 0 bytes of shared memory a block: few",

@@ -7,7 +7,7 @@ import pytest
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir.gpu import FuncOp
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.index_bounds import IndexBounds
 
 
@@ -28,7 +28,7 @@ def bounds_of(body: str) -> IndexBounds:
 
 def exceeds(body: str, blocks: int, n: int, m: int = 1, threads: int = 256) -> bool:
     x = np.zeros(1, np.float32)
-    return bounds_of(body).exceed_32_bits(Launch((blocks, 1, 1), (threads, 1, 1)), [x, n, m])
+    return bounds_of(body).exceed_32_bits(LaunchDimensions((blocks, 1, 1), (threads, 1, 1)), [x, n, m])
 
 
 LINEAR = "%s = arith.muli %b, %c256 : index\n%i = arith.addi %s, %t : index"

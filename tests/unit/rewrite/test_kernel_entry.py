@@ -11,7 +11,7 @@ from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.recorder import Observer
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import entry_of_kernel, launch_of, shared_bytes
 
 HEAD = "gpu.known_block_size = array<i32: 64, 2, 1>, gpu.known_grid_size = array<i32: 7, 1, 1>"
@@ -33,7 +33,7 @@ llvm.func @__nv_tanhf(f32) -> f32
 def test_entry_and_launch(text: str) -> None:
     module = parse_ir(text)
     assert entry_of_kernel(module).sym_name.data == "fusion"
-    assert launch_of(module) == Launch((7, 1, 1), (64, 2, 1))
+    assert launch_of(module) == LaunchDimensions((7, 1, 1), (64, 2, 1))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ THREAD = "%t = gpu.thread_id x {xla.range = [0 : index, 127 : index]}"
 BLOCK = "%b = gpu.block_id y {xla.range = [0 : index, 9 : index]}"
 
 
-def launch_said_by(body: str, attributes: str = "xla.entry") -> Launch:
+def launch_said_by(body: str, attributes: str = "xla.entry") -> LaunchDimensions:
     module = parse_ir(f"func.func @main() attributes {{{attributes}}} {{\n{body}\nreturn\n}}")
     return launch_of(module)
 
@@ -71,27 +71,27 @@ def launch_said_by(body: str, attributes: str = "xla.entry") -> Launch:
 @pytest.mark.parametrize(
     ("body", "wanted"),
     [
-        (THREAD, Launch((1, 1, 1), (128, 1, 1))),
-        (THREAD + "\n" + BLOCK, Launch((1, 10, 1), (128, 1, 1))),
+        (THREAD, LaunchDimensions((1, 1, 1), (128, 1, 1))),
+        (THREAD + "\n" + BLOCK, LaunchDimensions((1, 10, 1), (128, 1, 1))),
         (
             "%0 = xla.workgroup_id x {xla.range = [0 : index, 959 : index]}\n"
             "scf.forall (%i, %j, %k) in (32, 4, 2) {\n}",
-            Launch((960, 1, 1), (32, 4, 2)),
+            LaunchDimensions((960, 1, 1), (32, 4, 2)),
         ),
         (
             "%t = nvvm.read.ptx.sreg.tid.z range <i32, 0, 4> : i32\n%b = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 7> : i32",
-            Launch((7, 1, 1), (1, 1, 4)),
+            LaunchDimensions((7, 1, 1), (1, 1, 4)),
         ),
     ],
 )
-def test_ids_say_their_extents(body: str, wanted: Launch) -> None:
+def test_ids_say_their_extents(body: str, wanted: LaunchDimensions) -> None:
     assert launch_said_by(body) == wanted
 
 
 def test_attributes_win() -> None:
-    assert launch_said_by(THREAD, f"xla.entry, {ATTRIBUTES}") == Launch((5, 2, 1), (64, 4, 2))
+    assert launch_said_by(THREAD, f"xla.entry, {ATTRIBUTES}") == LaunchDimensions((5, 2, 1), (64, 4, 2))
     half = "xla.entry, nvvm.reqntid = array<i32: 16, 1, 1>"
-    assert launch_said_by(THREAD + "\n" + BLOCK, half) == Launch((1, 10, 1), (16, 1, 1))
+    assert launch_said_by(THREAD + "\n" + BLOCK, half) == LaunchDimensions((1, 10, 1), (16, 1, 1))
 
 
 @pytest.mark.parametrize("body", ["", "%t = gpu.thread_id x", THREAD + "\n%b = gpu.block_id x"])
@@ -102,7 +102,7 @@ def test_what_says_no_launch_said_by(body):
 
 def test_every_pass_keeps_the_launch() -> None:
     """A launcher needs nothing but the IR of any stage."""
-    found: set[tuple[str, Launch]] = set()
+    found: set[tuple[str, LaunchDimensions]] = set()
 
     def observers(planned: PlannedKernel) -> Observer:
         return lambda name, stage, module: found.add((entry_of_kernel(module).sym_name.data, launch_of(module)))
@@ -110,7 +110,7 @@ def test_every_pass_keeps_the_launch() -> None:
     compile_module(
         read_module(GELU), CompileOptions(target=TARGET, stage="llvm-dialect", record="none"), observers=observers
     )
-    assert found == {("fusion", Launch((80, 1, 1), (128, 1, 1)))}
+    assert found == {("fusion", LaunchDimensions((80, 1, 1), (128, 1, 1)))}
 
 
 @pytest.mark.parametrize(

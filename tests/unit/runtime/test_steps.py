@@ -26,7 +26,7 @@ from xla_emitters.program.steps import (
     Launch,
     Load,
     Loop,
-    Number,
+    NumberSlot,
     Release,
     Step,
     steps_within,
@@ -123,7 +123,7 @@ def copy(source: Slot, target: Slot) -> Copy:
 
 
 def read(number: int, slot: Slot) -> Load:
-    return Load(Number(number), ARRAYS.place(slot), (0,))
+    return Load(NumberSlot(number), ARRAYS.place(slot), (0,))
 
 
 def with_memory(made: Program) -> Program:
@@ -182,7 +182,11 @@ def test_a_loop_in_a_loop(n: int, m: int, run: Runner) -> None:
 @pytest.mark.parametrize(("n", "m", "wanted"), [(1, 2, -X), (2, 2, 2 * X)])
 def test_a_predicate_chooses_the_first_of_two(n: int, m: int, wanted: np.ndarray, run: Runner) -> None:
     branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),))
-    chosen = (read(0, t(3)), Compute(Number(1), "eq", (Number(0), 0)), Branch("chosen", Number(1), branches, ()))
+    chosen = (
+        read(0, t(3)),
+        Compute(NumberSlot(1), "eq", (NumberSlot(0), 0)),
+        Branch("chosen", NumberSlot(1), branches, ()),
+    )
     (result,) = run(program(kernel("less", p(1), p(2), t(3)), *chosen), inputs(n, m))
     assert result.tolist() == wanted.tolist()
 
@@ -190,14 +194,14 @@ def test_a_predicate_chooses_the_first_of_two(n: int, m: int, wanted: np.ndarray
 @pytest.mark.parametrize(("n", "wanted"), [(0, -X), (1, 2 * X), (2, X), (3, X), (-1, X), (2**31 - 1, X), (-(2**31), X)])
 def test_a_number_chooses_its_branch_and_out_of_range_the_last(n: int, wanted: np.ndarray, run: Runner) -> None:
     branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),), (copy(p(0), R),))
-    (result,) = run(program(read(0, p(1)), Branch("chosen", Number(0), branches, ())), inputs(n))
+    (result,) = run(program(read(0, p(1)), Branch("chosen", NumberSlot(0), branches, ())), inputs(n))
     assert result.tolist() == wanted.tolist()
 
 
 def test_a_loop_whose_state_repeats_is_endless_on_the_cpu() -> None:
     body = (kernel("negate", R, t(5)), copy(t(5), R))
     decide = (kernel("less", p(1), p(2), t(3)), read(0, t(3)))
-    loop = Loop("forever", decide, Number(0), body, (ARRAYS.number(R),))
+    loop = Loop("forever", decide, NumberSlot(0), body, (ARRAYS.number(R),))
     with pytest.raises(
         EndlessLoop, match=r"loop %forever does not end: the state after 6\d iterations is the one after 6\d"
     ):
@@ -255,13 +259,13 @@ def test_steps_survive_json() -> None:
     double, less = DOUBLE[0], kernel("less", t(0), p(1), t(3))
     sort = {"dimension": 0, "is_stable": True, "names": ["a", "b"]}
     call = LibraryCall("sort", "s", (ARRAY,), (ARRAY,), sort, ({"file": "m.py", "line": 3},))
-    inner = Loop("inner", (), Number(2), (), ())
-    branch = Branch("b", Number(1), ((double,), (copy(p(0), R), kernel("double", t(5), R)), ()), ())
+    inner = Loop("inner", (), NumberSlot(2), (), ())
+    branch = Branch("b", NumberSlot(1), ((double,), (copy(p(0), R), kernel("double", t(5), R)), ()), ())
     steps: tuple[Step, ...] = (
         allocate(t(5)),
         Call(0, "s", (ARRAYS.place(p(0)),), (ARRAYS.place(R),)),
         read(1, p(2)),
-        Loop("outer", (less, read(0, t(3))), Number(0), (branch, inner), (ARRAYS.number(R),), trips=7),
+        Loop("outer", (less, read(0, t(3))), NumberSlot(0), (branch, inner), (ARRAYS.number(R),), trips=7),
         Release(ARRAYS.number(t(5))),
         double,
     )

@@ -20,7 +20,7 @@ import pytest
 from xla_emitters.tools import check_verb
 from xla_emitters.tools.executors import Kept, run_on
 from xla_emitters.tools.main import main
-from xla_emitters.tools.workers import Job
+from xla_emitters.tools.workers import NamedWork
 
 TEXT = "HloModule m\nENTRY main { x = f32[SIZE] parameter(0)\n  ROOT n = f32[SIZE] negate(x) }\n"
 
@@ -137,7 +137,7 @@ def _dies() -> None:
 
 
 def test_a_job_that_is_lost_loses_nothing_else() -> None:
-    jobs = [Job("a", partial(int, "1")), Job("b", _dies), Job("c", partial(int, "3"))]
+    jobs = [NamedWork("a", partial(int, "1")), NamedWork("b", _dies), NamedWork("c", partial(int, "3"))]
     early = list[str]()
     found = list(run_on(ThreadPoolExecutor(2), jobs, lambda name, left: name, lambda done: early.append(done.name)))
     assert [(done.name, done.result) for done in found] == [("a", 1), ("b", None), ("c", 3)]

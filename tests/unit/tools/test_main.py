@@ -17,7 +17,7 @@ import pytest
 import xla_emitters
 from xla_emitters.errors import ToolError
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.settings import DEBUG, VARIABLES, Settings, Toolchain, Variable, read_settings
+from xla_emitters.settings import DEBUG, VARIABLES, EnvironmentVariable, Settings, Toolchain, read_settings
 from xla_emitters.tools.main import VERBS, build_parser, main
 
 BIN = Path(sys.executable).parent
@@ -191,7 +191,7 @@ def test_one_file_reads_the_environment() -> None:
 
 
 @pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.flag)
-def test_a_flag_sets_what_its_variable_sets(variable: Variable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_sets_what_its_variable_sets(variable: EnvironmentVariable, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of the process: another compilation in it may have other settings."""
     for other in VARIABLES:
         monkeypatch.delenv(other.name, raising=False)

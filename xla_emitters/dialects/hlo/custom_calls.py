@@ -59,7 +59,10 @@ def custom_call(op: RuleOp) -> tuple[str, Config]:
     load()
     if (row := _TARGETS.get(target)) is not None:
         with blamed(row.configured, f"library call '{target}'"):
-            return row.function, row.configured(op)
+            try:
+                return row.function, row.configured(op)
+            except VerifyException as error:
+                raise broken(op, "does not fit its operands", str(error)) from None
     reason = next((reason for start, reason in _REFUSED if start in target), "the target is not known here")
     raise op.unsupported(f"no library function for custom call target '{target}': {reason}", help=TAKE_THE_REST)
 
@@ -391,6 +394,43 @@ def _lapack_svd(op: RuleOp) -> Config:
     return {"outputs": outputs, "full_matrices": Fields.of(op).letter("mode", "ASN") != "S", "adjoint": True}
 
 
+def _tridiagonal_solve(op: RuleOp) -> Config:
+    """The solution, written over the right-hand sides; LAPACK's call also overwrites the diagonals."""
+    _roles(op, ["lower diagonal", "diagonal", "upper diagonal", "right-hand sides"], "operands")
+    overwritten = len(leaf_types(op.result.type)) > 2
+    outputs = _outputs(op, *(["workspace"] * 3 if overwritten else []), "solution", *(["info"] if overwritten else []))
+    dims = dims_of(op.array(3))
+    for number in range(3):
+        op.expect_operand(number, array_type(op.array(3).element_type, dims[:-1]))
+    _expect_dims(op, outputs.index("solution"), dims, "the right-hand sides are")
+    return {"outputs": outputs}
+
+
+def _eig(op: RuleOp) -> Config:
+    """Of JAX's call for GPUs, which says `left` and `right`, or LAPACK's, which has letters; real matrices have the parts of the values."""
+    fields = Fields.of(op)
+    left, right = fields.truth("left", False), fields.truth("right", True)
+    if "lapack" in target_of(op):
+        left, right = fields.letter("compute_left", "NV") == "V", fields.letter("compute_right", "NV") == "V"
+    if left:
+        raise op.unsupported("no library function for left eigenvectors")
+    values = ["values"] if len(leaf_types(op.result.type)) == 4 else ["real", "imaginary"]
+    outputs = _outputs(op, *values, "workspace", "vectors" if right else "workspace", "info")
+    *batch, rows, columns = dims_of(op.array(0)) if op.operands and len(dims_of(op.array(0))) > 1 else (0, 1)
+    if rows != columns:
+        raise broken(
+            op, "is of square matrices", f"operand 0 is {type_text(op.type_of(0)) if op.operands else 'missing'}"
+        )
+    for number, name in enumerate(outputs):
+        _expect_dims(
+            op,
+            number,
+            (*batch, *(() if name == "info" else (rows,) if name in values else (rows, rows))),
+            "the matrices give",
+        )
+    return {"outputs": outputs}
+
+
 def _lapack_triangular_solve(op: RuleOp) -> Config:
     fields = Fields.of(op)
     outputs = _outputs(op, "solution")
@@ -442,6 +482,8 @@ def _of_lapack() -> dict[str, _Target]:
             product: _Target("householder_product", _factored("product")),
             eigh: _Target("eigh", _lapack_eigh),
             "gesdd": _Target("svd", _lapack_svd),
+            "gtsv": _Target("tridiagonal_solve", _tridiagonal_solve),
+            "geev": _Target("eig", _eig),
             "trsm": _Target("triangular_solve", _lapack_triangular_solve),
         }
         found |= {f"lapack_{letter}{name}_ffi": target for name, target in rows.items()}
@@ -464,6 +506,8 @@ _TARGETS: dict[str, _Target] = {
     "cusolver_getrf_ffi": _Target("lu", _factored("factors", "pivots", "info")),
     "cusolver_geqrf_ffi": _Target("qr", _factored("factors", "scales")),
     "cusolver_orgqr_ffi": _Target("householder_product", _factored("product")),
+    "cusparse_gtsv2_ffi": _Target("tridiagonal_solve", _tridiagonal_solve),
+    **{f"cuhybrid_eig_{kind}": _Target("eig", _eig) for kind in ("real", "comp")},
     "cusolver_syevd_ffi": _Target("eigh", _factored("vectors", "values", "info", lower=True)),
     "cusolver_gesvdj_ffi": _Target("svd", _jacobi),
     "cusolver_gesvd_ffi": _Target("svd", _svd),

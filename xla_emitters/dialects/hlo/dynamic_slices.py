@@ -42,7 +42,7 @@ class DynamicOp(HloOp):
     """The number of the first operand that is a start index."""
 
     def verify_starts(self) -> None:
-        """raises RuleBroken unless the start indices are one integer scalar per dimension."""
+        """raises RuleBroken unless the start indices are one integer scalar per dimension, all of one type."""
         starts, rank = self.operands[self.STARTS :], len(dims_of(self.operands[0]))
         if len(starts) != rank:
             raise RuleBroken(
@@ -53,6 +53,12 @@ class DynamicOp(HloOp):
             if dims_of(start) or not element_of(start).is_integer:
                 raise RuleBroken(
                     "a start index is an integer scalar", f"operand {i} is {type_text(start.type)}", operand=i
+                )
+            if start.type != starts[0].type:
+                raise RuleBroken(
+                    f"start indices of '{self.opcode}' differ in type",
+                    f"operand {i} is {type_text(start.type)}, operand {self.STARTS} is {type_text(starts[0].type)}",
+                    operand=i,
                 )
 
     def window(self, operands: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:

@@ -16,6 +16,7 @@ Source: docs/reference/1 6.3; MLIR's tensor encoding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias, TypeGuard, cast
@@ -28,7 +29,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     TupleType,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -308,6 +309,11 @@ def leaf_types(ir_type: Attribute) -> tuple[Attribute, ...]:
         else:
             leaves.append(current)
     return tuple(leaves)
+
+
+def elements_of(op: Operation) -> int:
+    """The number of elements of an instruction's result; of several results of one shape, of one of them."""
+    return math.prod(dims_of(leaf_types(op.results[0].type)[0]))
 
 
 def same_shape(a: Attribute, b: Attribute) -> bool:

@@ -49,8 +49,6 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import verify_number
 from xla_emitters.dialects.quick_op import QuickOp
 
-PRIVATE = StringAttr("private")
-
 
 @completed
 class LoadOp(upstream.LoadOp, QuickOp):

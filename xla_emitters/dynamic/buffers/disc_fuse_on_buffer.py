@@ -75,9 +75,9 @@ from xla_emitters.dynamic.buffers.fusion_rules import (
     RESHAPES,
     ROW,
     STITCH,
+    FusibleOp,
     Fusion,
     Group,
-    Part,
     Verdict,
     base_rules,
     beside_its_tiles,
@@ -148,7 +148,7 @@ class _FunctionFusion:
         self.function = function
         self.sizes = BufferSizes()
         self.made = set[FusionOp]()
-        self.parts = dict[Operation, Part]()
+        self.parts = dict[Operation, FusibleOp]()
         self.splats = dict[SSAValue, BufferOp]()
 
     def run(self) -> None:
@@ -175,7 +175,7 @@ class _FunctionFusion:
             if reason is None and not again.isdisjoint(op.operands):
                 reason = "one of its buffers is written again"
             if reason is None:
-                part = self.parts[op] = Part(op)
+                part = self.parts[op] = FusibleOp(op)
                 is_splat = bool(part.reads) and spreads(part) and all(buffer in self.splats for buffer in part.reads)
             else:
                 is_splat = is_splat_source(op) and again.isdisjoint(op.operands)
@@ -203,7 +203,7 @@ class _FunctionFusion:
             made = self.build([part], Fusion(LOOP))
             Rewriter.insert_op(made, InsertPoint.before(place))
 
-    def build(self, parts: Sequence[Part], fusion: Fusion) -> list[Operation]:
+    def build(self, parts: Sequence[FusibleOp], fusion: Fusion) -> list[Operation]:
         """Moves the ops from their block into a fusion; returns it, with allocations of its buffers before and deallocations behind it."""
         group = Group(parts, self.sizes)
         name = f"{self.function.sym_name.data}_{fusion.kind}_{group.dominant().opcode.replace('-', '_')}"
@@ -360,9 +360,9 @@ class _BlockFusion:
 
     # ---------------------------------------------------------------------------------------------------------- fusions
 
-    def _made(self, parts: list[Part]) -> list[Operation]:
+    def _made(self, parts: list[FusibleOp]) -> list[Operation]:
         """The ops for a cluster: a fusion, and reshapes that are second names before and behind it."""
-        before, behind = list[Part](), list[Part]()
+        before, behind = list[FusibleOp](), list[FusibleOp]()
         while (found := self._second_name(parts)) is not None:
             part, is_before = found
             parts.remove(part)
@@ -378,7 +378,7 @@ class _BlockFusion:
             made = self.function.build(parts, verdict)
         return [*(part.op for part in before), *made, *(part.op for part in behind)]
 
-    def _second_name(self, parts: Sequence[Part]) -> tuple[Part, bool] | None:
+    def _second_name(self, parts: Sequence[FusibleOp]) -> tuple[FusibleOp, bool] | None:
         """A reshape that would write a copy of an existing array, and whether it comes before the rest; None if each is needed."""
         if len(parts) == 1:
             return None
@@ -401,7 +401,7 @@ def _may_be_a_name(op: BufferOp) -> bool:
     return _is_ours(op.inputs[0], op.parent)
 
 
-def _are_of_others(parts: Sequence[Part]) -> bool:
+def _are_of_others(parts: Sequence[FusibleOp]) -> bool:
     """Whether reshapes of a buffer that the block does not own are given away: then they need a kernel, and copies a library call."""
     given = any(leaves_the_block(use) for part in parts for use in part.uses)
     is_shaped = any(part.opcode != "copy" for part in parts)
@@ -489,16 +489,16 @@ class _Rows:
     def __init__(self, group: Group, rows: Size, columns: Size) -> None:
         self.group = group
         self.rows, self.columns = rows, columns
-        self.dependent = set[Part]()
+        self.dependent = set[FusibleOp]()
         for part in group.parts:
             if part.reduces or part.scans or any(other in self.dependent for other in group.reads_inside[part]):
                 self.dependent.add(part)
 
-    def is_regular(self, part: Part) -> bool:
+    def is_regular(self, part: FusibleOp) -> bool:
         count = self.group.sizes.elements(part.writes[0])
         return count in (self.rows, self.rows * self.columns)
 
-    def why_not(self, part: Part) -> str | None:
+    def why_not(self, part: FusibleOp) -> str | None:
         """Why an op that depends on a reduction leaves its row; None if it stays."""
         before = [other for other in self.group.reads_inside[part] if other in self.dependent]
         if part.reduces or part.scans:
@@ -518,7 +518,7 @@ class _Rows:
             keeps = False
         return None if keeps else f"{part.name} ({part.opcode}) moves what a row gave out of its row"
 
-    def _stays_in_row(self, part: Part) -> bool:
+    def _stays_in_row(self, part: FusibleOp) -> bool:
         """Whether a broadcast gives each element of a row the row's number, or only adds dimensions of size 1."""
         given, wanted = self.group.sizes.of(part.reads[0]), self.group.sizes.of(part.writes[0])
         along = part.dimensions

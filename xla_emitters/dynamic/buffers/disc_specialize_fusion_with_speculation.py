@@ -40,7 +40,7 @@ from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
-from xla_emitters.dynamic.buffers.fusion_rules import LOOP, ROW, SINGLE, VECTOR, Group, Part
+from xla_emitters.dynamic.buffers.fusion_rules import LOOP, ROW, SINGLE, VECTOR, FusibleOp, Group
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.dynamic.buffers.tiled_transposes import LEAST_TILED, TILES, tiled_transpose
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -110,7 +110,7 @@ class _Choice:
         self.fusion = fusion
         self.kind = fusion.kind.data if fusion.kind is not None else ""
         self.sizes = BufferSizes()
-        self.parts = [Part(op) for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+        self.parts = [FusibleOp(op) for op in fusion.body.block.ops if isinstance(op, BufferOp)]
         self.group = Group(self.parts, self.sizes)
         self.code = IndexCode(QuickBuilder(InsertPoint.before(fusion)), fusion.location)
 
@@ -176,7 +176,7 @@ def _without_broadcasts(choice: _Choice) -> str | None:
     return None
 
 
-def _may_be_a_copy(choice: _Choice, part: Part) -> bool:
+def _may_be_a_copy(choice: _Choice, part: FusibleOp) -> bool:
     """Whether a broadcast keeps its operand's type and order of dimensions, and may or may not keep its sizes."""
     if part.opcode != "dynamic-broadcast-in-dim" or part.reads[0].type != part.writes[0].type:
         return False

@@ -89,7 +89,7 @@ RESHAPES = frozenset(("copy", "reshape", "dynamic-reshape"))
 BROADCASTS = frozenset(("broadcast", "dynamic-broadcast-in-dim"))
 
 
-class Part:
+class FusibleOp:
     """An op that can be in a fusion, and the facts that the rules need.
 
     opcode   of `hlo`
@@ -238,7 +238,7 @@ def is_splat_source(op: BufferOp) -> bool:
     return flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size
 
 
-def spreads(part: Part) -> bool:
+def spreads(part: FusibleOp) -> bool:
     """Whether an op gives one number everywhere if its operands do."""
     return part.is_elementwise or part.opcode in RESHAPES or part.opcode in BROADCASTS
 
@@ -276,11 +276,11 @@ class Group:
     two become one, `settle` moves the ops of the smaller half to the other, so that n ops are moved n log n times.
     """
 
-    def __init__(self, parts: Sequence[Part], sizes: BufferSizes) -> None:
-        self._parts: list[Part] | None = list(parts)
+    def __init__(self, parts: Sequence[FusibleOp], sizes: BufferSizes) -> None:
+        self._parts: list[FusibleOp] | None = list(parts)
         self.sizes = sizes
-        self.part_of: Mapping[Operation, Part] = {part.op: part for part in parts}
-        self.writer: Mapping[SSAValue, Part] = {buffer: part for part in parts for buffer in part.writes}
+        self.part_of: Mapping[Operation, FusibleOp] = {part.op: part for part in parts}
+        self.writer: Mapping[SSAValue, FusibleOp] = {buffer: part for part in parts for buffer in part.writes}
         self.reads = dict.fromkeys(buffer for part in parts for buffer in part.reads if buffer not in self.writer)
         self.results = [part for part in parts if self._is_used_outside(part)]
         self.reductions = [part for part in parts if part.reduces]
@@ -317,21 +317,21 @@ class Group:
         """Makes a group of two independent of its halves, which must not be used any more."""
         assert self._halves is not None
         large, small = sorted(self._halves, key=lambda half: -len(half.part_of))
-        cast(dict[Operation, Part], large.part_of).update(small.part_of)
-        cast(dict[SSAValue, Part], large.writer).update(small.writer)
+        cast(dict[Operation, FusibleOp], large.part_of).update(small.part_of)
+        cast(dict[SSAValue, FusibleOp], large.writer).update(small.writer)
         self.part_of, self.writer, self._parts, self._halves = large.part_of, large.writer, None, None
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[FusibleOp]:
         if self._parts is None:
             self._parts = sorted(self.part_of.values(), key=lambda part: part.position)
         return self._parts
 
-    def _is_used_outside(self, part: Part) -> bool:
+    def _is_used_outside(self, part: FusibleOp) -> bool:
         return any(use.operation not in self.part_of for use in part.uses)
 
     @cached_property
-    def reads_inside(self) -> dict[Part, list[Part]]:
+    def reads_inside(self) -> dict[FusibleOp, list[FusibleOp]]:
         """For each op, the ops of the group whose results it reads."""
         return {part: [self.writer[b] for b in part.reads if b in self.writer] for part in self.parts}
 
@@ -340,14 +340,14 @@ class Group:
         """Number of device arrays that the group reads from outside, or writes for ops outside."""
         return len(self.reads) + sum(len(part.writes) for part in self.results)
 
-    def repeated(self) -> Part | None:
+    def repeated(self) -> FusibleOp | None:
         """An op whose elements one thread computes at more than `MOST_PLACES` places, whatever the other threads do; None if there is none.
 
         An op is computed where its readers are, and a reader that moves elements reads at places of its own: two shifts of shifted sums of
         five elements read at 25. Elementwise readers of one place share it, and so do equal broadcasts.
         """
         numbers = dict[object, int]()
-        places: dict[Part, set[int]] = {part: {0} for part in self.results}
+        places: dict[FusibleOp, set[int]] = {part: {0} for part in self.results}
         for part in reversed(self.parts):
             own = places.get(part, {0})
             if len(own) > MOST_PLACES:
@@ -363,19 +363,19 @@ class Group:
                 there.update(numbers.setdefault((moved, place), len(numbers) + 1) for place in own)
         return None
 
-    def count(self, part: Part) -> Size:
+    def count(self, part: FusibleOp) -> Size:
         return self.sizes.elements(part.lead)
 
-    def shape(self, part: Part) -> tuple[Size, ...]:
+    def shape(self, part: FusibleOp) -> tuple[Size, ...]:
         return self.sizes.of(part.lead)
 
-    def dominant(self) -> Part:
+    def dominant(self) -> FusibleOp:
         """The last reduction of rows, else of columns, else the last op: the kernel is named after it."""
         by_kind = [[part for part in self.parts if part.reduces == kind] for kind in (ROW, COLUMN)]
         return next((found for found in by_kind if found), list(self.parts))[-1]
 
 
-def _in_order(a: Sequence[Part], b: Sequence[Part]) -> list[Part]:
+def _in_order(a: Sequence[FusibleOp], b: Sequence[FusibleOp]) -> list[FusibleOp]:
     """The parts of both, in program order."""
     return sorted((*a, *b), key=lambda part: part.position) if a and b else list(a or b)
 
@@ -441,7 +441,7 @@ def too_large(group: Group, most: int) -> str | None:
     return None
 
 
-def matrix_of(group: Group, part: Part) -> tuple[Size, Size]:
+def matrix_of(group: Group, part: FusibleOp) -> tuple[Size, Size]:
     """Rows and columns of the operand of a reduction of rows."""
     shape = group.shape(part)
     return product(shape[:-1]), shape[-1]

@@ -37,6 +37,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.program.executable import Constants, Executable
 from xla_emitters.program.steps import (
     Allocate,
+    ArrayPlace,
     Branch,
     Call,
     Compute,
@@ -46,8 +47,7 @@ from xla_emitters.program.steps import (
     Load,
     Loop,
     Move,
-    Number,
-    Place,
+    NumberSlot,
     Release,
     Step,
     Store,
@@ -83,12 +83,12 @@ class _Writer:
     def __init__(self, constants: Callable[[str, str], Array] | None) -> None:
         self._read = constants
         self.steps = list[Step]()
-        self.places = dict[SSAValue, Place]()
+        self.places = dict[SSAValue, ArrayPlace]()
         self.rows = dict[SSAValue, list[Extent]]()  # elements of small arrays of the host; two names share one list
-        self.temporary = list[Place]()  # arrays with such elements, for the step that is being written
+        self.temporary = list[ArrayPlace]()  # arrays with such elements, for the step that is being written
         self.extents = dict[SSAValue, Extent]()
         self.slots = self.numbers = 0
-        self.constants = list[tuple[Place, Callable[[], Array]]]()
+        self.constants = list[tuple[ArrayPlace, Callable[[], Array]]]()
         self.names = dict[int, str]()
         self.ops = list[CallableOp]()
 
@@ -111,11 +111,11 @@ class _Writer:
 
     # ---------------------------------------------------------------------------------------------------------- values
 
-    def number(self) -> Number:
+    def number(self) -> NumberSlot:
         self.numbers += 1
-        return Number(self.numbers - 1)
+        return NumberSlot(self.numbers - 1)
 
-    def place(self, value: SSAValue, shape: Sequence[Extent]) -> Place:
+    def place(self, value: SSAValue, shape: Sequence[Extent]) -> ArrayPlace:
         """A new slot for a buffer."""
         self.places[value] = made = _place(self.slots, value.type, shape)
         if value.name_hint:
@@ -123,7 +123,7 @@ class _Writer:
         self.slots += 1
         return made
 
-    def _parameter(self, value: SSAValue) -> Place:
+    def _parameter(self, value: SSAValue) -> ArrayPlace:
         shape = [size if size >= 0 else self.number() for size in tensor_of(value.type).get_shape()]
         return self.place(value, shape)
 
@@ -164,7 +164,7 @@ class _Writer:
             self.steps.append(Load(number, place, index))
         return list[Extent](found)
 
-    def array(self, value: SSAValue) -> Place:
+    def array(self, value: SSAValue) -> ArrayPlace:
         """The place of a buffer; that of a row of numbers is a new one, which holds them now."""
         if (row := self.rows.get(value)) is None:
             return self.places[value]
@@ -196,7 +196,7 @@ class _Writer:
             if source in changed:
                 pairs[place] = target, self.compute("copy", (source,))
         for target, source in pairs:
-            assert isinstance(target, Number)
+            assert isinstance(target, NumberSlot)
             self.steps.append(Compute(target, "copy", (source,)))
 
     # ----------------------------------------------------------------------------------------------------------- steps
@@ -277,7 +277,7 @@ class _Writer:
         self.steps.append(Launch(name, grid, block, shared, tuple(arguments)))
         self.end_of_step()
 
-    def move(self, values: Sequence[SSAValue], targets: Sequence[Place]) -> None:
+    def move(self, values: Sequence[SSAValue], targets: Sequence[ArrayPlace]) -> None:
         """Moves buffers to slots, all at once."""
         pairs = [(self.array(value).slot, target.slot) for value, target in zip(values, targets, strict=True)]
         self.temporary.clear()
@@ -285,8 +285,8 @@ class _Writer:
             self.steps.append(Move(tuple(pairs)))
 
 
-def _place(slot: int, ir_type: Attribute, shape: Sequence[Extent]) -> Place:
-    return Place(slot, dtype_of(tensor_of(ir_type).element_type).name, tuple(shape), space_of(ir_type) != "cpu")
+def _place(slot: int, ir_type: Attribute, shape: Sequence[Extent]) -> ArrayPlace:
+    return ArrayPlace(slot, dtype_of(tensor_of(ir_type).element_type).name, tuple(shape), space_of(ir_type) != "cpu")
 
 
 def _is_given_away(buffer: SSAValue) -> bool:
@@ -474,12 +474,12 @@ def _branch(
         w.move([last.operands[place] for place in buffers], state)
         for place in others:
             target = w.extents[results[place]]
-            assert isinstance(target, Number)
+            assert isinstance(target, NumberSlot)
             w.steps.append(Compute(target, "copy", (w[last.operands[place]],)))
 
     branches = tuple(w.nested(region, end) if region.blocks else () for region in regions)
     assigned = [*(w.extents[results[place]] for place in others), *(number for row in numbers for number in row)]
-    chosen = tuple(number.index for number in assigned if isinstance(number, Number))
+    chosen = tuple(number.index for number in assigned if isinstance(number, NumberSlot))
     w.steps.append(Branch(_name(op), selector, branches, tuple(place.slot for place in state), chosen))
     for place, held in zip(buffers, state, strict=True):
         value = results[place]

@@ -28,7 +28,7 @@ from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.rewrite.effects import is_pure
 
 
-class CpuCode(IndexCode):
+class HostIndexCode(IndexCode):
     """Builder of arithmetic before a fusion, with CSE."""
 
     def __init__(self, fusion: FusionOp) -> None:
@@ -50,7 +50,7 @@ class BufferNumbers:
     """The numbers for one fusion; see the file's head."""
 
     def __init__(self, fusion: FusionOp) -> None:
-        self.code = CpuCode(fusion)
+        self.code = HostIndexCode(fusion)
         self._known = BufferSizes()
         self._values = dict[Size, Number]()
         self._sizes = dict[SSAValue, tuple[Number, ...]]()

@@ -77,7 +77,7 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownProducer:
     """A `Producer` of an existing value: the buffer has one element per row, or is read at one index only."""
 
     value: SSAValue

@@ -139,7 +139,7 @@ def rule_of(row: HeldRow, columns: int) -> RowForm:
     return next((form for form in once if row.is_enough(columns, form)), once[-1])
 
 
-class Form(NamedTuple):
+class StitchForm(NamedTuple):
     """One way to compute a stitched fusion.
 
     name     appended to the fusion's name, if there are several forms
@@ -158,30 +158,30 @@ class Form(NamedTuple):
     steps: int = 0
 
     @staticmethod
-    def of(form: RowForm, row: HeldRow, columns: int) -> Form:
+    def of(form: RowForm, row: HeldRow, columns: int) -> StitchForm:
         """The form of rows of known length."""
         keeps = form.kept == REGISTERS
         shares = keeps and form.weights == "block" and row.vector_bytes > 0
         steps = row.steps(columns, form.per_row) if keeps else 0
-        return Form("row", RowThreads(form.per_row, form.per_block), keeps, None, shares, steps)
+        return StitchForm("row", RowThreads(form.per_row, form.per_block), keeps, None, shares, steps)
 
 
-def forms_of(row: HeldRow, hint: int | None = None) -> list[Form]:
+def forms_of(row: HeldRow, hint: int | None = None) -> list[StitchForm]:
     """The forms of rows of unknown length, shortest rows first.
 
     hint   1: a block per row, 2: a warp per row, for any length of rows
     """
     if not row.kept_bytes:
-        short = Form("warp", WARP_A_ROW, keeps=False, most=SHORT_ROW_NOT_KEPT)
-        long = Form("block", BLOCK_A_ROW, keeps=False)
+        short = StitchForm("warp", WARP_A_ROW, keeps=False, most=SHORT_ROW_NOT_KEPT)
+        long = StitchForm("block", BLOCK_A_ROW, keeps=False)
         return [short, long] if hint is None else [short._replace(most=None) if hint == 2 else long]
 
-    def held(name: str, threads: RowThreads, steps: int | None = None, weights: str = "block") -> Form:
+    def held(name: str, threads: RowThreads, steps: int | None = None, weights: str = "block") -> StitchForm:
         taken = row.most_steps(weights) if steps is None else steps
         shares = weights == "block" and row.vector_bytes > 0
-        return Form(name, threads, True, threads.per_row * row.width * taken, shares, taken)
+        return StitchForm(name, threads, True, threads.per_row * row.width * taken, shares, taken)
 
-    long = Form("long", BLOCK_A_ROW, keeps=False)
+    long = StitchForm("long", BLOCK_A_ROW, keeps=False)
     if hint is not None:
         one = held("warp", WARP_A_ROW) if hint == 2 else held("block", BLOCK_A_ROW)
         return [one, long._replace(threads=one.threads)]
@@ -196,14 +196,16 @@ def forms_of(row: HeldRow, hint: int | None = None) -> list[Form]:
     return [*forms, long]
 
 
-def forms_alone(bytes_a_column: int) -> list[Form]:
+def forms_alone(bytes_a_column: int) -> list[StitchForm]:
     """The forms on a CPU, one thread per row: rows are kept if they stay in the first two caches."""
-    long = Form("long", ALONE, keeps=False)
+    long = StitchForm("long", ALONE, keeps=False)
     return (
-        [Form("row", ALONE, keeps=True, most=MOST_CACHED_BYTES // bytes_a_column), long] if bytes_a_column else [long]
+        [StitchForm("row", ALONE, keeps=True, most=MOST_CACHED_BYTES // bytes_a_column), long]
+        if bytes_a_column
+        else [long]
     )
 
 
-def next_for(forms: Sequence[Form], columns: int) -> Form:
+def next_for(forms: Sequence[StitchForm], columns: int) -> StitchForm:
     """The first form that is long enough."""
     return next(form for form in forms if form.most is None or columns <= form.most)

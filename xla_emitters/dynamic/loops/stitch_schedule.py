@@ -50,13 +50,21 @@ from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_FORM, ROW_SCHEDULE
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import Reducer, parts_of, starts_of, with_elements
-from xla_emitters.dynamic.loops.element_code import Computed, Known
+from xla_emitters.dynamic.loops.element_code import Computed, KnownProducer
 from xla_emitters.dynamic.loops.kernel_code import KernelCode, Producer
 from xla_emitters.dynamic.loops.roots import indices_at
 from xla_emitters.dynamic.loops.row_loop import for_each_row, held_steps, loop_over_held_row, loop_over_row
 from xla_emitters.dynamic.loops.row_rounds import RowPlace, RowThreads, combine_row, private_array, shared_array
 from xla_emitters.dynamic.loops.schedule import FusionLoops
-from xla_emitters.dynamic.loops.stitch_forms import Form, HeldRow, RowForm, forms_alone, forms_of, next_for, rule_of
+from xla_emitters.dynamic.loops.stitch_forms import (
+    HeldRow,
+    RowForm,
+    StitchForm,
+    forms_alone,
+    forms_of,
+    next_for,
+    rule_of,
+)
 from xla_emitters.dynamic.loops.stitch_graph import StitchGraph
 from xla_emitters.rewrite.kernel_pass import refusal
 
@@ -105,15 +113,15 @@ def row_of(graph: StitchGraph, width: int) -> HeldRow:
     return HeldRow(graph.kept_bytes(graph.kept), graph.kept_bytes(graph.shared), width, graph.most_bits)
 
 
-def _forms_on_gpu(fusion: FusionOp, row: HeldRow, cols: Number) -> list[Form]:
+def _forms_on_gpu(fusion: FusionOp, row: HeldRow, cols: Number) -> list[StitchForm]:
     """The forms of a fusion: that of the attribute `disc.row_form`; else by the length of a row, if it is known."""
     hint, asked = _number(fusion, ROW_SCHEDULE), fusion.attributes.get(ROW_FORM)
     if not isinstance(cols, int):
         return forms_of(row, hint)
     if isa(asked, ArrayAttr[Attribute]):
-        return [Form.of(RowForm.from_attr(asked), row, cols)]
+        return [StitchForm.of(RowForm.from_attr(asked), row, cols)]
     if hint is None and row.kept_bytes:
-        return [Form.of(rule_of(row, cols), row, cols)]
+        return [StitchForm.of(rule_of(row, cols), row, cols)]
     return [next_for(forms_of(row, hint), cols)]
 
 
@@ -122,7 +130,7 @@ def _number(fusion: FusionOp, name: str) -> int | None:
     return found.value.data if isinstance(found, IntegerAttr) else None
 
 
-def _in_branches(fusion: FusionLoops, form: Form) -> tuple[FusionLoops, FusionLoops]:
+def _in_branches(fusion: FusionLoops, form: StitchForm) -> tuple[FusionLoops, FusionLoops]:
     """Moves a fusion into a branch on the host for the rows of this form, and a copy of it into the other branch."""
     op, ops, host = fusion.op, list(fusion.op.body.block.ops), fusion.numbers.code
     cols = _matrix(fusion, StitchGraph(op, fusion.roots))[1]
@@ -153,7 +161,7 @@ class _Stitch:
     """
 
     fusion: FusionLoops
-    form: Form
+    form: StitchForm
     producers: dict[SSAValue, Producer] = field(default_factory=dict[SSAValue, Producer])
     arrays: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     vectors: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -239,7 +247,7 @@ class _Stitch:
             value = code.load(buffer, indices)
             # What follows from no reduction may be read in another row, too: as q in q[i, j, 0] + q[i, 0, k], with as many j as k.
             if number:
-                self.producers[buffer] = Known(value)
+                self.producers[buffer] = KnownProducer(value)
             self._write(code, buffer, indices, value, place, op)
 
     def _write(
@@ -303,7 +311,7 @@ class _Stitch:
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
         for reducer, total in zip(reducers, totals, strict=True):
             for value, buffer in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
-                self.producers[buffer] = Known(value)  # the rules of fusions let only its own row read it
+                self.producers[buffer] = KnownProducer(value)  # the rules of fusions let only its own row read it
                 self._write(code, buffer, reducer.result_indices(place.row), value, place, reducer.op)
 
     def _fill(self, code: KernelCode, scan: RowScan) -> None:
@@ -374,7 +382,7 @@ class _Stitch:
                 value = code.load(buffer, self._indices(code, (place.row, column), buffer))
                 if array is not None:
                     code.store(value, array, [at])
-            known[buffer] = Known(value)
+            known[buffer] = KnownProducer(value)
         code.producers = ChainMap(known, self.producers)
 
     def _is_near(self, buffer: SSAValue, number: int) -> bool:

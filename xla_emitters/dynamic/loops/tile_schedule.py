@@ -27,7 +27,7 @@ from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.buffers.tiled_transposes import tiled_transpose
-from xla_emitters.dynamic.loops.element_code import Computed, Known
+from xla_emitters.dynamic.loops.element_code import Computed, KnownProducer
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.dynamic.loops.row_rounds import private_array, shared_array
 from xla_emitters.dynamic.loops.schedule import FusionLoops
@@ -87,7 +87,7 @@ def emit_tile_schedule(fusion: FusionLoops) -> None:
             with code.where(is_there) as inner:
                 value = inner.load(tile, [inner.index.value(inner.index.add(column, step * ROWS))])
                 computed = {buffer: Computed(op) for op in ops if op is not transpose for buffer in op.outputs}
-                inner.producers = {**computed, result: Known(value)}
+                inner.producers = {**computed, result: KnownProducer(value)}
                 there = [indices[dim] for dim in order]
                 for root in fusion.roots:
                     (buffer,) = root.outputs

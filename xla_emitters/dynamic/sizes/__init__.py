@@ -12,6 +12,6 @@ sizing    shape rules over the sizes of a program    size_walk walks a module fr
 program   sizes, guards, names and report; a program at fixed sizes
 """
 
-from xla_emitters.dynamic.sizes.program import Argument, ProgramGuards, SizeNames, Sizes, sizes_of, specialize
+from xla_emitters.dynamic.sizes.program import ArgumentFacts, ProgramGuards, SizeNames, Sizes, sizes_of, specialize
 
-__all__ = ["Argument", "ProgramGuards", "SizeNames", "Sizes", "sizes_of", "specialize"]
+__all__ = ["ArgumentFacts", "ProgramGuards", "SizeNames", "Sizes", "sizes_of", "specialize"]

@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import DType, Kind
-from xla_emitters.dynamic.sizes.walked_array import Comparison, Number, Truth
+from xla_emitters.dynamic.sizes.walked_array import Number, SizeComparison, Truth
 from xla_emitters.errors import VerifyError
 
 FEWEST_BITS = 32  # of a type that sizes are computed in
@@ -47,7 +47,7 @@ _Computation: TypeAlias = tuple[str, str, str, tuple[Number, ...]]
 
 
 @dataclass
-class Arithmetic:
+class SizeArithmetic:
     """What the arithmetic remembers from one op to the next.
 
     quotients   x / y rounded toward zero, for x not known to be at least 0 -> (x, y)
@@ -86,7 +86,7 @@ def is_data(size: Size) -> bool:
     return any(symbol.startswith(_DATA) for symbol in size.symbols)
 
 
-def _elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: Arithmetic) -> Number:
+def _elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: SizeArithmetic) -> Number:
     if any(isinstance(number, Size) and is_data(number) for number in operands):
         if op.opcode not in ("add", "subtract", "copy", "convert") and not isinstance(operands[0], bool):
             return None
@@ -184,7 +184,7 @@ _RULES: dict[str, Callable[[Sequence[Size], Facts], Size | None]] = {
 NEGATED = {"EQ": "NE", "NE": "EQ", "GE": "LT", "LT": "GE", "LE": "GT", "GT": "LE"}
 
 
-def decide(comparison: Comparison, facts: Facts) -> bool | None:
+def decide(comparison: SizeComparison, facts: Facts) -> bool | None:
     """Whether the comparison holds; None if the facts do not decide it."""
     direction, a, b = comparison
     match direction:
@@ -203,7 +203,7 @@ def decide(comparison: Comparison, facts: Facts) -> bool | None:
             return facts.at_least(b, a + 1)
 
 
-def assume(facts: Facts, condition: frozenset[Comparison], source: str) -> Facts:
+def assume(facts: Facts, condition: frozenset[SizeComparison], source: str) -> Facts:
     """Adds the comparisons to the facts; inequalities `!=` are dropped. raises VerifyError if they contradict each other"""
     for direction, a, b in condition:
         match direction:
@@ -228,14 +228,14 @@ def _compare(direction: str, a: Number, b: Number, facts: Facts) -> Truth | None
             if isinstance(known, bool) and direction in ("EQ", "NE"):
                 return None if other is None else other if known == (direction == "EQ") else _not([other])
         return None
-    comparison = Comparison(direction, a, b)
+    comparison = SizeComparison(direction, a, b)
     known = decide(comparison, facts)
     if known is not None:
         return known
     if direction == "NE" and b == Size.constant(1):
         for x in a.operands:  # min(x, 1) != 1, where x >= 0: x == 0
             if a == minimum(x, 1) and facts.at_least(x, 0):
-                comparison = Comparison("EQ", x, Size.constant(0))
+                comparison = SizeComparison("EQ", x, Size.constant(0))
     return frozenset({comparison})
 
 
@@ -246,7 +246,7 @@ def _truth(number: Number) -> Truth | None:
 def _and(operands: Sequence[Truth | None]) -> Truth | None:
     if any(operand is False for operand in operands):
         return False
-    found: frozenset[Comparison] = frozenset()
+    found: frozenset[SizeComparison] = frozenset()
     for operand in operands:
         if operand is None:
             return None
@@ -268,7 +268,7 @@ def _or(operands: Sequence[Truth | None]) -> Truth | None:
         product = prod((a - b for operand in rest for _, a, b in operand), start=Size.constant(1))
     except TooLarge:
         return None
-    return frozenset({Comparison("EQ", product, Size.constant(0))})
+    return frozenset({SizeComparison("EQ", product, Size.constant(0))})
 
 
 def _not(operands: Sequence[Truth | None]) -> Truth | None:
@@ -278,7 +278,7 @@ def _not(operands: Sequence[Truth | None]) -> Truth | None:
     if operand is None or len(operand) != 1:
         return None
     ((direction, a, b),) = operand
-    return frozenset({Comparison(NEGATED[direction], a, b)})
+    return frozenset({SizeComparison(NEGATED[direction], a, b)})
 
 
 _LOGICAL: dict[str, Callable[[Sequence[Truth | None]], Truth | None]] = {
@@ -290,7 +290,7 @@ _LOGICAL: dict[str, Callable[[Sequence[Truth | None]], Truth | None]] = {
 }
 
 
-def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, memory: Arithmetic) -> Number:
+def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, memory: SizeArithmetic) -> Number:
     if then == otherwise:
         return then
     if isinstance(condition, bool):
@@ -302,12 +302,12 @@ def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, me
         if otherwise in memory.quotients:
             x, y = memory.quotients[otherwise]
             remainder = x - y * _truncated(x, y) if (known := _remainder([x, y], facts)) is None else known
-            wanted = [Comparison("NE", remainder, zero), Comparison("NE", _sign([x], facts), Size.constant(1))]
+            wanted = [SizeComparison("NE", remainder, zero), SizeComparison("NE", _sign([x], facts), Size.constant(1))]
             if then == otherwise - 1 and condition == frozenset(one for one in wanted if not decide(one, facts)):
                 return floordiv(x, y)
         if otherwise in memory.remainders:
             x, y = memory.remainders[otherwise]
-            negative = frozenset({Comparison("LT", otherwise, zero), Comparison("NE", otherwise, zero)})
+            negative = frozenset({SizeComparison("LT", otherwise, zero), SizeComparison("NE", otherwise, zero)})
             if then == otherwise + y and condition == negative:
                 return mod(x, y)
     try:
@@ -325,7 +325,7 @@ def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, me
     return found if found.weight <= MOST_OF_A_CHOICE else None
 
 
-def _indicator(comparison: Comparison) -> Size:
+def _indicator(comparison: SizeComparison) -> Size:
     """1 if the comparison holds, else 0."""
     direction, a, b = comparison
     if direction in ("EQ", "NE"):

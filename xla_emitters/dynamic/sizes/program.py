@@ -52,7 +52,7 @@ from xla_emitters.algebra.expression import FLOORDIV
 from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Facts, Relation
 from xla_emitters.algebra.guards import Guard, needed
 from xla_emitters.algebra.size import Size
-from xla_emitters.algebra.solve import Parameter, Plan, plan
+from xla_emitters.algebra.solve import DeclaredShape, SymbolPlan, plan
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.types import (
@@ -134,7 +134,7 @@ def _solved(size: Size, name: str, unknown: set[str]) -> tuple[str, Size] | None
 LARGEST = 2**31 - 1
 
 
-class Argument(NamedTuple):
+class ArgumentFacts(NamedTuple):
     """The facts about an argument that guards need: its HLO type ("f32") and its shape."""
 
     element: str
@@ -156,14 +156,14 @@ class ProgramGuards:
     types: tuple[str, ...]
     own: Mapping[str, tuple[int, int]]
     said: tuple[Guard, ...]
-    plan: Plan
+    plan: SymbolPlan
     computed: tuple[Guard, ...]
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[DeclaredShape, ...]:
         return self.plan.parameters
 
-    def check(self, arguments: Sequence[Argument]) -> dict[str, int]:
+    def check(self, arguments: Sequence[ArgumentFacts]) -> dict[str, int]:
         """The values of the symbols.
 
         raises DataError, which names the argument or has the assertion's message
@@ -329,7 +329,7 @@ def sizes_of(module: ModuleOp) -> Sizes:
         for parameter in parameters
     )
     planned = plan(
-        [Parameter(shape, _jax_name(op)) for shape, op in zip(shapes, parameters, strict=True)], second.facts
+        [DeclaredShape(shape, _jax_name(op)) for shape, op in zip(shapes, parameters, strict=True)], second.facts
     )
     own_shapes = [_shape_of(parameter, number) or () for number, parameter in enumerate(parameters)]
     bounded = [
@@ -448,7 +448,7 @@ def _label(number: int, name: str) -> str:
     return f"argument {number} (p{number})" + (f" '{name}'" if name else "")
 
 
-__all__ = ["Argument", "ProgramGuards", "Sizes", "Value", "sizes_of"]
+__all__ = ["ArgumentFacts", "ProgramGuards", "Sizes", "Value", "sizes_of"]
 
 
 class SizeNames:
@@ -548,7 +548,7 @@ def arguments_at(sizes: Sizes, values: Mapping[str, int]) -> list[ArraySpec]:
     guards = sizes.guards
     shapes = [[size.evaluate(values) for size in parameter.shape] for parameter in guards.parameters]
     specs = [ArraySpec.sized(element, shape) for element, shape in zip(guards.types, shapes, strict=True)]
-    guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
+    guards.check([ArgumentFacts(spec.dtype, spec.shape) for spec in specs])
     return specs
 
 

@@ -42,7 +42,7 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.dynamic.sizes.numbers import FEWEST_BITS, Arithmetic, assume, in_range, is_data
+from xla_emitters.dynamic.sizes.numbers import FEWEST_BITS, SizeArithmetic, assume, in_range, is_data
 from xla_emitters.dynamic.sizes.sizing import Entry, SizeSizing
 from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.errors import DataError, Place, VerifyError
@@ -92,7 +92,7 @@ class Walk:
     ranges: list[tuple[Size, Size, Size, HloOp]] = field(default_factory=list[tuple[Size, Size, Size, HloOp]])
     repeated: dict[tuple[Size, Size], HloOp] = field(default_factory=dict[tuple[Size, Size], HloOp])
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
-    _arithmetic: Arithmetic = field(default_factory=Arithmetic)
+    _arithmetic: SizeArithmetic = field(default_factory=SizeArithmetic)
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
     _results: dict[_Key, Value] = field(default_factory=dict[_Key, Value])
     _unsaid: set[_Key] = field(default_factory=set[_Key])

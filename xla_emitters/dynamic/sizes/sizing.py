@@ -27,7 +27,7 @@ Entry: TypeAlias = AxisKey | Size | None
 """The size of an axis of a result: that of an operand's axis, a size, or None if it depends on data."""
 
 
-class Known(Protocol):
+class KnownSizes(Protocol):
     """The interface of the walk."""
 
     @property
@@ -97,7 +97,7 @@ class _Number:
 class SizeSizing(Sizing):
     """The sizes of the operands `leaves` of `op`, known to `walk`."""
 
-    def __init__(self, op: HloOp, leaves: Sequence[Leaf], walk: Known) -> None:
+    def __init__(self, op: HloOp, leaves: Sequence[Leaf], walk: KnownSizes) -> None:
         super().__init__(op.operands)
         self.op, self.leaves, self.walk = op, leaves, walk
 
@@ -199,4 +199,4 @@ class SizeSizing(Sizing):
         return sizes[0] if is_one else UNKNOWN
 
 
-__all__ = ["Entry", "Known", "Shape", "SizeSizing"]
+__all__ = ["Entry", "KnownSizes", "Shape", "SizeSizing"]

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from xla_emitters.algebra.size import Size
 
 
-class Comparison(NamedTuple):
+class SizeComparison(NamedTuple):
     """`left direction right`; direction is one of EQ, NE, GE, GT, LE, LT."""
 
     direction: str
@@ -23,10 +23,10 @@ class Comparison(NamedTuple):
     right: Size
 
 
-Truth: TypeAlias = bool | frozenset[Comparison]
+Truth: TypeAlias = bool | frozenset[SizeComparison]
 """A predicate: a truth value, or comparisons that must all hold."""
 
-Number: TypeAlias = Size | bool | frozenset[Comparison] | None
+Number: TypeAlias = Size | bool | frozenset[SizeComparison] | None
 """An element of an array of integers or predicates; None if it depends on data."""
 
 AxisKey: TypeAlias = tuple[int, int]

@@ -45,8 +45,8 @@ from xla_emitters.explore.bisect.blame import (
 )
 from xla_emitters.explore.bisect.program_bisect import search_program
 from xla_emitters.explore.check.module_stages import (
-    Comparison,
-    KernelComparison,
+    CheckOptions,
+    KernelCheck,
     StageComparison,
     rounds_otherwise,
 )
@@ -67,7 +67,7 @@ from xla_emitters.rewrite.kernel_entry import entry_of_kernel, launch_of
 from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.device_threads import devices_wanted
 from xla_emitters.runtime.layouts import from_buffer
-from xla_emitters.runtime.simt.follow import LaneValues, Writer
+from xla_emitters.runtime.simt.follow import LaneValues, LastWriter
 
 
 @collector_at_rest()
@@ -94,7 +94,7 @@ def bisect(
         arrays = given_inputs(module, sizes or {}, inputs, seed, instead=instead)
         how_far: Any = {"atol": atol, "rtol": rtol, "sanitize": sanitize}
         return search_program(module, arrays, **how_far)
-    how = Comparison("passes", blocks, sanitize, atol, rtol, seed)
+    how = CheckOptions("passes", blocks, sanitize, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
     if devices_wanted(devices_of(module) if options.fusion is None else 1, devices, "bisect") > 1:
@@ -104,7 +104,7 @@ def bisect(
 
 def search_on_devices(
     module: ModuleOp,
-    how: Comparison,
+    how: CheckOptions,
     options: CompileOptions,
     inputs: str | Path | StandardInput | Sequence[Sequence[Array]] | None,
 ) -> Search:
@@ -120,7 +120,7 @@ def search_on_devices(
 
 def search_module(
     module: ModuleOp,
-    how: Comparison,
+    how: CheckOptions,
     options: CompileOptions,
     inputs: str | Path | StandardInput | Sequence[Array] | None,
 ) -> Search:
@@ -252,7 +252,7 @@ class _Boundary:
     changes_bits: bool
 
 
-class _KernelBisection(KernelComparison):
+class _KernelBisection(KernelCheck):
     """Keeps the IR after each pass until the next probe; if a probe is wrong, searches there."""
 
     def __init__(self, planned: PlannedKernel, whole: _Bisection, given: Any) -> None:
@@ -396,7 +396,7 @@ class _KernelBisection(KernelComparison):
         element = dtype(self.arguments[numbers[0]].array.dtype)
         is_tensor = isinstance(entry.function_type.inputs.data[numbers[0]], TensorType)
         each = element.numpy.itemsize if is_tensor or element.bits >= 8 or element.name == "pred" else element.bits / 8
-        watcher = Writer(frozenset(numbers), flat, each)
+        watcher = LastWriter(frozenset(numbers), flat, each)
         self.run("", boundary.module, [watcher])
         return watcher.found
 

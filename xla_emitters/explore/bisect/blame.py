@@ -34,7 +34,7 @@ from xla_emitters.dialects.printer import print_ir_with_lines
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.reference.reference import evaluate, own_value
 from xla_emitters.runtime.simt.follow import Number
@@ -77,7 +77,7 @@ class Thread:
     writes: str = ""
 
     @staticmethod
-    def of(lane: tuple[int, int], launch: Launch, writes: str = "") -> Thread:
+    def of(lane: tuple[int, int], launch: LaunchDimensions, writes: str = "") -> Thread:
         block, thread = lane
         return Thread(block, thread, _coordinates(block, launch.grid), _coordinates(thread, launch.block), writes)
 

@@ -31,7 +31,7 @@ from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
 from xla_emitters.explore.bisect.blame import Blame, Culprit, Element, Found, Search, Thread, blamed, blamed_hlo
-from xla_emitters.explore.bisect.wrong_thread import Difference, first_difference
+from xla_emitters.explore.bisect.wrong_thread import LaunchDifference, first_difference
 from xla_emitters.explore.check.module_stages import rounds_otherwise
 from xla_emitters.explore.check.verdict import TOLERANT, Reference, Verdict, changed_results, reference_of
 from xla_emitters.explore.check.watched_kernels import check_kernels
@@ -289,7 +289,7 @@ class _Search:
         self.last = verdict.summary
         self._right, self._results, self._skipped, self._is_free = state, found, [], False
 
-    def _difference(self, state: _State, failure: Exception | None) -> Difference | None:
+    def _difference(self, state: _State, failure: Exception | None) -> LaunchDifference | None:
         """The first launch that gives something else than before the pass; None where no launch does, or nothing is launched.
 
         failure  what the run of the state raised
@@ -378,7 +378,7 @@ class _Search:
         return replace(culprit, details=tuple(error.render().splitlines()), error=error)
 
 
-def _thread(difference: Difference) -> Thread | None:
+def _thread(difference: LaunchDifference) -> Thread | None:
     """The thread that writes the first element that differs."""
     if difference.lane is None:
         return None

@@ -24,11 +24,11 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.explore.bisect.blame import Computed
 from xla_emitters.explore.check.watched_kernels import differing_much, largest_magnitude
-from xla_emitters.program import Extents, Launch
+from xla_emitters.program import Extents, LaunchDimensions
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.simt.execute import PACKED_BITS
-from xla_emitters.runtime.simt.follow import LaneValues, Writer
+from xla_emitters.runtime.simt.follow import LaneValues, LastWriter
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
@@ -38,7 +38,7 @@ ModuleOf = Callable[[str], ModuleOp]
 
 
 @dataclass(frozen=True)
-class Difference:
+class LaunchDifference:
     """The first launch that differs.
 
     before, after    the kernel
@@ -49,7 +49,7 @@ class Difference:
     """
 
     kernel: str
-    launch: Launch
+    launch: LaunchDimensions
     before: ModuleOp
     after: ModuleOp
     argument: int | None = None
@@ -67,7 +67,7 @@ def first_difference(
     sanitize: bool,
     may_change_bits: bool = False,
     failure: Exception | None = None,
-) -> Difference | None:
+) -> LaunchDifference | None:
     """Runs the program with both versions of every kernel.
 
     sanitize  a launch with a race, or a read of what nothing wrote, differs too
@@ -114,13 +114,13 @@ class _BothKernels(Kernels):
     sanitize: bool
     may_change_bits: bool
     expected: tuple[type[Exception], ...]
-    found: Difference | None = None
+    found: LaunchDifference | None = None
     ready: dict[str, _Versions] = field(default_factory=dict[str, "_Versions"])
 
     def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         if name not in self.ready:
             self.ready[name] = _Versions.of(self.before(name), self.after(name))
-        versions, launch = self.ready[name], Launch(grid, block)
+        versions, launch = self.ready[name], LaunchDimensions(grid, block)
         before, after = versions.code
         arrays = {number: cast(Array, value) for number, value in enumerate(arguments) if isinstance(value, np.ndarray)}
         given = _copies(arrays)
@@ -130,7 +130,7 @@ class _BothKernels(Kernels):
         try:
             after(launch, arguments, shared_bytes, [Sanitizer()] if self.sanitize else [])
         except self.expected as error:
-            self.found = Difference(name, launch, versions.before, versions.after)
+            self.found = LaunchDifference(name, launch, versions.before, versions.after)
             raise _Stop from error
         scale = max(map(largest_magnitude, (*given.values(), *wanted.values())), default=0.0)
         for number, array in arrays.items():
@@ -152,19 +152,19 @@ class _Launch:
     given  what its arrays held before it
     """
 
-    launch: Launch
+    launch: LaunchDimensions
     shared_bytes: int
     arguments: Sequence[Any]
     arrays: dict[int, Array]
     given: dict[int, Array]
 
-    def difference(self, kernel: str, versions: _Versions, argument: int, index: tuple[int, ...]) -> Difference:
+    def difference(self, kernel: str, versions: _Versions, argument: int, index: tuple[int, ...]) -> LaunchDifference:
         both = versions.before, versions.after
         lane = next(filter(None, (self._writer(module, argument, index) for module in reversed(both))), None)
         if lane is None:
-            return Difference(kernel, self.launch, *both, argument, index)
+            return LaunchDifference(kernel, self.launch, *both, argument, index)
         computed = [self._computed(module, lane) for module in both]
-        return Difference(kernel, self.launch, *both, argument, index, lane, *computed)
+        return LaunchDifference(kernel, self.launch, *both, argument, index, lane, *computed)
 
     def _writer(self, module: ModuleOp, argument: int, index: tuple[int, ...]) -> tuple[int, int] | None:
         """(block, thread) of the thread that writes an element last."""
@@ -173,7 +173,7 @@ class _Launch:
         is_packed = isinstance(kernel.types[argument], llvm.LLVMPointerType)
         bits = PACKED_BITS.get(array.dtype) if is_packed else None
         each = bits / 8 if bits else array.dtype.itemsize
-        writer = Writer(same, int(np.ravel_multi_index(index, array.shape)) if index else 0, each)
+        writer = LastWriter(same, int(np.ravel_multi_index(index, array.shape)) if index else 0, each)
         self._run(kernel, [writer])
         return writer.found
 

@@ -1,7 +1,7 @@
 """Anybody's LLVM IR on a CPU: one kernel, given arrays and a launch; as `any_ptx`.
 
     kernel = LlvmIrKernel.read(text, "scale.ll")
-    after = kernel.run([x, y, np.int32(4096)], Launch((32, 1, 1), (128, 1, 1)))
+    after = kernel.run([x, y, np.int32(4096)], LaunchDimensions((32, 1, 1), (128, 1, 1)))
 
 A kernel is a function of the convention `ptx_kernel`; where there is none, any function with a body. Source: docs/ptx.md.
 """
@@ -18,14 +18,14 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.check.any_ptx import Cluster, GivenKernel
 from xla_emitters.text.llvm_ir import raise_kernel, read_llvm_ir
-from xla_emitters.text.llvm_ir.module import Function, LlvmModule
+from xla_emitters.text.llvm_ir.module import LlvmFunction, LlvmModule
 from xla_emitters.text.ptx import entry_named
 
 
 class LlvmIrKernel(GivenKernel):
     """One kernel of a text of LLVM IR."""
 
-    def __init__(self, module: LlvmModule, entry: Function) -> None:
+    def __init__(self, module: LlvmModule, entry: LlvmFunction) -> None:
         self.module, self.entry, self.source = module, entry, module.source
         self.name, self.start, self.end, self.bounds = entry.name, entry.start, entry.end, module.bounds(entry)
         self.parameters = [(parameter.name, str(parameter.type)) for parameter in entry.parameters]

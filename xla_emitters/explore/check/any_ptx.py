@@ -1,7 +1,7 @@
 """Anybody's PTX on a CPU: one kernel, given arrays and a launch; `GivenKernel` is what holds for LLVM IR too.
 
     kernel = PtxKernel.read(text, "scale.ptx")
-    after = kernel.run([x, y, np.int32(4096)], Launch((32, 1, 1), (128, 1, 1)))        what each pointer's array holds afterwards
+    after = kernel.run([x, y, np.int32(4096)], LaunchDimensions((32, 1, 1), (128, 1, 1)))        what each pointer's array holds afterwards
     verdict = kernel.check(...)                                                        faults alone: there is no reference
 
 An array is what a pointer points to, an array without dimensions a number. Faults (races, accesses out of bounds or misaligned, reads
@@ -27,7 +27,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageError
 from xla_emitters.explore.check.module_stages import blocks_to_run
 from xla_emitters.explore.check.verdict import Verdict
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher, address_of
@@ -37,7 +37,7 @@ from xla_emitters.support.limits import iteration_limit
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
 from xla_emitters.text.ptx.op_builder import TYPES
-from xla_emitters.text.ptx.syntax import Function, PtxModule
+from xla_emitters.text.ptx.syntax import PtxFunction, PtxModule
 
 STAGE = "ptx"
 HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128, 16,8x32,4+4096, or 64x128/2 in clusters of 2 blocks"
@@ -51,17 +51,17 @@ _MOST_THREADS, _MOST_BLOCKS, _MOST_SHARED = 1024, (1 << 31) - 1, 228 << 10
 _PLAIN_ALIGNMENT = 256
 
 
-def launch_of(text: str) -> tuple[Launch, int, Cluster | None]:
+def launch_of(text: str) -> tuple[LaunchDimensions, int, Cluster | None]:
     """The launch that a text says, its bytes of dynamic shared memory, and the blocks of a cluster. raises UsageError
 
     >>> launch_of("16,8x32,4+4096/2")
-    (Launch(grid=(16, 8, 1), block=(32, 4, 1), sizes=()), 4096, (2, 1, 1))
+    (LaunchDimensions(grid=(16, 8, 1), block=(32, 4, 1), sizes=()), 4096, (2, 1, 1))
     """
     match = _LAUNCH.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"'{text}' is no launch", stage=STAGE, help=HELP)
     grid, block = ((*map(int, part.split(",")), 1, 1)[:3] for part in (match[1], match[2]))
-    launch, shared = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2])), int(match[3] or 0)
+    launch, shared = LaunchDimensions((grid[0], grid[1], grid[2]), (block[0], block[1], block[2])), int(match[3] or 0)
     if not 1 <= launch.threads <= _MOST_THREADS or not 1 <= launch.blocks <= _MOST_BLOCKS or shared > _MOST_SHARED:
         limits = f"1 to {_MOST_THREADS} threads, 1 to {_MOST_BLOCKS} blocks, at most {_MOST_SHARED} bytes"
         raise UsageError(f"'{text}' is beyond what a GPU launches: {limits}", stage=STAGE)
@@ -138,7 +138,7 @@ class GivenKernel(ABC):
             f"argument {number} (p{number}), '{name}' is {wanted}, but the array is {got}", stage="arguments"
         )
 
-    def cluster(self, launch: Launch, given: Cluster | None) -> Cluster:
+    def cluster(self, launch: LaunchDimensions, given: Cluster | None) -> Cluster:
         """Blocks of a cluster, as the text or the launch says. raises DataError where they do not fit"""
         x, y, z = (*self.bounds.get("reqnctapercluster", given or (1,)), 1, 1)[:3]
         if given not in (None, (x, y, z)):
@@ -148,7 +148,9 @@ class GivenKernel(ABC):
             raise DataError(message, stage=STAGE, help=HELP)
         return x, y, z
 
-    def lowered(self, arrays: Sequence[Array], launch: Launch, more: int = 0, cluster: Cluster = (1, 1, 1)) -> ModuleOp:
+    def lowered(
+        self, arrays: Sequence[Array], launch: LaunchDimensions, more: int = 0, cluster: Cluster = (1, 1, 1)
+    ) -> ModuleOp:
         """The kernel's IR for these arguments, and as many pointers more.
 
         raises   DataError for arrays and launches that do not fit, and what `raise_kernel` raises
@@ -194,7 +196,7 @@ class GivenKernel(ABC):
     def run(
         self,
         arrays: Sequence[Array],
-        launch: Launch,
+        launch: LaunchDimensions,
         *,
         shared_bytes: int = 0,
         watchers: Sequence[Watcher] = (),
@@ -245,7 +247,7 @@ class GivenKernel(ABC):
     def check(
         self,
         arrays: Sequence[Array],
-        launch: Launch,
+        launch: LaunchDimensions,
         *,
         shared_bytes: int = 0,
         blocks: int = 0,
@@ -284,7 +286,7 @@ class GivenKernel(ABC):
 class PtxKernel(GivenKernel):
     """One kernel of a PTX text."""
 
-    def __init__(self, module: PtxModule, entry: Function) -> None:
+    def __init__(self, module: PtxModule, entry: PtxFunction) -> None:
         self.module, self.entry, self.source, self.remarks = module, entry, module.source, module.remarks
         self.name, self.start, self.end, self.bounds = entry.name, entry.start, entry.end, entry.bounds
         self.parameters = [(parameter.name, f".{parameter.type}") for parameter in entry.parameters]

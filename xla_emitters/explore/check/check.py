@@ -19,7 +19,7 @@ from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.bisect.program_bisect import search_program
-from xla_emitters.explore.check.module_stages import Comparison, StageComparison
+from xla_emitters.explore.check.module_stages import CheckOptions, StageComparison
 from xla_emitters.explore.check.on_devices import given_on_devices, on_each_device, verdict_of_devices
 from xla_emitters.explore.check.program_stages import check_program
 from xla_emitters.explore.check.verdict import Verdict
@@ -57,7 +57,7 @@ def check(
     source      a path, text (anything with a newline) of HLO or StableHLO, a program, or what `read_module` made of HLO
     stages      "all", "passes" (after every single pass), or stage names with commas
     sizes       of a program with unknown sizes, for inputs that are drawn: symbol -> size
-    blocks, sanitize  for modules of HLO, as in `Comparison`
+    blocks, sanitize  for modules of HLO, as in `CheckOptions`
     inputs      arrays, or an `.npz` of them; default: drawn from `seed`. Of several devices, a list for each
     atol, rtol  allowed absolute and relative errors of results, instead of the bounds of the ops
     keep_going  if a module cannot be compiled completely, checks the fusions that can be compiled, each on drawn arrays
@@ -86,7 +86,7 @@ def check(
         return check_program(program, arrays, wanted, atol, rtol)
     if sizes:
         raise UsageError("sizes are for programs (StableHLO); the sizes of HLO text are known", stage="check")
-    how = Comparison(stages, blocks, sanitize, atol, rtol, seed)
+    how = CheckOptions(stages, blocks, sanitize, atol, rtol, seed)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
     for stage in sorted(how.named):
@@ -99,7 +99,7 @@ def check(
 
 def check_module(
     module: ModuleOp,
-    how: Comparison,
+    how: CheckOptions,
     options: CompileOptions,
     inputs: str | Path | StandardInput | Sequence[Array] | None = None,
     *,
@@ -118,7 +118,7 @@ def check_module(
 
 def check_on_devices(
     module: ModuleOp,
-    how: Comparison,
+    how: CheckOptions,
     options: CompileOptions,
     inputs: str | Path | StandardInput | Sequence[Sequence[Array]] | None = None,
 ) -> Verdict:

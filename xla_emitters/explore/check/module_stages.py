@@ -62,7 +62,7 @@ from xla_emitters.text.hlo import parse_hlo, print_hlo
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CheckOptions:
     """Which parts of a program are executed.
 
     stages    "all", "passes" (after every single pass), or stage names with commas
@@ -130,7 +130,7 @@ class StageComparison:
         reference: Reference,
         program: Program,
         reaching: Mapping[int, Reaching],
-        how: Comparison,
+        how: CheckOptions,
         is_alone: bool = True,
     ) -> None:
         self.reference = reference
@@ -138,7 +138,7 @@ class StageComparison:
         self.reaching = reaching
         self.how = how
         self.is_alone = is_alone
-        self._kernels: list[KernelComparison] = []
+        self._kernels: list[KernelCheck] = []
         self._hlo = _GraphComparison(self)
 
     @classmethod
@@ -146,7 +146,7 @@ class StageComparison:
         cls,
         module: ModuleOp,
         options: CompileOptions,
-        how: Comparison,
+        how: CheckOptions,
         inputs: str | Path | StandardInput | Sequence[Array] | None = None,
     ) -> Self:
         """The comparison of a module, on given or drawn arrays.
@@ -234,7 +234,7 @@ class StageComparison:
         self._hlo.compare_text(run_program(self.program, reference.inputs, "hlo"))
 
     @property
-    def observed(self) -> Sequence[KernelComparison]:
+    def observed(self) -> Sequence[KernelCheck]:
         """Those that were observed so far."""
         return self._kernels
 
@@ -275,7 +275,7 @@ class StageComparison:
 
     def observer(self, planned: PlannedKernel) -> Observer:
         """Called by `compile_module` after each pass over one kernel."""
-        kernel = KernelComparison(planned, self, self.reaching.get(len(self._kernels)))
+        kernel = KernelCheck(planned, self, self.reaching.get(len(self._kernels)))
         self._kernels.append(kernel)
         return kernel.observe
 
@@ -320,7 +320,7 @@ class _GraphComparison:
             self.problem = replace(self.last, summary=f"{label}: {self.last.summary}")
 
 
-class KernelComparison:
+class KernelCheck:
     """One kernel: the IR after each pass is executed on the kernel's real inputs.
 
     given          its first launch; None: it is never launched, and arrays are drawn

@@ -21,7 +21,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.errors import DataError
-from xla_emitters.explore.compare.pass_rows import PassRow, compare_passes
+from xla_emitters.explore.compare.pass_rows import ComparedPass, compare_passes
 from xla_emitters.explore.compare.xla_log import XlaLog, parse_log
 from xla_emitters.explore.optimize import FAILED, ask_xla
 from xla_emitters.graph.computation_steps import PlannedKernel
@@ -64,7 +64,7 @@ class OurKernel:
 
 
 @dataclass(frozen=True)
-class Code:
+class KernelFigures:
     """Machine code of one kernel on one side.
 
     instructions           executed by a thread, an upper bound; `unknown_loops` loops counted once
@@ -94,9 +94,9 @@ class KernelComparison:
     """passes  in order; none where XLA's kernel is not of its emitters"""
 
     name: str
-    passes: tuple[PassRow, ...]
-    ours: Code
-    xla: Code
+    passes: tuple[ComparedPass, ...]
+    ours: KernelFigures
+    xla: KernelFigures
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -266,9 +266,9 @@ def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes) -> KernelCompar
 
 def _code(
     name: str, grid: tuple[int, ...], block: tuple[int, ...], dynamic_bytes: int, ptx: str, code: MachineCode
-) -> Code:
+) -> KernelFigures:
     resources, counted, body = code.resources[name], executed(code.sass[name]), kernel_ptx(ptx, name)
-    return Code(
+    return KernelFigures(
         grid=grid,
         block=block,
         registers=resources.registers,

@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.compare.compare import Code, Comparison, KernelComparison
+from xla_emitters.explore.compare.compare import Comparison, KernelComparison, KernelFigures
 from xla_emitters.explore.compare.ir_difference import VERDICTS, Difference
-from xla_emitters.explore.compare.pass_rows import PassRow
+from xla_emitters.explore.compare.pass_rows import ComparedPass
 
 _SHOWN_OPS = 3
 
@@ -48,7 +48,7 @@ def kernel_text(kernel: KernelComparison, target: str) -> str:
     return "\n".join([*lines, "", *_table([["", "ours", "XLA"], *number_rows(kernel.ours, kernel.xla)], "lrr")])
 
 
-def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
+def _pass_cells(rows: Sequence[ComparedPass]) -> list[list[str]]:
     cells = [["", "XLA", "ours", "XLA", "ours", "IR after it"], ["", "", "", "ops", "ops", ""]]
     for number, row, text in verdict_texts(rows):
         ops = ["" if count is None else str(count) for count in (row.xla_ops, row.ours_ops)]
@@ -56,9 +56,9 @@ def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
     return cells
 
 
-def verdict_texts(rows: Sequence[PassRow]) -> list[tuple[int, PassRow, str]]:
+def verdict_texts(rows: Sequence[ComparedPass]) -> list[tuple[int, ComparedPass, str]]:
     """Number, row, and verdict as text, of each pass that changed something."""
-    before, found = None, list[tuple[int, PassRow, str]]()
+    before, found = None, list[tuple[int, ComparedPass, str]]()
     for number, row in enumerate(rows):
         if row.changed:
             found.append((number, row, _verdict_text(row.found, before)))
@@ -79,13 +79,13 @@ def _verdict_text(found: Difference | None, before: Difference | None) -> str:
     return f"differs: {', '.join([*ops[:_SHOWN_OPS], *more]) or 'as many of each op'}"
 
 
-def _silent(rows: Sequence[PassRow]) -> list[str]:
+def _silent(rows: Sequence[ComparedPass]) -> list[str]:
     """Passes without a row."""
     silent = [row.xla or row.ours for row in rows if not row.changed]
     return [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
 
 
-def number_rows(ours: Code, xla: Code) -> list[list[str]]:
+def number_rows(ours: KernelFigures, xla: KernelFigures) -> list[list[str]]:
     """Launch and machine code: (what, ours, XLA's), as text."""
     rows = {
         "grid": [_sizes(code.grid) for code in (ours, xla)],
@@ -107,7 +107,7 @@ def _sizes(sizes: Sequence[int]) -> str:
     return "x".join(map(str, sizes))
 
 
-def _instructions(code: Code) -> str:
+def _instructions(code: KernelFigures) -> str:
     return f"{code.instructions}{'?' if code.unknown_loops else ''}"
 
 
@@ -123,7 +123,7 @@ def accesses(counts: Mapping[int, int]) -> str:
 
 
 @dataclass(frozen=True)
-class FileRow:
+class ComparedFile:
     """A file of a directory: its comparison, or the reason why there is none."""
 
     file: str
@@ -131,7 +131,7 @@ class FileRow:
     error: str = ""
 
 
-def files_text(rows: Sequence[FileRow]) -> str:
+def files_text(rows: Sequence[ComparedFile]) -> str:
     """A row for each kernel of each file, totals, then the files that were not compared."""
     titles = ["file", *_KINDS, "launch", "registers", "instructions", "ratio", "loads", "stores", "shared", "spilled"]
     units = ["", *("passes" for _ in _KINDS), "", "", "a thread", "ours/XLA", "bytes", "bytes", "bytes", "bytes"]

@@ -23,7 +23,7 @@ from xla_emitters.explore.compare.xla_log import State, XlaLog
 
 
 @dataclass(frozen=True)
-class PassRow:
+class ComparedPass:
     """One pass.
 
     xla, ours          its names; "" on the side that does not have it
@@ -68,19 +68,19 @@ def our_name(xla: str, known: Sequence[str]) -> str:
     return xla if xla in known or f"xla-{xla}" not in known else f"xla-{xla}"
 
 
-def compare_passes(ours: Sequence[tuple[str, ModuleOp]], log: XlaLog) -> tuple[PassRow, ...]:
+def compare_passes(ours: Sequence[tuple[str, ModuleOp]], log: XlaLog) -> tuple[ComparedPass, ...]:
     """A row for each pass of either side."""
     states, names = _States(log), [name for name, _ in ours]
     theirs = [our_name(state.name, names) for state in log.states]
     own = [KernelIr(ir) for _, ir in ours]
-    rows, left, right = list[PassRow](), 0, 0
+    rows, left, right = list[ComparedPass](), 0, 0
     for i, j in _aligned(names, theirs):
         left, right = (left if i is None else i), (right if j is None else j)
         mine, other = own[left], states[right]
         changed = i == 0 or j == 0 or (i is not None and own[i].lines != own[i - 1].lines)
         changed |= j is not None and not states.is_unchanged(j)
         rows.append(
-            PassRow(
+            ComparedPass(
                 "" if j is None else log.states[j].name,
                 "" if i is None else names[i],
                 None if j is None or other is None else other.ops,

@@ -1,6 +1,6 @@
 """Executes somebody else's PTX of a fusion beside ours, on the same arrays, without a GPU: two kernels, one table of differences.
 
-    found = run_beside("gelu.hlo", {"fusion": OtherCode(xla_ptx, Launch((24576, 1, 1), (128, 1, 1)))})
+    found = run_beside("gelu.hlo", {"fusion": OtherCode(xla_ptx, LaunchDimensions((24576, 1, 1), (128, 1, 1)))})
     print(beside_text(found))
 
       kernel   result         ours        other       differ            most
@@ -19,11 +19,11 @@ import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.explore.check.module_stages import Comparison, KernelComparison, StageComparison
+from xla_emitters.explore.check.module_stages import CheckOptions, KernelCheck, StageComparison
 from xla_emitters.explore.check.verdict import Verdict
 from xla_emitters.pipelines.compiler import compile_module, read_module, with_splits
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import Kernel, Launch
+from xla_emitters.program import Kernel, LaunchDimensions
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx
@@ -35,7 +35,7 @@ class OtherCode:
     """PTX with one kernel of that name, or only one, and how it is launched; shared_bytes: of dynamic shared memory."""
 
     ptx: str
-    launch: Launch
+    launch: LaunchDimensions
     name: str = ""
     shared_bytes: int = 0
 
@@ -77,7 +77,7 @@ def run_beside(
     module = read_module(source)
     options = replace(options or CompileOptions(), record="none")
     options, _ = with_splits(module, options)
-    how = Comparison("llvm-dialect", blocks, sanitize, seed=seed)
+    how = CheckOptions("llvm-dialect", blocks, sanitize, seed=seed)
     comparison = StageComparison.of(module, options, how)
     options = replace(options, stage="ptx")
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
@@ -90,7 +90,7 @@ def run_beside(
     return rows
 
 
-def _rows(own: KernelComparison, kernel: Kernel, other: OtherCode) -> list[ResultRow]:
+def _rows(own: KernelCheck, kernel: Kernel, other: OtherCode) -> list[ResultRow]:
     name = other.name or read_ptx(other.ptx, "").entries[0].name
     theirs = replace(kernel, name=name, ptx=other.ptx, launch=other.launch)
     if len(read_ptx(other.ptx, "").functions[name].parameters) != len(kernel.arguments):

@@ -28,15 +28,14 @@ from xla_emitters.lowering.toolchain.machine_code import EntryResources
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pricing.call_prices import CallCost, price_call
-from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
+from xla_emitters.pricing.model import KernelCost, NeededBytes, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import run_threads
-from xla_emitters.pricing.timeline import Span, Timeline
+from xla_emitters.pricing.timeline import Timeline, WorkSpan
 from xla_emitters.pricing.traffic import Traffic, count_traffic
-from xla_emitters.program import Extents, Launch, Program
-from xla_emitters.program.steps import Call
-from xla_emitters.program.steps import Launch as Launched
+from xla_emitters.program import Extents, LaunchDimensions, Program
+from xla_emitters.program.steps import Call, Launch
 from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
@@ -52,7 +51,7 @@ class LaunchAt:
     """A launch of a kernel with its arguments: arrays and numbers."""
 
     name: str
-    launch: Launch
+    launch: LaunchDimensions
     arguments: tuple[Array | complex, ...]
     shared_bytes: int
 
@@ -74,7 +73,7 @@ class RecordedKernels(Kernels):
         self._then = then
 
     def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        self.launches.append(LaunchAt(name, Launch(grid, block), tuple(arguments), shared_bytes))
+        self.launches.append(LaunchAt(name, LaunchDimensions(grid, block), tuple(arguments), shared_bytes))
         if self._then is not None:
             self._then.launch(name, grid, block, shared_bytes, arguments)
 
@@ -91,7 +90,7 @@ class CallAt:
 
 
 @dataclass(frozen=True)
-class Work:
+class ProgramWork:
     """What a run of a program gives the GPU to do, in order."""
 
     steps: Sequence[LaunchAt | CallAt]
@@ -105,7 +104,7 @@ class Work:
         return [step for step in self.steps if isinstance(step, CallAt)]
 
 
-def work_of(program: Program, inputs: Sequence[Any]) -> Work:
+def work_of(program: Program, inputs: Sequence[Any]) -> ProgramWork:
     """The launches and library calls of a run on these arguments. raises like `Program.run`"""
     made = lowerings_of(program)
     looks_at_data = made.fused is not None and any(op.name in READS_OF_THE_HOST for op in made.fused.walk())
@@ -116,7 +115,7 @@ def work_of(program: Program, inputs: Sequence[Any]) -> Work:
 
     loaded = made.lowering.watched("kernels", kernels=record)
 
-    def watch(frame: Frame, step: Call | Launched, run: Run) -> Run:
+    def watch(frame: Frame, step: Call | Launch, run: Run) -> Run:
         op = loaded.made.ops[step.op] if isinstance(step, Call) else None
         if not isinstance(step, Call) or not isinstance(op, BufferOp) or not is_library_call(made := op.as_hlo()):
             return run
@@ -129,7 +128,7 @@ def work_of(program: Program, inputs: Sequence[Any]) -> Work:
         return call
 
     loaded.run_watched(made.checked(inputs), watch)
-    return Work(steps)
+    return ProgramWork(steps)
 
 
 def launches_of(program: Program, inputs: Sequence[Any]) -> list[LaunchAt]:
@@ -167,7 +166,7 @@ def price_work(
         cost = kernels[step.key] if isinstance(step, LaunchAt) else calls.get(step)
         if cost is not None:
             name = step.name if isinstance(step, LaunchAt) else step.instruction
-            timeline.spans.append(Span(name, "compute", now, now + cost.time))
+            timeline.spans.append(WorkSpan(name, "compute", now, now + cost.time))
             now += cost.time
     return tuple(kernels.values()), tuple(calls.values()), timeline
 
@@ -219,9 +218,9 @@ def price_launch(at: LaunchAt, kernel: SizedKernel, chip: Device, code: MachineC
     return kernel_cost(at.name, chip, at.launch, resources, sass, traffic, _needed(arrays, traffic), threads)
 
 
-def _needed(arrays: Sequence[Array], traffic: Traffic) -> Needed:
+def _needed(arrays: Sequence[Array], traffic: Traffic) -> NeededBytes:
     """Bytes that the launch touches, each counted once. An array with scattered reads counts in whole sectors, at most its size."""
     pairs = list(zip(arrays, traffic.arguments, strict=True))
     read = sum(min(array.nbytes, seen.read_waves) for array, seen in pairs)
     written = sum(min(array.nbytes, seen.write_waves) for array, seen in pairs)
-    return Needed(read, written, is_exact=False)
+    return NeededBytes(read, written, is_exact=False)

@@ -15,7 +15,7 @@ from typing import Any
 
 from xla_emitters.explore.compare.compare import Comparison, KernelComparison
 from xla_emitters.explore.compare.compare_report import number_rows, verdict_texts
-from xla_emitters.explore.compare.pass_rows import PassRow
+from xla_emitters.explore.compare.pass_rows import ComparedPass
 from xla_emitters.explore.page.data import Chunks
 from xla_emitters.rewrite.kernel_entry import sanitize
 
@@ -50,7 +50,7 @@ def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:
     }
 
 
-def _row(row: PassRow, verdict: str, chunks: Chunks) -> dict[str, Any]:
+def _row(row: ComparedPass, verdict: str, chunks: Chunks) -> dict[str, Any]:
     ours, xla = row.lines() if row.found else ([], [])
     return {
         "xla": row.xla,

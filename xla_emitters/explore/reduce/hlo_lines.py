@@ -1,8 +1,8 @@
 """A module or a program as lines that can be cut, joined and printed: what `reduce` works on.
 
-    %fused {                                         Lines("fused", root "v3", parameters and instructions by name)
-      %v0 = f32[8]{0} parameter(0)                     Line("v0", "f32[8]{0}", "parameter", (), "0)")
-      ROOT %v3 = f32[8]{0} add(%v0, %v0)               Line("v3", "f32[8]{0}", "add", ("v0", "v0"), ")")
+    %fused {                                         HloLines("fused", root "v3", parameters and instructions by name)
+      %v0 = f32[8]{0} parameter(0)                     HloLine("v0", "f32[8]{0}", "parameter", (), "0)")
+      ROOT %v3 = f32[8]{0} add(%v0, %v0)               HloLine("v3", "f32[8]{0}", "add", ("v0", "v0"), ")")
     }
 
 A line knows its operands, and the rest of its text as it is printed. Nothing here depends on the meaning of an opcode, so that every
@@ -35,7 +35,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Line:
+class HloLine:
     """One instruction; `tail` is its text after the operands, with the parenthesis that closes them."""
 
     name: str
@@ -68,7 +68,7 @@ class Line:
         """Every name in the attributes, among them those of the computations that it calls."""
         return tuple(_WORD.findall(self.tail)) if "=" in self.tail else ()
 
-    def with_operands(self, names: Mapping[str, str]) -> Line:
+    def with_operands(self, names: Mapping[str, str]) -> HloLine:
         """The line with other names for its operands."""
         return replace(self, operands=tuple(names.get(name, name) for name in self.operands))
 
@@ -94,11 +94,11 @@ def split_at_commas(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Lines:
+class HloLines:
     """One computation. `lines` are in order, including parameters."""
 
     name: str
-    lines: tuple[Line, ...]
+    lines: tuple[HloLine, ...]
     root: str
     is_entry: bool = False
 
@@ -107,17 +107,17 @@ class Lines:
         return "\n".join([f"{'ENTRY ' if self.is_entry else ''}%{self.name} {{", *body, "}"])
 
     @cached_property
-    def by_name(self) -> dict[str, Line]:
+    def by_name(self) -> dict[str, HloLine]:
         return {line.name: line for line in self.lines}
 
     @cached_property
-    def parameters(self) -> tuple[Line, ...]:
+    def parameters(self) -> tuple[HloLine, ...]:
         """The parameters by number."""
         found = (line for line in self.lines if line.is_parameter)
         return tuple(sorted(found, key=lambda line: int(line.tail.split(")")[0])))
 
     @cached_property
-    def instructions(self) -> tuple[Line, ...]:
+    def instructions(self) -> tuple[HloLine, ...]:
         """The instructions other than parameters."""
         return tuple(line for line in self.lines if not line.is_parameter)
 
@@ -130,11 +130,11 @@ class Lines:
                 waiting += self.by_name[name].operands
         return found
 
-    def only(self, names: Iterable[str]) -> Lines:
+    def only(self, names: Iterable[str]) -> HloLines:
         kept = set(names)
         return replace(self, lines=tuple(line for line in self.lines if line.name in kept))
 
-    def without_parameters(self, unused: set[str]) -> Lines:
+    def without_parameters(self, unused: set[str]) -> HloLines:
         """The computation without some parameters; the others are renumbered."""
         left = [line.name for line in self.parameters if line.name not in unused]
         lines = tuple(
@@ -155,7 +155,7 @@ class ModuleLines:
 
     name: str
     attributes: str
-    computations: tuple[Lines, ...]
+    computations: tuple[HloLines, ...]
     is_program: bool = False
 
     @classmethod
@@ -192,18 +192,18 @@ class ModuleLines:
         return "\n\n".join([head, *map(str, self.computations)]) + "\n"
 
     @property
-    def entry(self) -> Lines:
+    def entry(self) -> HloLines:
         return next(one for one in self.computations if one.is_entry)
 
-    def named(self, name: str) -> Lines:
+    def named(self, name: str) -> HloLines:
         return next(one for one in self.computations if one.name == name)
 
-    def with_(self, *changed: Lines) -> ModuleLines:
+    def with_(self, *changed: HloLines) -> ModuleLines:
         """The module with the computations of the same names replaced by these."""
         by_name = {one.name: one for one in changed}
         return replace(self, computations=tuple(by_name.get(one.name, one) for one in self.computations))
 
-    def callers(self, name: str) -> list[tuple[Lines, Line]]:
+    def callers(self, name: str) -> list[tuple[HloLines, HloLine]]:
         return [(one, line) for one in self.computations for line in one.lines if name in line.callees]
 
     @property
@@ -254,9 +254,9 @@ class ModuleLines:
         return module
 
 
-def _lines_of(computation: ComputationOp) -> Lines:
+def _lines_of(computation: ComputationOp) -> HloLines:
     lines = [
-        Line(
+        HloLine(
             op.instruction_name.data,
             type_text(op.result.type, True),
             op.opcode,
@@ -265,7 +265,7 @@ def _lines_of(computation: ComputationOp) -> Lines:
         )
         for op in computation.instructions
     ]
-    return Lines(computation.sym_name.data, tuple(lines), _name_of(computation.root.owner), computation.is_entry)
+    return HloLines(computation.sym_name.data, tuple(lines), _name_of(computation.root.owner), computation.is_entry)
 
 
 def _name_of(owner: object) -> str:
@@ -284,7 +284,7 @@ def _printed_lines(printed: str) -> Iterable[tuple[tuple[str, str], str]]:
             yield (computation, text.partition(" = ")[0].removeprefix("%")), text
 
 
-def _with_tail(computation: str, line: Line, printed: Mapping[tuple[str, str], str]) -> Line:
+def _with_tail(computation: str, line: HloLine, printed: Mapping[tuple[str, str], str]) -> HloLine:
     text, prefix = printed[computation, line.name], str(line)
     if not text.startswith(prefix):
         raise InternalError(f"%{line.name} is printed in an unknown form", stage="reduce", details=(text, prefix))

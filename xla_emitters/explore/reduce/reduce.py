@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
 from xla_emitters.errors import UsageError, XlaEmittersError
-from xla_emitters.explore.reduce.hlo_lines import UNKNOWN, Line, Lines, ModuleLines, shapes_in, with_dims
+from xla_emitters.explore.reduce.hlo_lines import UNKNOWN, HloLine, HloLines, ModuleLines, shapes_in, with_dims
 from xla_emitters.text.stablehlo import parse_stablehlo
 
 Keep = Callable[[str], bool]
@@ -209,12 +209,12 @@ def _attributes(search: _Search) -> None:
                 needed.add(name)
 
 
-def _keys(line: Line) -> Iterator[str]:
+def _keys(line: HloLine) -> Iterator[str]:
     return (part.partition("=")[0] for part in line.attributes[1])
 
 
 def _without_attributes(module: ModuleLines, names: set[str]) -> ModuleLines:
-    def stripped(line: Line) -> Line:
+    def stripped(line: HloLine) -> HloLine:
         head, attributes = line.attributes
         kept = [part for part in attributes if part.partition("=")[0] not in names]
         return replace(line, tail=", ".join([head, *kept]))
@@ -247,13 +247,13 @@ def _reread(search: _Search) -> None:
         search.tries(ModuleLines.of(search.best.text()))
 
 
-def _called(module: ModuleLines, line: Line) -> list[str]:
+def _called(module: ModuleLines, line: HloLine) -> list[str]:
     return [one.name for one in module.computations if one.name in line.callees]
 
 
-def _alone_in_entry(module: ModuleLines, holder: Lines, call: Line) -> ModuleLines:
+def _alone_in_entry(module: ModuleLines, holder: HloLines, call: HloLine) -> ModuleLines:
     parameters = [
-        Line(f"p{number}", holder.by_name[operand].type, "parameter", (), f"{number})")
+        HloLine(f"p{number}", holder.by_name[operand].type, "parameter", (), f"{number})")
         for number, operand in enumerate(call.operands)
     ]
     name = call.name if not any(call.name == line.name for line in parameters) else f"{call.name}.alone"
@@ -351,15 +351,15 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
     if outer is not None and not is_same_root and outer[0].root != outer[1].name:
         return None
     parameters = list(one.parameters)
-    added = list[Line]()
+    added = list[HloLine]()
     for line in needed:
         if not line.is_parameter:
-            added.append(Line(line.name, line.type, "parameter", (), f"{len(parameters) + len(added)})"))
+            added.append(HloLine(line.name, line.type, "parameter", (), f"{len(parameters) + len(added)})"))
     lines = [*parameters, *added, *kept_lines]
     root = results[0].name
     if len(results) > 1:
         result_type = f"({', '.join(line.type for line in results)})"
-        lines.append(Line(one.fresh("results"), result_type, "tuple", tuple(line.name for line in results), ")"))
+        lines.append(HloLine(one.fresh("results"), result_type, "tuple", tuple(line.name for line in results), ")"))
         root = lines[-1].name
     made = replace(one, lines=tuple(lines), root=root)
     changed = module.with_(made)
@@ -367,7 +367,7 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
         return replace(changed, attributes="") if one.is_entry else changed
     entry, call = outer
     given = [
-        Line(entry.fresh(f"cut_{line.name}"), line.type, "parameter", (), f"{len(entry.parameters) + number})")
+        HloLine(entry.fresh(f"cut_{line.name}"), line.type, "parameter", (), f"{len(entry.parameters) + number})")
         for number, line in enumerate(added)
     ]
     call = replace(call, type=made.by_name[root].type, operands=(*call.operands, *(line.name for line in given)))
@@ -375,7 +375,7 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
     return replace(changed.with_(replace(entry, lines=(*given, *body))), attributes="")
 
 
-def _caller_in_entry(module: ModuleLines, one: Lines) -> tuple[Lines, Line] | None:
+def _caller_in_entry(module: ModuleLines, one: HloLines) -> tuple[HloLines, HloLine] | None:
     """ENTRY, and its call of a computation that is called nowhere else."""
     match module.callers(one.name):
         case [(holder, line)] if holder.is_entry and line.opcode in ("fusion", "call"):
@@ -407,12 +407,12 @@ def _bypass_parameters(search: _Search) -> None:
                 any(search.tries(_replaced(search.best, name, line.name, other)) for other in earlier[:1])
 
 
-def _lines_named(search: _Search, name: str, parameters: bool = False) -> Sequence[Line]:
+def _lines_named(search: _Search, name: str, parameters: bool = False) -> Sequence[HloLine]:
     found = next((one for one in search.best.computations if one.name == name), None)
     return () if found is None else found.parameters if parameters else found.instructions
 
 
-def _instead(module: ModuleLines, name: str, line: Line) -> list[str]:
+def _instead(module: ModuleLines, name: str, line: HloLine) -> list[str]:
     """Values of the line's type: its operands, then the parameters, then the nearest instructions before it."""
     one = next((one for one in module.computations if one.name == name), None)
     if one is None or line.name not in one.by_name:
@@ -465,7 +465,7 @@ def _resized(module: ModuleLines, old: int, new: int, in_attributes: bool) -> Mo
     }
     number = re.compile(rf"(?<![\w.\-%]){old}(?![\w.])")
 
-    def resized(line: Line) -> Line:
+    def resized(line: HloLine) -> HloLine:
         head, attributes = line.attributes
         if in_attributes:
             attributes = [number.sub(str(new), part) for part in attributes]
@@ -485,7 +485,7 @@ def _ranks(search: _Search) -> None:
 
 
 def _reshaped(module: ModuleLines, old: tuple[int, ...], new: tuple[int, ...]) -> ModuleLines:
-    def reshaped(line: Line) -> Line:
+    def reshaped(line: HloLine) -> HloLine:
         return replace(line, type=with_dims(line.type, {old: new}))
 
     return module.with_(*(replace(one, lines=tuple(map(reshaped, one.lines))) for one in module.computations))

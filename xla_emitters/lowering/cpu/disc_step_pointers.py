@@ -46,16 +46,16 @@ class DiscStepPointersPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [found for found in op.walk() if isinstance(found, scf.ForOp)]:
-            sums, rows = Sums(loop.body.block), dict[tuple[SSAValue, Size], list[Access]]()
+            sums, rows = Sums(loop.body.block), dict[tuple[SSAValue, Size], list[SteppedAddress]]()
             for found in loop.body.block.ops:
-                if isinstance(found, llvm.GEPOp) and (access := Access.of(loop, found, sums)) is not None:
+                if isinstance(found, llvm.GEPOp) and (access := SteppedAddress.of(loop, found, sums)) is not None:
                     rows.setdefault((found.ptr, access.stride), []).append(access)
             if rows:
                 _step(loop, sums, rows)
 
 
 @dataclass(frozen=True)
-class Access:
+class SteppedAddress:
     """An address that a loop's iterations compute: of the element at index `first` + `stride` * the loop's variable."""
 
     address: llvm.GEPOp
@@ -63,7 +63,7 @@ class Access:
     stride: Size
 
     @staticmethod
-    def of(loop: scf.ForOp, address: llvm.GEPOp, sums: Sums) -> Access | None:
+    def of(loop: scf.ForOp, address: llvm.GEPOp, sums: Sums) -> SteppedAddress | None:
         """None where the stride is known, or the address is to be left alone."""
         body, variable = loop.body.block, loop.body.block.args[0]
         users = [use.operation for use in address.result.uses]
@@ -85,10 +85,10 @@ class Access:
                     stride += sum_of_terms({rest: coefficient})
                 case _:
                     return None
-        return Access(address, first - stride * along, stride) if stride.value is None else None
+        return SteppedAddress(address, first - stride * along, stride) if stride.value is None else None
 
 
-def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Size], Sequence[Access]]) -> None:
+def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Size], Sequence[SteppedAddress]]) -> None:
     """Replaces the loop by one that carries an address for each buffer and stride."""
     body, before = loop.body.block, located_builder(InsertPoint.before(loop), loop)
     last = body.last_op

@@ -35,7 +35,7 @@ _ANY_CHIP = "sm_75"
 Job = dict[str, Any]
 
 
-class Refused(Exception):
+class RefusedByLlvm(Exception):
     """LLVM's message about a job that it refuses."""
 
 
@@ -47,20 +47,20 @@ def main(arguments: Sequence[str]) -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
     try:
-        compiler = Compiler(import_module("llvmlite.binding"), options)
-    except (Refused, OSError) as error:
+        compiler = LlvmCompiler(import_module("llvmlite.binding"), options)
+    except (RefusedByLlvm, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     for line in sys.stdin.buffer:
         try:
             answer = compiler.compiled(json.loads(line))
-        except (Refused, RuntimeError) as error:  # llvmlite raises RuntimeError with LLVM's message
+        except (RefusedByLlvm, RuntimeError) as error:  # llvmlite raises RuntimeError with LLVM's message
             answer = {"error": str(error)}
         print(json.dumps(answer), file=answers, flush=True)
     return 0
 
 
-class Compiler:
+class LlvmCompiler:
     """LLVM by llvmlite's binding layer.
 
     binding  the module `llvmlite.binding`
@@ -69,7 +69,7 @@ class Compiler:
 
     def __init__(self, binding: Any, options: Sequence[str]) -> None:
         if binding.llvm_version_info[0] != LLVM_MAJOR:
-            raise Refused(f"this llvmlite has LLVM {binding.llvm_version_info[0]}; {LLVM_MAJOR} is needed")
+            raise RefusedByLlvm(f"this llvmlite has LLVM {binding.llvm_version_info[0]}; {LLVM_MAJOR} is needed")
         self._binding = binding
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()

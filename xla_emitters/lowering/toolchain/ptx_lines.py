@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 _LOC = re.compile(r"\t\.loc\t\d+ (\d+) (\d+)")
 _FUNCTION = re.compile(r"^\s*(?:\.visible |\.weak |\.extern )*\.(?:entry|func)\b.*?([\w$.]+)\($")
@@ -38,16 +38,14 @@ _ENDS = ("ret", "exit", "trap")
 class PtxLine:
     """The origin of one instruction.
 
-    function    the PTX function that contains it
-    hlo_line    line of its HLO instruction in the source, from 1; 0: unknown
-    op_line     line, from 1, of its op in the kernel's text at the stage `llvm-dialect`; 0: unknown
-    is_derived  whether the line is that of an instruction that reads its result or follows it, instead of the tools' own
+    function  the PTX function that contains it
+    hlo_line  line of its HLO instruction in the source, from 1; 0: unknown
+    op_line   line, from 1, of its op in the kernel's text at the stage `llvm-dialect`; 0: unknown
     """
 
     function: str
     hlo_line: int
     op_line: int
-    is_derived: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -114,7 +112,7 @@ def _completed(text: Sequence[str], places: Sequence[PtxLine | None]) -> list[Pt
                 source = after
             in_prologue = number < seen_known.get(place.function, len(text))
             known = source is not None and source.is_known and not in_prologue
-            place = found[number] = replace(source, is_derived=True) if known and source is not None else None
+            place = found[number] = source if known else None
         if place is not None:
             after = place
             for name in read:
@@ -132,7 +130,7 @@ def _writers(text: Sequence[str], places: Sequence[PtxLine | None]) -> Iterator[
 
 
 @dataclass(frozen=True)
-class Instruction:
+class RegisterUse:
     """An instruction of PTX: its opcode up to the first point, the registers that it writes, and those that it reads, its guard first."""
 
     opcode: str
@@ -140,7 +138,7 @@ class Instruction:
     read: tuple[str, ...]
 
 
-def instruction_at(line: str) -> Instruction | None:
+def instruction_at(line: str) -> RegisterUse | None:
     """The instruction on a line of PTX; None for a directive, a label or a comment."""
     found = _INSTRUCTION.match(line)
     if found is None:
@@ -149,7 +147,7 @@ def instruction_at(line: str) -> Instruction | None:
     operands = line[found.end() :].partition("//")[0].lstrip()
     guard = (found["guard"],) if found["guard"] else ()
     if opcode in _WRITES_NOTHING:
-        return Instruction(opcode, (), (*guard, *_REGISTER.findall(operands)))
+        return RegisterUse(opcode, (), (*guard, *_REGISTER.findall(operands)))
     end = operands.find("}") if operands.startswith("{") else operands.find(",")
     first, rest = (operands[: end + 1], operands[end + 1 :]) if end >= 0 else (operands, "")
-    return Instruction(opcode, tuple(_REGISTER.findall(first)), (*guard, *_REGISTER.findall(rest)))
+    return RegisterUse(opcode, tuple(_REGISTER.findall(first)), (*guard, *_REGISTER.findall(rest)))

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xla_emitters.lowering.toolchain.machine_code import disassemble_with_lines
-from xla_emitters.lowering.toolchain.ptx_lines import Instruction, instruction_at
+from xla_emitters.lowering.toolchain.ptx_lines import RegisterUse, instruction_at
 from xla_emitters.settings import Toolchain
 
 _SASS = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)\s*(.*?)\s*;")
@@ -95,7 +95,7 @@ class _Ptx:
     """The PTX instructions by line, and for each the lines that computed the values that it reads."""
 
     def __init__(self, text: Sequence[str]) -> None:
-        self._instructions: dict[int, Instruction] = {}
+        self._instructions: dict[int, RegisterUse] = {}
         self._read: dict[int, frozenset[int]] = {}
         makers: dict[str, frozenset[int]] = {}
         for line, row in enumerate(text, 1):
@@ -114,7 +114,7 @@ class _Ptx:
 
     def matching(self, kind: str, read: Sequence[frozenset[int]]) -> frozenset[int]:
         """The lines of PTX that do this operation on these values."""
-        known: Mapping[int, Instruction] = self._instructions
+        known: Mapping[int, RegisterUse] = self._instructions
         values = [value for value in read if value]
         if not values:
             return frozenset()

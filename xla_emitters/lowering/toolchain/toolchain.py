@@ -45,7 +45,7 @@ from xla_emitters.lowering.toolchain.tools import (
     LLVM_OPTIONS,
     LLVM_PROCESS,
     NVIDIA_HELP,
-    Way,
+    PtxWay,
     choose_way,
     find_tool,
 )
@@ -81,7 +81,7 @@ def start_compile(architecture: str, toolchain: Toolchain) -> PtxCompiler:
     way = choose_way(toolchain).way
     tool: RunningTool | ResidentTool | None = None
     match way:
-        case Way.MLIR_OPT:
+        case PtxWay.MLIR_OPT:
             options = (
                 "--gpu-module-to-binary=format=isa",
                 "--mlir-disable-threading",
@@ -90,9 +90,9 @@ def start_compile(architecture: str, toolchain: Toolchain) -> PtxCompiler:
                 "-",
             )
             tool = RunningTool([find_tool("mlir-opt", toolchain).path, *options])
-        case Way.LLVMLITE:
+        case PtxWay.LLVMLITE:
             tool = _borrow_llvmlite(toolchain)
-        case Way.STEPS:
+        case PtxWay.STEPS:
             pass
     return PtxCompiler(architecture, toolchain, tool)
 
@@ -159,7 +159,7 @@ class PtxCompiler:
 
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, toolchain: Toolchain) -> str:
     """Optimised LLVM IR of a module in the LLVM dialect, with libdevice linked: the input of PTX generation. raises as `compile_to_ptx`."""
-    if choose_way(toolchain).way is Way.LLVMLITE:
+    if choose_way(toolchain).way is PtxWay.LLVMLITE:
         return _by_llvmlite(module, architecture, toolchain, "llvm", None)
     with _linked(module, toolchain) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
@@ -178,7 +178,7 @@ def compile_to_ptx_by_steps(
 
     Uses llvmlite if that is the way, else mlir-translate, llvm-link, opt and llc.
     """
-    if choose_way(toolchain).way is not Way.LLVMLITE:
+    if choose_way(toolchain).way is not PtxWay.LLVMLITE:
         return _texts_by_steps(module, architecture, toolchain, directory).ptx
     _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
     _keep(directory, "kernel.ll", print_llvm_ir(module).encode())

@@ -223,7 +223,7 @@ LLVM_OPTIONS = (
 LINE_OPTIONS = ("-use-unknown-locations=Enable", "-pick-merged-source-locations")
 
 
-class Way(StrEnum):
+class PtxWay(StrEnum):
     """How PTX is made; see the file's head."""
 
     LLVMLITE = "llvmlite"
@@ -232,9 +232,9 @@ class Way(StrEnum):
 
 
 _TOOLS = {
-    Way.LLVMLITE: ("llvmlite",),
-    Way.MLIR_OPT: ("mlir-opt",),
-    Way.STEPS: ("mlir-translate", "llvm-link", "opt", "llc"),
+    PtxWay.LLVMLITE: ("llvmlite",),
+    PtxWay.MLIR_OPT: ("mlir-opt",),
+    PtxWay.STEPS: ("mlir-translate", "llvm-link", "opt", "llc"),
 }
 
 
@@ -242,16 +242,16 @@ _TOOLS = {
 class Choice:
     """The chosen way, and the reason."""
 
-    way: Way
+    way: PtxWay
     reason: str
 
 
-def tools_of(way: Way) -> tuple[str, ...]:
+def tools_of(way: PtxWay) -> tuple[str, ...]:
     """The tools that the way starts; libdevice is searched for only if a kernel calls it."""
     return _TOOLS[way]
 
 
-def candidates(toolchain: Toolchain) -> tuple[Way, ...]:
+def candidates(toolchain: Toolchain) -> tuple[PtxWay, ...]:
     """The ways of which the first that is found is taken: the one that the toolchain names; if it is `auto`, mlir-opt
     where the user names its file, else llvmlite and mlir-opt.
 
@@ -259,10 +259,10 @@ def candidates(toolchain: Toolchain) -> tuple[Way, ...]:
     """
     asked = toolchain.way
     if asked == AUTO:
-        return (Way.MLIR_OPT,) if toolchain.file_of("mlir-opt") else (Way.LLVMLITE, Way.MLIR_OPT)
-    if asked not in tuple(Way):
-        raise UsageError(f"{TOOLCHAIN} is '{asked}'", stage=STAGE, help=f"one of: {', '.join((AUTO, *Way))}")
-    return (Way(asked),)
+        return (PtxWay.MLIR_OPT,) if toolchain.file_of("mlir-opt") else (PtxWay.LLVMLITE, PtxWay.MLIR_OPT)
+    if asked not in tuple(PtxWay):
+        raise UsageError(f"{TOOLCHAIN} is '{asked}'", stage=STAGE, help=f"one of: {', '.join((AUTO, *PtxWay))}")
+    return (PtxWay(asked),)
 
 
 def choose_way(toolchain: Toolchain) -> Choice:

@@ -36,7 +36,7 @@ from xla_emitters.program.as_json import array_from_json, call_from_json, kernel
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.step_values import Arrays
-from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Move, Place, Release, Step, steps_within
+from xla_emitters.program.steps import Allocate, ArrayPlace, Call, Copy, Launch, Load, Move, Release, Step, steps_within
 from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
 from xla_emitters.runtime.bundle.bundle_programs import run_programs
 from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
@@ -264,7 +264,7 @@ class KeptMemory(CupyMemory):
         super().__init__(cupy)
         self._kept = dict[int, Any]()
 
-    def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
+    def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
         if place.slot not in self._kept:
             self._kept[place.slot] = super().empty(place, shape)
         return self._kept[place.slot]

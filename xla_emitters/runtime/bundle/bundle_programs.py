@@ -24,7 +24,7 @@ from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.as_json import array_from_json, call_from_json, value_from_json
 from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
 from xla_emitters.program.executable import Constants, executable_of_arrays
-from xla_emitters.program.step_values import Arrays, Launch
+from xla_emitters.program.step_values import Arrays, LaunchDimensions
 from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
 from xla_emitters.runtime.cuda.cupy_arrays import to_cupy, to_numpy
 from xla_emitters.runtime.cuda.cupy_platform import load_module
@@ -110,7 +110,7 @@ class OnDevice:
             for number, name in program["elements"].items()
         }
 
-        def exceeds(name: str, at: Launch, values: Sequence[Any]) -> bool:
+        def exceeds(name: str, at: LaunchDimensions, values: Sequence[Any]) -> bool:
             numbers = [value for value in (*values, *at.grid) if isinstance(value, int)]
             elements = max((value.size for value in values if not isinstance(value, int | float)), default=0)
             most: int = program["narrow_up_to"][name]

@@ -102,7 +102,7 @@ class Products:
 
 
 @dataclass(frozen=True)
-class Factor:
+class MatrixOperand:
     """An operand as matrices.
 
     order     of its dimensions as it must be copied first; None: it is read where it is
@@ -124,8 +124,8 @@ class Gemm:
     m: int
     n: int
     k: int
-    left: Factor
-    right: Factor
+    left: MatrixOperand
+    right: MatrixOperand
 
     @property
     def work(self) -> int:
@@ -181,7 +181,7 @@ class Gemm:
         return [(a, b, number * self.m * self.n) for number, (a, b, _) in enumerate(found)]
 
 
-def _form(factor: Factor) -> int:
+def _form(factor: MatrixOperand) -> int:
     return TRANSPOSED if factor.is_transposed else PLAIN
 
 
@@ -251,20 +251,20 @@ def gemm_of(left: Dims, right: Dims, batch: tuple[Dims, Dims], summed: tuple[Dim
     return Gemm(tuple(left[dim] for dim in batch[0]), m, n, k, first, second)
 
 
-def _factor(shape: Dims, batch: Dims, rows: Dims, columns: Dims) -> Factor:
+def _factor(shape: Dims, batch: Dims, rows: Dims, columns: Dims) -> MatrixOperand:
     strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
     of_batch = tuple(strides[dim] for dim in batch)
     row, column = (_stride(shape, strides, dims) for dims in (rows, columns))
     row_count, column_count = (prod(shape[dim] for dim in dims) for dims in (rows, columns))
     if row is not None and column is not None:
         if (column == 1 or column_count == 1) and (row >= column_count or row_count == 1):
-            return Factor(None, of_batch, max(row if row_count > 1 else 1, column_count), is_transposed=False)
+            return MatrixOperand(None, of_batch, max(row if row_count > 1 else 1, column_count), is_transposed=False)
         if (row == 1 or row_count == 1) and (column >= row_count or column_count == 1):
-            return Factor(None, of_batch, max(column if column_count > 1 else 1, row_count), is_transposed=True)
+            return MatrixOperand(None, of_batch, max(column if column_count > 1 else 1, row_count), is_transposed=True)
     order = (*batch, *rows, *columns)
     sizes = [shape[dim] for dim in batch]
     copied = tuple(prod(sizes[i + 1 :]) * row_count * column_count for i in range(len(sizes)))
-    return Factor(order, copied, column_count, is_transposed=False)
+    return MatrixOperand(order, copied, column_count, is_transposed=False)
 
 
 def _stride(shape: Dims, strides: Sequence[int], dims: Dims) -> int | None:

@@ -26,7 +26,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.library.arguments import pointer
-from xla_emitters.library.convolution import Phase, Window, dims_in_order, phases_of
+from xla_emitters.library.convolution import Phase, SpatialWindow, dims_in_order, phases_of
 from xla_emitters.runtime.block_threads import share, thread_count
 from xla_emitters.runtime.cpu.blas import PIECES, SHARED_WORK, multiply
 
@@ -101,7 +101,7 @@ class _Convolution:
         )  # fmt: skip
         self.batch, self.places, self.outputs = places[0], tuple(places[1:-1]), places[-1]
         self.points, self.features = tuple(points[:-2]), points[-2]
-        window = Window(config["window"])
+        window = SpatialWindow(config["window"])
         self._there, self._here = window.inside(sizes[1:-1])
         padded = (self.batch, *window.padded_sizes(sizes[1:-1]), sizes[-1])
         dims = config["window"]

@@ -25,7 +25,7 @@ from xla_emitters.graph.control_computations import called_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
-from xla_emitters.program.steps import Launch, Place, Recurrence
+from xla_emitters.program.steps import ArrayPlace, Launch, Recurrence
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
 from xla_emitters.runtime.arrays import checked, copy_donated, host_array, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
@@ -205,7 +205,7 @@ class ExecutorPlatform(NumpyCalls):
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         code = self._kernels[step.kernel]
-        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
+        operands = frame.operands([value for value in step.arguments if isinstance(value, ArrayPlace)])
         return lambda: code.run(operands(), self._watchers(code.kernel))
 
 

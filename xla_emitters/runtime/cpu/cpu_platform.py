@@ -28,7 +28,7 @@ from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS, pointer
 from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, CHAIN, CHAIN_ROW
-from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.program.steps import ArrayPlace, Call, Launch
 from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
@@ -258,7 +258,7 @@ class _Words:
             here = [(words, place) for words in self._arrays]
             if isinstance(value, int):
                 self._set(place, value)
-            elif not isinstance(value, Place):
+            elif not isinstance(value, ArrayPlace):
                 self.changing.numbers.setdefault(value.index, []).extend(here)
             elif frame.is_fixed(value.slot):
                 self._set(place, pointer(frame.arrays[value.slot]))
@@ -329,7 +329,7 @@ def _bytes(frame: Frame, step: Launch) -> int | None:
     """Total bytes of a launch's arrays; None where only data decide it."""
     total = 0
     for value in step.arguments:
-        if isinstance(value, Place):
+        if isinstance(value, ArrayPlace):
             shape = frame.bound.shapes.get(value.slot)
             if shape is None:
                 return None

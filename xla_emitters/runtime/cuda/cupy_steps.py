@@ -28,8 +28,8 @@ from xla_emitters.errors import DataError, ToolError, Unsupported
 from xla_emitters.library.arguments import LETTERS, Array, numpy_type, pattern_type
 from xla_emitters.library.cublas import product, rounds_to_tf32
 from xla_emitters.program.bind import STAGE
-from xla_emitters.program.step_values import Launch as At
-from xla_emitters.program.steps import Call, Launch, Number, Place
+from xla_emitters.program.step_values import LaunchDimensions
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, NumberSlot
 from xla_emitters.runtime.cuda.cupy_arrays import assign, is_numpy, refuse_packed, to_cupy, to_numpy
 from xla_emitters.runtime.cuda.cupy_platform import stored_shape
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
@@ -51,7 +51,7 @@ PLAIN: Mapping[str, Any] = {"alpha": [1, 0], "epilogue": "DEFAULT", "rounds": No
 """The configuration of a product without prologue and epilogue."""
 LibraryFunction: TypeAlias = tuple[str, Mapping[str, Any]]
 """A function of `library`, and its configuration."""
-Exceeds: TypeAlias = Callable[[str, At, Sequence[Any]], bool]
+Exceeds: TypeAlias = Callable[[str, LaunchDimensions, Sequence[Any]], bool]
 """(kernel, launch, arguments) -> whether 32 bits may be too few for its indices."""
 
 
@@ -78,7 +78,7 @@ class CupyMemory(HostMemory):
     def limit(self) -> int | None:
         return allowed_memory()
 
-    def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
+    def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
         if not place.on_device:
             return super().empty(place, shape)
         if (held := self._types.get(place.dtype)) is None:
@@ -93,18 +93,18 @@ class CupyMemory(HostMemory):
             made[...] = self._fill
         return made
 
-    def placed(self, arena: Any, start: int, place: Place, shape: tuple[int, ...]) -> Any:
+    def placed(self, arena: Any, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
         kind, stored = pattern_type(place.dtype), stored_shape(place.dtype, shape)
         return arena[start : start + prod(stored) * kind.itemsize].view(kind).reshape(stored)
 
-    def argument(self, place: Place, array: Any) -> Any:
+    def argument(self, place: ArrayPlace, array: Any) -> Any:
         if not place.on_device:
             return super().argument(place, array if is_numpy(array) else self._cupy.asnumpy(array))
         if is_numpy(array):
             return to_cupy(self._cupy, array)
         return array.copy() if array.data.ptr % ARGUMENT_ALIGNMENT else array
 
-    def resident(self, place: Place, elements: Array) -> Any:
+    def resident(self, place: ArrayPlace, elements: Array) -> Any:
         if not place.on_device:
             return elements
         key = self._cupy.cuda.runtime.getDevice(), place.slot
@@ -240,7 +240,7 @@ class CupyPlatform(NumpyCalls):
         self.function(step.op)(held)
         return self._copying(frame, to_cupy(self._cupy, held), target.slot, ON_DEVICE)
 
-    def _copy(self, frame: Frame, source: Place, target: Place) -> Run:
+    def _copy(self, frame: Frame, source: ArrayPlace, target: ArrayPlace) -> Run:
         if not target.on_device:
             return self._to_host(frame, source.slot, target.slot)
         if source.on_device:
@@ -295,13 +295,13 @@ class CupyPlatform(NumpyCalls):
             raise Unsupported(f"fusion '{step.kernel}' is not a kernel", stage="gpu")
         words, cuda = Words(frame, step), self._cupy.cuda
         launch, stream, fill = cuda.driver.launchKernel, cuda.get_current_stream().ptr, words.fill
-        shapes = [frame.bound.shapes.get(value.slot) for value in step.arguments if isinstance(value, Place)]
+        shapes = [frame.bound.shapes.get(value.slot) for value in step.arguments if isinstance(value, ArrayPlace)]
         extents = (*step.grid, *step.block, step.shared_bytes)
-        if None in shapes or any(isinstance(value, Number) for value in extents):
+        if None in shapes or any(isinstance(value, NumberSlot) for value in extents):
             return self._at_run(frame, step, words, stream)
-        given = [_Sized(frame.bound.shapes[v.slot]) if isinstance(v, Place) else v for v in step.arguments]
-        at, (*_, shared) = At(_known(step.grid), _known(step.block)), _numbers(extents)
-        if not any(isinstance(value, Number) for value in given):
+        given = [_Sized(frame.bound.shapes[v.slot]) if isinstance(v, ArrayPlace) else v for v in step.arguments]
+        at, (*_, shared) = LaunchDimensions(_known(step.grid), _known(step.block)), _numbers(extents)
+        if not any(isinstance(value, NumberSlot) for value in given):
             function = self._function(step, at, given, shared)
             same = partial(launch, function, *at.grid, *at.block, shared, stream, words.address, 0)
 
@@ -312,14 +312,14 @@ class CupyPlatform(NumpyCalls):
 
             return run
         # Only numbers differ between launches, such as a loop's counter.
-        numbers = frame.values([value for value in given if isinstance(value, Number)])
+        numbers = frame.values([value for value in given if isinstance(value, NumberSlot)])
         rest, found = (*at.grid, *at.block, shared, stream, words.address, 0), dict[tuple[int, ...], int]()
 
         def run_with_numbers() -> None:
             values = numbers()
             if (function := found.get(values)) is None:
                 unknown = iter(values)
-                known = [next(unknown) if isinstance(value, Number) else value for value in given]
+                known = [next(unknown) if isinstance(value, NumberSlot) else value for value in given]
                 if len(found) >= MOST_ANSWERS:
                     found.clear()
                 function = found[values] = self._function(step, at, known, shared)
@@ -332,9 +332,9 @@ class CupyPlatform(NumpyCalls):
     def _at_run(self, frame: Frame, step: Launch, words: Words, stream: int) -> Run:
         """A launch whose extents, or whose arrays' sizes, only data decide."""
         grid, block, shared = frame.values(step.grid), frame.values(step.block), frame.value(step.shared_bytes)
-        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
-        numbers = frame.values([value for value in step.arguments if not isinstance(value, Place)])
-        is_array = [isinstance(value, Place) for value in step.arguments]
+        operands = frame.operands([value for value in step.arguments if isinstance(value, ArrayPlace)])
+        numbers = frame.values([value for value in step.arguments if not isinstance(value, ArrayPlace)])
+        is_array = [isinstance(value, ArrayPlace) for value in step.arguments]
         launch = self._cupy.cuda.driver.launchKernel
 
         def run() -> None:
@@ -344,14 +344,14 @@ class CupyPlatform(NumpyCalls):
             a, b, c = block()
             arrays, values, size = iter(operands()), iter(numbers()), shared()
             given = [next(arrays) if held else next(values) for held in is_array]
-            function = self._function(step, At((x, y, z), (a, b, c)), given, size)
+            function = self._function(step, LaunchDimensions((x, y, z), (a, b, c)), given, size)
             words.fill()
             self.launches += 1
             launch(function, x, y, z, a, b, c, size, stream, words.address, 0)
 
         return run
 
-    def _function(self, step: Launch, at: At, values: Sequence[Any], shared: int) -> int:
+    def _function(self, step: Launch, at: LaunchDimensions, values: Sequence[Any], shared: int) -> int:
         """The address of the loaded kernel whose indices are wide enough. raises ToolError if the driver rejects the PTX"""
         is_wide, device = self._exceeds(step.kernel, at, values), self._cupy.cuda.runtime.getDevice()
         functions = self._functions_on.get((device, is_wide))
@@ -382,7 +382,7 @@ class _Matrices:
             array = array.transpose(self._order)
         return array if array.shape == self.sizes else array.reshape(self.sizes)
 
-    def reader(self, frame: Frame, place: Place) -> Callable[[], Any]:
+    def reader(self, frame: Frame, place: ArrayPlace) -> Callable[[], Any]:
         """Returns the matrices in a slot when a step runs."""
         arrays, slot, order = frame.arrays, place.slot, self._order
         is_view = order is None or self.sizes == tuple(self.shape[dim] for dim in order)
@@ -444,7 +444,7 @@ class Words:
         for place, value in enumerate(step.arguments):
             if isinstance(value, int):
                 words[place] = value
-            elif not isinstance(value, Place):
+            elif not isinstance(value, ArrayPlace):
                 numbers.append((place, value.index))
             elif frame.is_fixed(value.slot):
                 words[place] = arrays[value.slot].data.ptr

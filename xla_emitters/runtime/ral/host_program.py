@@ -24,6 +24,7 @@ import numpy as np
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import (
     CONTEXT,
@@ -44,7 +45,7 @@ from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.dynamic.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.dynamic.host.disc_rewrite_ral_api import RECEIVE, SEND, name_buffer_ops
 from xla_emitters.errors import DataError, ExecutionError, InternalError, UsageError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.runtime.loaded import garbage
 from xla_emitters.runtime.numpy_platform import Kernels
@@ -53,16 +54,16 @@ from xla_emitters.runtime.ral.constants_file import StoredConstants
 from xla_emitters.runtime.ral.ral_calls import function_of_call
 from xla_emitters.runtime.simt import func as calls_of_functions
 from xla_emitters.runtime.simt import memref as static_memrefs
-from xla_emitters.runtime.simt.code import Compiler, Function, Kernel, Rules, Scope, Step, symbols_of
+from xla_emitters.runtime.simt.code import Compiler, FrameSlots, FunctionCode, Kernel, Rules, Step, symbols_of
 from xla_emitters.runtime.simt.execute import RULES
 from xla_emitters.runtime.simt.fusion_loops import bind, compile_loops
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
-from xla_emitters.runtime.simt.memory import Buffer, Memory, row_major_strides
+from xla_emitters.runtime.simt.memory import Buffer, Memory
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
 from xla_emitters.support.limits import refuse_beyond_limit
 
 STAGE = "run"
-ONE_THREAD = Launch((1, 1, 1), (1, 1, 1))
+ONE_THREAD = LaunchDimensions((1, 1, 1), (1, 1, 1))
 NOTHING: Value = ()
 """The value of a context, and of a stream."""
 
@@ -87,7 +88,7 @@ class HostProgram:
         self._main = main
         names = {op: name for name, op in name_buffer_ops(module).items()}
         compiler = _Compiler(HOST_RULES, symbols_of(module), SharedFunctions({}), names=names)
-        self._function: Function = compiler.function(main.sym_name.data)
+        self._function: FunctionCode = compiler.function(main.sym_name.data)
 
     def run_on_garbage(self, inputs: Sequence[Array], log: list[str] | None = None) -> list[Array]:
         """The results, on memory in which nothing is right by chance: NaN, -1, True. raises DataError, ExecutionError
@@ -311,7 +312,7 @@ def share(op: lmhlo.IncRefOp) -> Kernel:
 
 
 @HOST_RULES.control(*BUFFER_OPS.values())
-def buffer_op(op: BufferOp, scope: Scope) -> Step:
+def buffer_op(op: BufferOp, scope: FrameSlots) -> Step:
     run, types = function_of(op), [value.type for value in op.operands]
     slots = scope.slots(op.operands)
     assert isinstance(scope.compiler, _Compiler)
@@ -328,7 +329,7 @@ def buffer_op(op: BufferOp, scope: Scope) -> Step:
 
 
 @HOST_RULES.control(lmhlo.FusionOp)
-def fusion(op: lmhlo.FusionOp, scope: Scope) -> Step:
+def fusion(op: lmhlo.FusionOp, scope: FrameSlots) -> Step:
     """The loops of a fusion are a launch; without loops it is its ops, one after the other."""
     if not loops_of(op):
         return scope.body(op.body.block).run_steps
@@ -380,7 +381,7 @@ def launched(
 
 
 @HOST_RULES.control(func.CallOp)
-def called(op: func.CallOp, scope: Scope) -> Step:
+def called(op: func.CallOp, scope: FrameSlots) -> Step:
     """A call that marks a buffer does nothing."""
     return (lambda machine, frame: None) if is_marker(op) else calls_of_functions.call(op, scope)
 
@@ -418,7 +419,7 @@ def send(op: SendOutputOp) -> Kernel:
 
 
 @HOST_RULES.control(DispatchOp)
-def dispatch(op: DispatchOp, scope: Scope) -> Step:
+def dispatch(op: DispatchOp, scope: FrameSlots) -> Step:
     """A call by name."""
     make = OF_THE_PROGRAM.get(op.call.data)
     run = _on_arrays(op) if make is None else make(op)

@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.program import Extents, Launch
+from xla_emitters.program import Extents, LaunchDimensions
 from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
@@ -30,7 +30,7 @@ class SimtKernels(Kernels):
     def __init__(
         self,
         module_of: Callable[[str, bool], ModuleOp],
-        needs_wide: Callable[[str, Launch, Sequence[Any]], bool] | None = None,
+        needs_wide: Callable[[str, LaunchDimensions, Sequence[Any]], bool] | None = None,
         watchers: Sequence[Watcher] = (),
     ) -> None:
         self._module_of = module_of
@@ -43,7 +43,7 @@ class SimtKernels(Kernels):
         return SimtKernels(self._module_of, self._needs_wide, (*self._watchers, *watchers))
 
     def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        launch = Launch(grid, block)
+        launch = LaunchDimensions(grid, block)
         key = name, self._needs_wide is not None and self._needs_wide(name, launch, arguments)
         if (kernel := self._ready.get(key)) is None:
             kernel = self._ready[key] = SizedKernel.of(self._module_of(*key))

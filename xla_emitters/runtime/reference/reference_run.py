@@ -20,7 +20,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.graph.plan import ProgramPlan
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.step_values import Argument
-from xla_emitters.program.steps import Launch, Place, Recurrence
+from xla_emitters.program.steps import ArrayPlace, Launch, Recurrence
 from xla_emitters.runtime.arrays import copy_donated, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
@@ -145,7 +145,7 @@ class ReferencePlatform(NumpyCalls):
         number = int(step.kernel)
         planned = self._kernels[number]
         computation, arguments = planned.view.computation, planned.arguments
-        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
+        operands = frame.operands([value for value in step.arguments if isinstance(value, ArrayPlace)])
         count = len(computation.parameters)
 
         def run() -> None:

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
@@ -38,7 +39,6 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
-from xla_emitters.runtime.simt.memory import row_major_strides
 from xla_emitters.runtime.simt.scalars import Form, exact, form_of, in_float, signed, unsigned, wrap
 
 RULES = Rules()

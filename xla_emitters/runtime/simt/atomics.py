@@ -24,7 +24,7 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import Body, Rules, Scope, Step
+from xla_emitters.runtime.simt.code import BlockCode, FrameSlots, Rules, Step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Buffer
 from xla_emitters.runtime.simt.scalars import F32, F64, Form, form_of, from_bits, to_bits
@@ -101,7 +101,7 @@ def _added_to(op: xla_gpu.AtomicRMWOp) -> tuple[str, SSAValue] | None:
 
 
 @RULES.control(xla_gpu.AtomicRMWOp)
-def atomic_rmw(op: xla_gpu.AtomicRMWOp, scope: Scope) -> Step:
+def atomic_rmw(op: xla_gpu.AtomicRMWOp, scope: FrameSlots) -> Step:
     target, indices, result = scope.slot(op.input), scope.slots(op.indices), scope.slot(op.result)
     assert isa(op.input.type, TensorType[Attribute])
     form = form_of(op.input.type)
@@ -136,7 +136,7 @@ def atomic_rmw(op: xla_gpu.AtomicRMWOp, scope: Scope) -> Step:
 
 
 def _replace(
-    machine: Machine, op: Operation, tensor: Tensor, count: int | None, index: Array, body: Body, frame: Frame
+    machine: Machine, op: Operation, tensor: Tensor, count: int | None, index: Array, body: BlockCode, frame: Frame
 ) -> None:
     """Each active lane replaces its element, or its row of `count` elements, by the body's result for it."""
     memory, form, buffer = machine.memory, tensor.element, tensor.buffer

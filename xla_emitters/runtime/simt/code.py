@@ -59,7 +59,7 @@ Parts: TypeAlias = list[tuple[Array | None, int]]
 BranchRuleResult: TypeAlias = tuple[Sequence[SSAValue], Callable[..., Parts], Sequence[Sequence[SSAValue]]]
 """(values that the choice depends on; (machine, *values) -> Parts, by number of successor; the operands of each successor)"""
 BranchRule: TypeAlias = Callable[[Any], BranchRuleResult]
-StepRule: TypeAlias = "Callable[[Any, Scope], Step]"
+StepRule: TypeAlias = "Callable[[Any, FrameSlots], Step]"
 
 
 class Rules:
@@ -82,7 +82,7 @@ class Rules:
         """A rule whose kernel takes one array per operand and returns one; see `lifted` for vectors."""
 
         def register(rule: Callable[[OpT], Kernel]) -> Callable[[OpT], Kernel]:
-            def step(op: OpT, scope: Scope) -> Step:
+            def step(op: OpT, scope: FrameSlots) -> Step:
                 kernel = lifted(op, rule(op))
                 operands, (result,) = scope.slots(op.operands), scope.slots(op.results)
 
@@ -103,7 +103,7 @@ class Rules:
         """A rule whose kernel takes the machine and one value per operand and returns a value, a list of values, or None."""
 
         def register(rule: Callable[[OpT], Kernel]) -> Callable[[OpT], Kernel]:
-            def step(op: OpT, scope: Scope) -> Step:
+            def step(op: OpT, scope: FrameSlots) -> Step:
                 kernel = rule(op)
                 operands, results = scope.slots(op.operands), scope.slots(op.results)
 
@@ -120,7 +120,9 @@ class Rules:
 
         return register
 
-    def control(self, *ops: type[OpT]) -> Callable[[Callable[[OpT, Scope], Step]], Callable[[OpT, Scope], Step]]:
+    def control(
+        self, *ops: type[OpT]
+    ) -> Callable[[Callable[[OpT, FrameSlots], Step]], Callable[[OpT, FrameSlots], Step]]:
         """A rule that reads and writes the frame itself."""
         return lambda rule: self._add(ops, rule, rule)
 
@@ -136,7 +138,7 @@ class Rules:
 
         return register
 
-    def _add(self, ops: Iterable[type[Operation]], step: Callable[[Any, Scope], Step], rule: Any) -> Any:
+    def _add(self, ops: Iterable[type[Operation]], step: Callable[[Any, FrameSlots], Step], rule: Any) -> Any:
         for op in ops:
             self.steps[op.name] = step
         return rule
@@ -190,7 +192,7 @@ def write(frame: Frame, slots: Sequence[int], values: Sequence[Value]) -> None:
 
 
 @dataclass
-class Body:
+class BlockCode:
     """One block.
 
     arguments   slots of the block's arguments
@@ -216,7 +218,7 @@ class Body:
 
 
 @dataclass
-class Branch:
+class BlockEnd:
     """The terminator of a block: for each branch, target block and operands; (None, slots) is a return.
 
     op       the terminator
@@ -229,8 +231,8 @@ class Branch:
 
 
 @dataclass
-class Node:
-    """A block of a `Graph`.
+class BlockNode:
+    """A block of a `BlockGraph`.
 
     shared   slots of its results that other blocks use
     wait     the op that may wait for other threads; all others of the block are pure
@@ -238,8 +240,8 @@ class Node:
     ends     whether lanes that come here have nothing left to do: the others need not wait for them
     """
 
-    body: Body
-    branch: Branch
+    body: BlockCode
+    branch: BlockEnd
     shared: tuple[int, ...]
     wait: Operation | None = None
     polls: bool = False
@@ -247,10 +249,10 @@ class Node:
 
 
 @dataclass
-class Graph:
+class BlockGraph:
     """Blocks with branches between them, in the order of `loops_together`; the first is the entry."""
 
-    nodes: list[Node]
+    nodes: list[BlockNode]
 
     def run(self, machine: Machine, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
         """Runs until every active lane has returned; returns what they returned."""
@@ -335,7 +337,7 @@ def _together(going: Array, waiting: Array | None, all_lanes: Array) -> Array:
 
 
 @dataclass
-class Function:
+class FunctionCode:
     """A function of the module. `code` is None until it is compiled, and for a declaration.
 
     places      number of places that use it
@@ -344,7 +346,7 @@ class Function:
 
     name: str
     slots: int = 0
-    code: Body | Graph | None = None
+    code: BlockCode | BlockGraph | None = None
     places: int = 1
     is_shared: bool = False
 
@@ -427,8 +429,8 @@ class Compiler:
     rules: Rules
     symbols: Mapping[str, FunctionOp | llvm.GlobalOp]
     shared: SharedFunctions
-    functions: dict[str, Function] = field(default_factory=dict[str, Function])
-    _waiting: deque[tuple[Function, Region]] = field(default_factory=deque[tuple[Function, Region]])
+    functions: dict[str, FunctionCode] = field(default_factory=dict[str, FunctionCode])
+    _waiting: deque[tuple[FunctionCode, Region]] = field(default_factory=deque[tuple[FunctionCode, Region]])
 
     @staticmethod
     def of(module: ModuleOp, rules: Rules) -> Compiler:
@@ -441,7 +443,7 @@ class Compiler:
         op = self.symbols.get(name)
         return isinstance(op, func.FuncOp | llvm.FuncOp) and bool(op.body.blocks)
 
-    def function(self, name: str) -> Function:
+    def function(self, name: str) -> FunctionCode:
         """The function `name`, compiled; counts one more place that uses it.
 
         raises Unsupported when the module does not define it, or for an op without a rule
@@ -454,7 +456,7 @@ class Compiler:
         op = self.symbols.get(name)
         if not isinstance(op, func.FuncOp | llvm.FuncOp) or not op.body.blocks:
             raise Unsupported(f"call of @{name}, which the module does not define", stage="simt")
-        function = self.functions[name] = Function(name)
+        function = self.functions[name] = FunctionCode(name)
         self._waiting.append((function, op.body))
         if len(self._waiting) == 1:
             # Those that this one calls are compiled after it, not inside it: chains of calls are thousands long.
@@ -463,13 +465,13 @@ class Compiler:
                 self._waiting.popleft()
         return function
 
-    def _compile(self, function: Function, body: Region) -> None:
-        scope = Scope(self)
+    def _compile(self, function: FunctionCode, body: Region) -> None:
+        scope = FrameSlots(self)
         function.code = scope.graph(body) if len(body.blocks) > 1 else scope.body(body.block)
         function.slots = scope.count
 
 
-class Scope:
+class FrameSlots:
     """One function being compiled: gives each of its values a slot in the frame."""
 
     def __init__(self, compiler: Compiler) -> None:
@@ -488,18 +490,18 @@ class Scope:
         slots = self._slots
         return tuple([slots.setdefault(value, len(slots)) for value in values])
 
-    def region(self, region: Region) -> Body | Graph:
+    def region(self, region: Region) -> BlockCode | BlockGraph:
         """The code of a region of one or more blocks."""
         return self.graph(region) if len(region.blocks) > 1 else self.body(region.block)
 
-    def body(self, block: Block, kept: frozenset[SSAValue] = frozenset()) -> Body:
+    def body(self, block: Block, kept: frozenset[SSAValue] = frozenset()) -> BlockCode:
         """The code of one block; values in `kept` outlive it."""
         ops = list(block.ops)
         terminator = ops.pop() if ops and ops[-1].has_trait(IsTerminator) else None
         results = self.slots(terminator.operands) if terminator else ()
         dying = self._last_uses(block, ops, kept)
         steps = [(self._step(op), self.slots(dying.get(op, ()))) for op in ops]
-        return Body(self.slots(block.args), steps, results)
+        return BlockCode(self.slots(block.args), steps, results)
 
     def _step(self, op: Operation) -> Step:
         rule = self.compiler.rules.step_of(op.name)
@@ -536,7 +538,7 @@ class Scope:
                     dying.setdefault(ops[last], []).append(value)
         return dying
 
-    def graph(self, region: Region) -> Graph:
+    def graph(self, region: Region) -> BlockGraph:
         """The code of a region with branches. raises Unsupported for a terminator without a branch rule."""
         blocks = loops_together(reachable(region))
         numbers = {block: number for number, block in enumerate(blocks)}
@@ -544,7 +546,7 @@ class Scope:
         if all(wait is None or isinstance(wait, nvvm.Barrier0Op) for wait in waits.values()):
             # Where all threads meet at once, one that does not come is found at once.
             waits = dict.fromkeys(blocks)
-        nodes: list[Node] = []
+        nodes: list[BlockNode] = []
         for block in blocks:
             shared = [
                 value
@@ -557,16 +559,16 @@ class Scope:
             results = tuple(value for value in shared if value not in block.args)
             branch = self._branch(block, numbers)
             polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "mbarrier" in wait.intrin.data
-            nodes.append(Node(body, branch, self.slots(results), wait, polls, _only_returns(block)))
-        return Graph(nodes)
+            nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, _only_returns(block)))
+        return BlockGraph(nodes)
 
-    def _branch(self, block: Block, numbers: dict[Block, int]) -> Branch:
+    def _branch(self, block: Block, numbers: dict[Block, int]) -> BlockEnd:
         op = block.last_op
         if op is None or not op.has_trait(IsTerminator):
             raise InternalError("a block of a function does not end in a terminator", stage="simt")
         rule = self.compiler.rules.branch_of(op.name)
         if rule is None and not op.successors:
-            return Branch(op, [(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
+            return BlockEnd(op, [(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
         if rule is None:
             raise Unsupported(f"the executor has no rule for the branch '{op.name}'", stage="simt")
         selectors, decide, operands = rule(op)
@@ -574,7 +576,7 @@ class Scope:
         ways: list[tuple[int | None, tuple[int, ...]]] = [
             (numbers[successor], self.slots(values)) for successor, values in zip(op.successors, operands, strict=True)
         ]
-        return Branch(op, ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
+        return BlockEnd(op, ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
 
 
 _WAITS = ("llvm.nvvm.mbarrier.test_wait", "llvm.nvvm.mbarrier.try_wait", "llvm.nvvm.barrier.cluster.wait")

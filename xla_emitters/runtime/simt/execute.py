@@ -27,11 +27,11 @@ from xla_emitters.dialects.mlir.func import FuncOp
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import INVARIANT, is_entry, launch_of
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Compiler, Function, Rules, RulesOfFiles
+from xla_emitters.runtime.simt.code import Compiler, FunctionCode, Rules, RulesOfFiles
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
@@ -63,7 +63,7 @@ def execute(
     blocks: Sequence[int] | range | None = None,
     chunk_blocks: int | None = None,
     results: int | None = None,
-    launch: Launch | None = None,
+    launch: LaunchDimensions | None = None,
     watchers: Sequence[Watcher] = (),
     max_rounds: int | None = None,
 ) -> list[Array]:
@@ -128,7 +128,7 @@ _DEFAULT_ALIGNMENT = 256
 
 
 @dataclass
-class Argument:
+class CallersArray:
     """A caller's array and the memory that the kernel sees.
 
     data          uint8, flat: the array's own bytes, or packed ones
@@ -177,7 +177,7 @@ def memory_of(
     alignment: int = _DEFAULT_ALIGNMENT,
     *,
     writable: bool | None = None,
-) -> Argument:
+) -> CallersArray:
     """The memory behind a pointer to an array, which is C-contiguous.
 
     packed, padded  memory made so far, by the address of its array: arguments that are one array share it
@@ -190,7 +190,7 @@ def memory_of(
     if writable and (padding := -data.size % WORD_BYTES):
         whole = np.concatenate([data, np.zeros(padding, np.uint8)])
         data = padded.setdefault(array.ctypes.data, whole)
-    return Argument(array, data, bits, None, alignment, writable, padding)
+    return CallersArray(array, data, bits, None, alignment, writable, padding)
 
 
 WORD_BYTES = 4
@@ -212,14 +212,14 @@ class Entry:
     """
 
     op: FunctionOp
-    function: Function
+    function: FunctionCode
     types: tuple[Attribute, ...]
     attributes: tuple[dict[str, Attribute], ...]
-    launch: Launch
+    launch: LaunchDimensions
     results: int
 
     @staticmethod
-    def of(module: ModuleOp, launch: Launch | None, results: int | None, rules: Rules = RULES) -> Entry:
+    def of(module: ModuleOp, launch: LaunchDimensions | None, results: int | None, rules: Rules = RULES) -> Entry:
         """The entry of `module`, compiled. raises DataError when there is not exactly one, or it has no launch."""
         compiler = Compiler.of(module, rules)
         functions = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp)]
@@ -276,7 +276,7 @@ class Entry:
         flags = [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)]
         return flags[len(flags) - self.results :]
 
-    def bind(self, arrays: Sequence[Array]) -> list[Argument]:
+    def bind(self, arrays: Sequence[Array]) -> list[CallersArray]:
         """The memory of the arguments. raises DataError for an array that does not fit its argument."""
         if len(arrays) != len(self.types):
             raise DataError(f"@{self.op.sym_name.data} takes {len(self.types)} arrays, not {len(arrays)}", stage="simt")
@@ -284,7 +284,7 @@ class Entry:
         padded: dict[int, Array] = {}
         return [self._bind(number, array, packed, padded) for number, array in enumerate(arrays)]
 
-    def _bind(self, number: int, array: Array, packed: dict[int, Array], padded: dict[int, Array]) -> Argument:
+    def _bind(self, number: int, array: Array, packed: dict[int, Array], padded: dict[int, Array]) -> CallersArray:
         ir_type, attributes = self.types[number], self.attributes[number]
         writable = INVARIANT not in attributes
         what = f"argument {number} of @{self.op.sym_name.data}"
@@ -304,7 +304,7 @@ class Entry:
                     stage="simt",
                     details=(f"{wanted} elements of {form.size} bytes are expected",),
                 )
-            return Argument(array, data, None, tensor_type, alignment, writable)
+            return CallersArray(array, data, None, tensor_type, alignment, writable)
         if not isinstance(ir_type, LLVMPointerType):
             form = form_of(ir_type)
             if array.shape != () or array.itemsize != form.size:
@@ -313,14 +313,14 @@ class Entry:
                     stage="simt",
                     help=f"give an array without dimensions of {form.size} bytes",
                 )
-            return Argument(array, data, None, None, alignment, False, number=form)
+            return CallersArray(array, data, None, None, alignment, False, number=form)
         found = memory_of(array, packed, padded, alignment, writable=writable)
         wanted = _number(attributes.get("llvm.dereferenceable"))
         if found.data.size < wanted:
             raise DataError(f"{what} is {wanted} bytes, but the array has {found.data.size}", stage="simt")
         return found
 
-    def run(self, memory: Memory, arguments: Sequence[Argument], max_rounds: int | None) -> None:
+    def run(self, memory: Memory, arguments: Sequence[CallersArray], max_rounds: int | None) -> None:
         """Runs one chunk. raises ExecutionError when a returned tensor is not the newest value of its result's buffer."""
         machine = Machine(self.launch, memory.blocks, memory, max_rounds)
         values: list[Value] = []
@@ -352,7 +352,7 @@ def _number(attribute: Attribute | None) -> int:
 
 
 def chunks(
-    launch: Launch,
+    launch: LaunchDimensions,
     blocks: Sequence[int] | range | None = None,
     chunk_blocks: int | None = None,
     cluster: tuple[int, int, int] = (1, 1, 1),
@@ -371,7 +371,7 @@ def chunks(
         yield chosen[start : start + size]
 
 
-def clusters_of(launch: Launch, blocks: Array, cluster: tuple[int, int, int]) -> tuple[Array, Array]:
+def clusters_of(launch: LaunchDimensions, blocks: Array, cluster: tuple[int, int, int]) -> tuple[Array, Array]:
     """For each block the number of its cluster, and its rank there."""
     clusters, ranks = np.zeros_like(blocks), np.zeros_like(blocks)
     rest, scale, step = blocks, 1, 1

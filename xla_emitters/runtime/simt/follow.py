@@ -19,7 +19,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import Rules, Scope, Step, StepRule
+from xla_emitters.runtime.simt.code import FrameSlots, Rules, Step, StepRule
 from xla_emitters.runtime.simt.machine import Frame, Machine
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 
@@ -54,8 +54,10 @@ class _Followed(Rules):
         return _reporting(rule, self._followers) if rule is not None else None
 
 
-def _reporting(rule: Callable[[Any, Scope], Step], followers: Sequence[Follower]) -> Callable[[Any, Scope], Step]:
-    def reporting_rule(op: Any, scope: Scope) -> Step:
+def _reporting(
+    rule: Callable[[Any, FrameSlots], Step], followers: Sequence[Follower]
+) -> Callable[[Any, FrameSlots], Step]:
+    def reporting_rule(op: Any, scope: FrameSlots) -> Step:
         step, results = rule(op, scope), scope.slots(op.results)
 
         def run(machine: Machine, frame: Frame) -> None:
@@ -111,7 +113,7 @@ def _numbers(value: Any, machine: Machine, lane: tuple[int, int]) -> Sequence[Nu
 
 
 @dataclass
-class Writer(Watcher):
+class LastWriter(Watcher):
     """Finds the last thread that writes an element of an argument.
 
     numbers     of the buffers that belong to the argument

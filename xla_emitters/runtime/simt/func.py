@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import func
 from xla_emitters.errors import Unsupported
-from xla_emitters.runtime.simt.code import Rules, Scope, Step, write
+from xla_emitters.runtime.simt.code import FrameSlots, Rules, Step, write
 from xla_emitters.runtime.simt.machine import Frame, Machine
 from xla_emitters.runtime.simt.math import libdevice
 
@@ -16,11 +16,11 @@ RULES = Rules()
 
 
 @RULES.control(func.CallOp)
-def call(op: func.CallOp, scope: Scope) -> Step:
+def call(op: func.CallOp, scope: FrameSlots) -> Step:
     return call_step(scope, op.callee.string_value(), op.arguments, op.res)
 
 
-def call_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
+def call_step(scope: FrameSlots, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
     """A call of a function of the module or of libdevice. raises Unsupported when neither defines it."""
     if not scope.compiler.has_body(callee):
         return _libdevice_step(scope, callee, arguments, results)
@@ -33,7 +33,7 @@ def call_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results:
     return run
 
 
-def _libdevice_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
+def _libdevice_step(scope: FrameSlots, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
     kernel = libdevice(callee)
     if kernel is None:
         raise Unsupported(f"call of @{callee}, which neither the module nor libdevice defines", stage="simt")

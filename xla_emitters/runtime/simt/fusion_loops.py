@@ -26,18 +26,19 @@ import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import scf
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, Unsupported
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.captures import captured_by
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Body, Compiler, Rules, Scope, Step
+from xla_emitters.runtime.simt.code import BlockCode, Compiler, FrameSlots, Rules, Step
 from xla_emitters.runtime.simt.execute import RULES, chunks
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.memory import Memory, Watcher, row_major_strides
+from xla_emitters.runtime.simt.memory import Memory, Watcher
 from xla_emitters.runtime.simt.scalars import form_of
 from xla_emitters.runtime.simt.scf import parallel
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
@@ -55,7 +56,7 @@ class Loops:
 
     captured: tuple[SSAValue, ...]
     inputs: tuple[int, ...] = field(repr=False)
-    body: Body = field(repr=False)
+    body: BlockCode = field(repr=False)
     slots: int = field(repr=False)
     name: str = "fusion"
 
@@ -63,7 +64,7 @@ class Loops:
         """Writes the results into the arrays. raises DataError for values that do not fit, ExecutionError as `execute`."""
         if len(values) != len(self.captured):
             raise DataError(f"{self.name} takes {len(self.captured)} values, not {len(values)}", stage="simt")
-        host = Launch((1, 1, 1), (1, 1, 1))
+        host = LaunchDimensions((1, 1, 1), (1, 1, 1))
         memory = Memory(host, np.zeros(1, np.int64), watchers)
         machine = Machine(host, memory.blocks, memory)
         frame: Frame = [None] * self.slots
@@ -100,7 +101,7 @@ def fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
 
 def compile_loops(fusion: FusionOp) -> Loops:
     """The function that runs the loops of a fusion. raises Unsupported for an op without a rule"""
-    scope = Scope(Compiler(LOOP_RULES, {}, SharedFunctions({})))
+    scope = FrameSlots(Compiler(LOOP_RULES, {}, SharedFunctions({})))
     captured = captured_by(fusion)
     inputs = scope.slots(captured)
     body = scope.body(fusion.body.block)
@@ -114,7 +115,7 @@ LOOP_RULES = Rules(RULES)
 
 
 @LOOP_RULES.control(scf.ParallelOp)
-def launched(op: scf.ParallelOp, scope: Scope) -> Step:
+def launched(op: scf.ParallelOp, scope: FrameSlots) -> Step:
     """A loop directly in a fusion: all its iterations are lanes. raises Unsupported for one of more than three variables"""
     if not isinstance(op.parent_op(), FusionOp):
         return parallel(op, scope)
@@ -132,7 +133,7 @@ def launched(op: scf.ParallelOp, scope: Scope) -> Step:
         if not prod(counts):
             return
         *outer, threads = counts if rank > 1 else (*counts, 1)
-        launch = Launch((outer[-1], outer[0] if rank == 3 else 1, 1), (threads, 1, 1))
+        launch = LaunchDimensions((outer[-1], outer[0] if rank == 3 else 1, 1), (threads, 1, 1))
         for chunk in chunks(launch):
             inner = machine_for(machine, launch, chunk)
             ids = (inner.block_id(1), inner.block_id(0), inner.thread_id(0))[-max(rank, 2) :][:rank]
@@ -141,7 +142,7 @@ def launched(op: scf.ParallelOp, scope: Scope) -> Step:
     return run
 
 
-def machine_for(machine: Machine, launch: Launch, chunk: Array) -> Machine:
+def machine_for(machine: Machine, launch: LaunchDimensions, chunk: Array) -> Machine:
     """A machine for some blocks of a launch; the buffers of `machine` come first in its memory."""
     memory = Memory(launch, chunk, machine.memory.watchers, list(machine.memory.buffers))
     for watcher in memory.watchers:

@@ -51,7 +51,7 @@ from xla_emitters.runtime.simt.arith import (
     integer_to_float,
 )
 from xla_emitters.runtime.simt.cf import all_lanes, by_case, by_condition
-from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step, Unary
+from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, FrameSlots, Kernel, Parts, Rules, Step, Unary
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.math import kernel_of
@@ -469,7 +469,7 @@ def alloca(op: llvm.AllocaOp) -> Kernel:
 
 
 @RULES.control(llvm.AddressOfOp)
-def addressof(op: llvm.AddressOfOp, scope: Scope) -> Step:
+def addressof(op: llvm.AddressOfOp, scope: FrameSlots) -> Step:
     name, result = op.global_name.string_value(), scope.slot(op.result)
     global_op = scope.compiler.symbols.get(name)
     if not isinstance(global_op, llvm.GlobalOp):
@@ -515,7 +515,7 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
 
 
 @RULES.control(llvm.CallOp)
-def call(op: llvm.CallOp, scope: Scope) -> Step:
+def call(op: llvm.CallOp, scope: FrameSlots) -> Step:
     if op.callee is None:
         raise Unsupported("call of a function pointer", stage="simt", details=_place(op))
     return call_step(scope, op.callee.string_value(), op.args, op.results)

@@ -28,7 +28,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
 from xla_emitters.runtime.simt.scalars import Form, chosen
 from xla_emitters.runtime.simt.shared_calls import KnownResults
@@ -68,7 +68,7 @@ class Machine:
     gives_up       whether it must not leave any behind: nothing else can run
     """
 
-    launch: Launch
+    launch: LaunchDimensions
     blocks: Array
     memory: Memory
     max_rounds: int | None = None

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation
@@ -31,7 +31,7 @@ from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.simt.copies_in_flight import Flight
@@ -115,6 +115,10 @@ class Access:
     unit: int = 0
 
 
+Named: TypeAlias = tuple[Array, tuple[int, int]]
+"""Threads, bool (blocks, threads), that name one `mbarrier`: row of its block, and place in it."""
+
+
 class Watcher:
     """Base class: called at the accesses, barriers and exchanges of a chunk; its methods do nothing."""
 
@@ -135,6 +139,12 @@ class Watcher:
 
     def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
         """Some threads of blocks have met, bool (blocks, threads), of which `waiting` have waited for all of them."""
+
+    def arrive(self, memory: Memory, named: Sequence[Named]) -> None:
+        """Threads have arrived at an `mbarrier` of their block."""
+
+    def see_phase(self, memory: Memory, named: Sequence[Named]) -> None:
+        """Threads have seen that a phase of an `mbarrier` of their block is complete; after `phase_ends`."""
 
     def cluster_barrier(self, memory: Memory, active: Array) -> None:
         """Whole clusters have reached a barrier."""
@@ -187,7 +197,7 @@ class Memory:
     exited       lanes that have ended
     """
 
-    launch: Launch
+    launch: LaunchDimensions
     blocks: Array
     watchers: Sequence[Watcher] = ()
     buffers: list[Buffer] = field(default_factory=list[Buffer])
@@ -476,18 +486,6 @@ def long_address(short: Array) -> Array:
     wide = short.astype(np.int64)
     windows = (wide + (1 << (SHORT_BITS - 1))) >> SHORT_BITS
     return (windows << WINDOW_BITS) + (wide - (windows << SHORT_BITS))
-
-
-def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension when the last dimension varies fastest.
-
-    >>> row_major_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.append(strides[-1] * extent)
-    return tuple(reversed(strides)) if shape else ()
 
 
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
@@ -35,7 +36,7 @@ from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, dense_values
 from xla_emitters.runtime.simt.atomics import instances, take_turns
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
-from xla_emitters.runtime.simt.memory import Buffer, Space, row_major_strides
+from xla_emitters.runtime.simt.memory import Buffer, Space
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 from xla_emitters.runtime.simt.tensor import cast, dim, element_index, extract, store
 

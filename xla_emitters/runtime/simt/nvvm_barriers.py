@@ -29,6 +29,7 @@ from xla_emitters.runtime.simt.copies_in_flight import Flight
 from xla_emitters.runtime.simt.gpu import WARP_SIZE, meet
 from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
+from xla_emitters.runtime.simt.memory import Named
 
 RULES = Rules()
 
@@ -285,11 +286,11 @@ class Barriers:
             *(field(0, _COUNT), field(20, _COUNT), field(40, 2 * _BIAS - 1) - _BIAS, field(63, 1)),
         )
 
-    def named(self, chosen: Array) -> list[tuple[Array, tuple[int, int]]]:
-        """The barriers of lanes in `chosen`: these lanes, and row of the block and place in it."""
+    def named(self, chosen: Array) -> list[Named]:
+        """The barriers of lanes in `chosen`, with these lanes."""
         block, place = self.machine.memory.placed(self.address)
         numbers = self.spread(np.arange(len(self.pending)))
-        found = list[tuple[Array, tuple[int, int]]]()
+        found = list[Named]()
         for number, at in enumerate(self.first):
             lanes = chosen & self.lanes & (numbers == number)
             if lanes.any():
@@ -352,6 +353,10 @@ def _mbarrier_arrive(op: Operation, *, expects_bytes: bool = False, drops: bool 
         if drops:
             found.expected = found.expected - arrivals
         found.store()
+        if machine.memory.watchers and machine.memory.cluster == 1:
+            named = found.named(active_lanes(machine))
+            for watcher in machine.memory.watchers:
+                watcher.arrive(machine.memory, named)
         return token
 
     return run
@@ -399,9 +404,13 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
             left_behind(machine, op, lanes & ~done, "")
         if done.any():
             for watcher in machine.memory.watchers:
-                for _, barrier in found.named(done):
+                named = found.named(done)
+                for _, barrier in named:
                     watcher.phase_ends(machine.memory, barrier)
-                (watcher.cluster_barrier if machine.memory.cluster > 1 else watcher.barrier)(machine.memory, done)
+                if machine.memory.cluster > 1:
+                    watcher.cluster_barrier(machine.memory, done)
+                else:
+                    watcher.see_phase(machine.memory, named)
         return done
 
     return run

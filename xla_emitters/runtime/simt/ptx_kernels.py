@@ -13,7 +13,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, UnitAttr, i32, i64
 from xdsl.ir import Attribute
 
-from xla_emitters.program import Argument, Kernel, Launch
+from xla_emitters.program import Argument, Kernel, LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import BLOCK, GRID, INVARIANT, READS_GRANULES
 from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
 from xla_emitters.text.ptx.syntax import PtxModule
@@ -40,7 +40,7 @@ def module_of_ptx(kernel: Kernel, file: str = "", shared_bytes: int = 0) -> Modu
     return found
 
 
-def launch_attributes(launch: Launch) -> dict[str, Attribute]:
+def launch_attributes(launch: LaunchDimensions) -> dict[str, Attribute]:
     """A launch as the attributes of the function."""
     return {GRID: DenseArrayBase.from_list(i32, launch.grid), BLOCK: DenseArrayBase.from_list(i32, launch.block)}
 

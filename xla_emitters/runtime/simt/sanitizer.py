@@ -33,7 +33,7 @@ or a bulk copy to global memory reads, until its thread has waited.
 
 Nothing orders two blocks but a fence and a flag (`fenced_blocks`).
 
-Not modelled: a completed `mbarrier` orders the whole block; what a bulk copy writes to global memory is there when it is issued.
+Not modelled: what a bulk copy writes to global memory is there when it is issued.
 Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
 
@@ -59,7 +59,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesInFlight, Flight
 from xla_emitters.runtime.simt.fenced_blocks import FencedBlocks
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
-from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
+from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Named, Space, Watcher
 from xla_emitters.runtime.simt.thread_clocks import ThreadClocks
 
 OP_BITS, THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 12, 11, 16, 24
@@ -72,6 +72,10 @@ OF_WARP = 1025
 """In the thread bits, this and the number of a warp: several threads of it."""
 SEVERAL_BLOCKS = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
 """The stamp for threads of several blocks: it conflicts with every lane."""
+
+
+_WHO = ((1 << BLOCK_BITS) - 1 << BLOCK_SHIFT) | SEVERAL
+"""The bits of a stamp that say whose it is."""
 
 
 class Touch(Enum):
@@ -171,7 +175,7 @@ class Lanes:
         """Mask of the stamps in `found` that belong to other threads and are not ordered before the lane's; None if there are none."""
         if not self.is_shared and not found.any():
             return None
-        other = (found ^ self.stamps) >> OP_BITS != 0
+        other = (found ^ self.stamps) & _WHO != 0
         if not other.any():
             return None
         late = found >= self._unknown_from(found)
@@ -260,6 +264,9 @@ class Sanitizer(Watcher):
         self._fences: Array = np.zeros(0, np.int64)
         self._stamps: Array = np.zeros((0, 0), np.int64)
         self._flights = dict[Flight, CopiesInFlight]()
+        # The `mbarrier` whose phase ends, and the threads that issued the copies which landed then.
+        self._landing: Barrier | None = None
+        self._landings = dict[Barrier, Array]()
         self._fenced_blocks = FencedBlocks()
 
     def begin(self, memory: Memory) -> None:
@@ -299,6 +306,20 @@ class Sanitizer(Watcher):
     def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
         self._next_epoch(memory, np.logical_or.reduce(there, axis=1))
         self._by_threads().meet(there, waiting, self._epochs)
+
+    def arrive(self, memory: Memory, named: Sequence[Named]) -> None:
+        self._next_epoch(memory, _blocks_of(named))
+        self._by_threads().arrive(named, self._epochs)
+
+    def see_phase(self, memory: Memory, named: Sequence[Named]) -> None:
+        self._next_epoch(memory, _blocks_of(named))
+        clocks, threads = self._by_threads(), self._stamps.shape[1]
+        landed = {
+            barrier: np.isin(np.arange(clocks.warps), lanes % threads // WARP_SIZE)
+            for barrier, lanes in self._landings.items()
+        }
+        clocks.see_phase(named, landed, self._epochs)
+        self._landings = {}
 
     def cluster_barrier(self, memory: Memory, active: Array) -> None:
         here = np.logical_or.reduce(
@@ -448,6 +469,9 @@ class Sanitizer(Watcher):
         shadow, units, stamps = self._landed(copies)
         shadow.of(Touch.COPY)[units] = 0
         shadow.of(Touch.WRITE)[units] = stamps
+        if self._landing is not None:
+            before = self._landings.get(self._landing, np.zeros(0, np.int64))
+            self._landings[self._landing] = np.append(before, copies.lanes)
 
     def _used(self, uses: Copies) -> None:
         """What is complete has read, now; beside another reader since the last barrier, several have."""
@@ -475,7 +499,9 @@ class Sanitizer(Watcher):
         self._flights[Flight.COPY].complete_by(lanes, barrier, is_bulk=is_bulk)
 
     def phase_ends(self, memory: Memory, barrier: Barrier) -> None:
+        self._landing = barrier
         self._flights[Flight.COPY].phase_ends(barrier)
+        self._landing = None
 
     def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
         always = np.ones((1, 1), np.bool_)
@@ -608,6 +634,11 @@ class Sanitizer(Watcher):
         name = "threads" if thread >= OF_WARP else memory.thread_name(thread - 1)
         is_own = block == self._first_block + lane[0]
         return f"{name} of {'its block' if is_own else memory.block_name(self._blocks[block])}"
+
+
+def _blocks_of(named: Sequence[Named]) -> Array:
+    """Mask of the blocks whose threads are named."""
+    return np.logical_or.reduce([lanes.any(axis=1) for lanes, _ in named])
 
 
 def _join(stamps: Array, lanes: Lanes) -> None:

@@ -24,7 +24,7 @@ from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Rules, Scope, Step, merged, write
+from xla_emitters.runtime.simt.code import FrameSlots, Rules, Step, merged, write
 from xla_emitters.runtime.simt.gpu import thread_numbers
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.rounds import Rounds
@@ -34,7 +34,7 @@ RULES = Rules()
 
 
 @RULES.control(scf.IfOp)
-def if_(op: scf.IfOp, scope: Scope) -> Step:
+def if_(op: scf.IfOp, scope: FrameSlots) -> Step:
     condition, results = scope.slot(op.cond), scope.slots(op.results)
     then = scope.body(op.true_region.block)
     otherwise = scope.body(op.false_region.block) if op.false_region.blocks else None
@@ -47,7 +47,7 @@ def if_(op: scf.IfOp, scope: Scope) -> Step:
 
 
 @RULES.control(scf.ForOp)
-def for_(op: scf.ForOp, scope: Scope) -> Step:
+def for_(op: scf.ForOp, scope: FrameSlots) -> Step:
     bounds, inits, results = scope.slots((op.lb, op.ub, op.step)), scope.slots(op.iter_args), scope.slots(op.res)
     body = scope.body(op.body.block)
     form = form_of(op.lb.type)
@@ -75,7 +75,7 @@ def for_(op: scf.ForOp, scope: Scope) -> Step:
 
 
 @RULES.control(scf.WhileOp)
-def while_(op: scf.WhileOp, scope: Scope) -> Step:
+def while_(op: scf.WhileOp, scope: FrameSlots) -> Step:
     inits, results = scope.slots(op.arguments), scope.slots(op.res)
     before, after = scope.body(op.before_region.block), scope.body(op.after_region.block)
 
@@ -104,7 +104,7 @@ def while_(op: scf.WhileOp, scope: Scope) -> Step:
 
 
 @RULES.control(scf.IndexSwitchOp)
-def index_switch(op: scf.IndexSwitchOp, scope: Scope) -> Step:
+def index_switch(op: scf.IndexSwitchOp, scope: FrameSlots) -> Step:
     argument, results = scope.slot(op.arg), scope.slots(op.output)
     default = scope.body(op.default_region.block)
     cases = [
@@ -129,7 +129,7 @@ def index_switch(op: scf.IndexSwitchOp, scope: Scope) -> Step:
 
 
 @RULES.control(scf.ExecuteRegionOp)
-def execute_region(op: scf.ExecuteRegionOp, scope: Scope) -> Step:
+def execute_region(op: scf.ExecuteRegionOp, scope: FrameSlots) -> Step:
     code, results = scope.region(op.region), scope.slots(op.results)
     return lambda machine, frame: write(frame, results, code.run(machine, frame, ()))
 
@@ -174,7 +174,7 @@ def iterations_of(ranges: Sequence[tuple[Array, Array, Array]]) -> Array:
 
 
 @RULES.control(scf.ParallelOp)
-def parallel(op: scf.ParallelOp, scope: Scope) -> Step:
+def parallel(op: scf.ParallelOp, scope: FrameSlots) -> Step:
     """One iteration after the other, in each thread."""
     slots = list(zip(*(scope.slots(bound) for bound in (op.lowerBound, op.upperBound, op.step)), strict=True))
     extents = Extents(slots, [(True, True, True)] * len(slots), is_last_fastest=True)
@@ -203,7 +203,7 @@ def parallel(op: scf.ParallelOp, scope: Scope) -> Step:
 
 
 @RULES.control(ForallOp)
-def forall(op: ForallOp, scope: Scope) -> Step:
+def forall(op: ForallOp, scope: FrameSlots) -> Step:
     left = [iter(scope.slots(group)) for group in (op.dynamic_lower, op.dynamic_upper, op.dynamic_step)]
     static = zip(op.static_lower.get_values(), op.static_upper.get_values(), op.static_step.get_values(), strict=True)
     are_slots, bounds = list[tuple[bool, ...]](), list[tuple[int, ...]]()
@@ -232,7 +232,7 @@ def forall(op: ForallOp, scope: Scope) -> Step:
     return run
 
 
-def _insertions(op: ForallOp, scope: Scope) -> Callable[[Machine, Frame, list[Value]], list[Value]]:
+def _insertions(op: ForallOp, scope: FrameSlots) -> Callable[[Machine, Frame, list[Value]], list[Value]]:
     """The step of `in_parallel`, which replaces shared outs as a whole. raises Unsupported for another op, and for a part of an out"""
     terminator = op.body.block.last_op
     assert isinstance(terminator, InParallelOp)
@@ -256,7 +256,7 @@ def _insertions(op: ForallOp, scope: Scope) -> Callable[[Machine, Frame, list[Va
     return run
 
 
-def _whole(op: ParallelInsertSliceOp, scope: Scope) -> Callable[[Machine, Frame, Value], Value]:
+def _whole(op: ParallelInsertSliceOp, scope: FrameSlots) -> Callable[[Machine, Frame, Value], Value]:
     """Replaces a shared out as a whole. raises Unsupported, when it runs, for a tensor of another buffer."""
     slot = scope.slot(op.source)
 

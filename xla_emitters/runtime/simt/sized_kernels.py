@@ -1,7 +1,7 @@
 """Kernels of a program on the CPU: called with arrays of any size and numbers; the launch says how many blocks run.
 
     kernel = SizedKernel.of(module)                     a `gpu.func` on buffers, or an entry on pointers
-    kernel(Launch((5, 1, 1), (256, 1, 1)), [x, y, 1200])
+    kernel(LaunchDimensions((5, 1, 1), (256, 1, 1)), [x, y, 1200])
 
 For a kernel on buffers, the array is the buffer's memory. For one on pointers, its bytes are, as in `execute`: elements below eight bits
 are packed for the launch, and a written array is padded to a whole word. Shared memory is fresh for each block.
@@ -17,19 +17,20 @@ import numpy as np
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import entry_of_kernel
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Body, Compiler, Graph, Scope
-from xla_emitters.runtime.simt.execute import RULES, Argument, chunks, memory_of
+from xla_emitters.runtime.simt.code import BlockCode, BlockGraph, Compiler, FrameSlots
+from xla_emitters.runtime.simt.execute import RULES, CallersArray, chunks, memory_of
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.fusion_loops import ALIGNMENT, bind
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.memory import Memory, Space, Watcher, row_major_strides
+from xla_emitters.runtime.simt.memory import Memory, Space, Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, form_of
 
 
@@ -44,7 +45,7 @@ class SizedKernel:
     name: str
     types: tuple[Attribute, ...]
     shared: tuple[Attribute, ...]
-    code: Body | Graph = field(repr=False)
+    code: BlockCode | BlockGraph = field(repr=False)
     slots: int = field(repr=False)
 
     @staticmethod
@@ -56,14 +57,14 @@ class SizedKernel:
         found = [op for op in module.walk() if isinstance(op, gpu.FuncOp) and op.kernel is not None]
         function = found[0] if len(found) == 1 else entry_of_kernel(module)
         types = tuple(function.function_type.inputs.data)
-        scope = Scope(Compiler.of(module, followed(RULES, watchers)))
+        scope = FrameSlots(Compiler.of(module, followed(RULES, watchers)))
         code = scope.region(function.body)
         shared = function.body.blocks[0].arg_types[len(types) :]
         return SizedKernel(function.sym_name.data, types, tuple(shared), code, scope.count)
 
     def __call__(
         self,
-        launch: Launch,
+        launch: LaunchDimensions,
         values: Sequence[Array | complex],
         shared_bytes: int = 0,
         watchers: Sequence[Watcher] = (),
@@ -101,7 +102,7 @@ class SizedKernel:
                 data.unpack()
 
 
-def _pointer(memory: Memory, number: int, argument: Argument) -> Value:
+def _pointer(memory: Memory, number: int, argument: CallersArray) -> Value:
     buffer = memory.add(f"argument {number}", argument.data, argument.alignment, argument.writable)
     return scalars.constant(INDEX, buffer.base)
 

@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import tensor
 from xla_emitters.dtypes import Array
@@ -21,7 +22,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine, Tensor
-from xla_emitters.runtime.simt.memory import Space, all_below, row_major_strides
+from xla_emitters.runtime.simt.memory import Space, all_below
 from xla_emitters.runtime.simt.scalars import form_of
 
 RULES = Rules()

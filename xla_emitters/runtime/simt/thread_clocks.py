@@ -4,8 +4,9 @@
     warp 1                bar.sync 1, 64; load data                              atomic access to the flag; load data       no race
 
 Epochs are those of the sanitizer, counted in each block. A thread's clock says for each warp from which epoch on it knows nothing of it:
-accesses before that are ordered before what the thread does now. Threads that meet at a barrier know what all of them knew, and what their
-warps did; a thread that looks at a flag knows what those knew that updated it after a fence.
+accesses before that are ordered before what the thread does now. Threads that meet at a barrier know what all of them knew, and what
+their warps did; a thread that looks at a flag knows what those knew that updated it after a fence. One that sees a phase of an
+`mbarrier` complete knows what those knew that arrived, and the copies that completed it.
 
 Generous where exact rules would cost more than they find: the accesses of a thread are those of its warp, every atomic access reads a
 flag, the reader needs no fence, a flag that several threads updated tells of all fences of the block, and accesses of threads of several
@@ -15,10 +16,16 @@ Source: PTX ISA 8.8, chapter 8, "Release and acquire patterns", 9.7.13.1 "bar"; 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.memory import Named
+
+WARPS_OF_GROUP = 4
+"""Warps that execute a `wgmma` together."""
 
 
 class ThreadClocks:
@@ -26,6 +33,7 @@ class ThreadClocks:
 
     known      int64 (blocks, threads, warps + 1); the last column is for accesses by threads of several warps
     published  what each thread knew, with its own warp, at its last atomic access behind a fence; None before the first
+    barriers   `mbarrier`, by row of its block and place in it -> what those knew that arrived, with their warps
     fenced     threads whose fence no atomic access has followed yet, bool (blocks, threads)
     """
 
@@ -35,6 +43,7 @@ class ThreadClocks:
         self.warps = -(-threads // WARP_SIZE)
         self.known = np.repeat(barriers, threads * (self.warps + 1)).reshape(blocks, threads, self.warps + 1)
         self.published: Array | None = None
+        self.barriers = dict[tuple[int, int], Array]()
         self.fenced = np.zeros(shape, np.bool_)
         self._warp = np.arange(threads) // WARP_SIZE
 
@@ -62,6 +71,32 @@ class ThreadClocks:
         own = self._warp[:, None] == np.arange(self.warps + 1)
         joined = np.where(own, epochs[:, None, None], joined)
         self.known = np.where(lanes[:, :, None], joined, self.known)
+
+    def arrive(self, named: Sequence[Named], epochs: Array) -> None:
+        """Threads have arrived at barriers in memory; their epochs have just begun.
+
+        One thread of four warps may arrive for all of them, as where they share the products of `wgmma`.
+        """
+        for lanes, barrier in named:
+            row = barrier[0]
+            here = lanes[row]
+            groups = np.unique(self._warp[here] // WARPS_OF_GROUP)
+            came = np.isin(np.arange(self.warps) // WARPS_OF_GROUP, groups)
+            self._tell(barrier, self.known[row][here].max(axis=0), came, epochs)
+
+    def see_phase(self, named: Sequence[Named], landed: Mapping[tuple[int, int], Array], epochs: Array) -> None:
+        """Threads have seen phases of barriers in memory complete, for which copies of warps have landed, {barrier: bool (warps,)}."""
+        for lanes, barrier in named:
+            if barrier in landed:
+                self._tell(barrier, np.zeros(self.warps + 1, np.int64), landed[barrier], epochs)
+            if (told := self.barriers.get(barrier)) is not None:
+                self.known = np.where(lanes[:, :, None], np.maximum(self.known, told), self.known)
+
+    def _tell(self, barrier: tuple[int, int], knew: Array, came: Array, epochs: Array) -> None:
+        """Those that wait at the barrier will know what was known, and what these warps did, bool (warps,)."""
+        who = np.append(came, came.sum() > 1)
+        told = np.where(who, epochs[barrier[0]], knew)
+        self.barriers[barrier] = np.maximum(self.barriers.get(barrier, 0), told)
 
     def publish(self, lanes: Array, epochs: Array) -> None:
         """Threads, bool (blocks, threads), are about to access something atomically behind a fence; their epochs have just begun."""

@@ -16,6 +16,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.mlir.vector import (
     CombiningKindAttr,
@@ -33,7 +34,6 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
-from xla_emitters.runtime.simt.memory import row_major_strides
 from xla_emitters.runtime.simt.scalars import Form, form_of
 from xla_emitters.runtime.simt.tensor import element_index, element_of, store
 

@@ -19,7 +19,7 @@ from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step, write
+from xla_emitters.runtime.simt.code import FrameSlots, Kernel, Rules, Step, write
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.gpu import (
     WARP_SIZE,
@@ -62,7 +62,7 @@ def apply_indexing(op: xla_gpu.ApplyIndexingOp) -> Kernel:
 
 
 @RULES.control(xla_gpu.LoopOp)
-def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
+def loop(op: xla_gpu.LoopOp, scope: FrameSlots) -> Step:
     index_map = op.map
     if index_map.runtime_vars:
         raise Unsupported("xla_gpu.loop over a map with runtime variables", stage="simt")
@@ -90,7 +90,7 @@ def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
 
 
 @RULES.control(xla_gpu.PureCallOp)
-def pure_call(op: xla_gpu.PureCallOp, scope: Scope) -> Step:
+def pure_call(op: xla_gpu.PureCallOp, scope: FrameSlots) -> Step:
     return call_step(scope, op.callee, op.operands, op.results)
 
 
@@ -100,7 +100,7 @@ def workgroup_id(op: WorkgroupIdOp) -> Callable[[Machine], Array]:
 
 
 @RULES.control(xla_gpu.ShuffleReduceOp)
-def shuffle_reduce(op: xla_gpu.ShuffleReduceOp, scope: Scope) -> Step:
+def shuffle_reduce(op: xla_gpu.ShuffleReduceOp, scope: FrameSlots) -> Step:
     combiner = scope.compiler.function(op.combiner)
     forms = [form_of(argument.type) for argument in op.arguments]
     inputs, results = scope.slots(op.arguments), scope.slots(op.results)

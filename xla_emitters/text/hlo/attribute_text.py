@@ -31,7 +31,7 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.support.late_dataclass import dataclass
-from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloToken, HloTokenKind
 from xla_emitters.text.hlo.literals import literal_text, parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader
 
@@ -44,14 +44,14 @@ class Syntax:
     text   returns the value as HLO text, without the `=`
     """
 
-    parse: Callable[[Cursor], Attribute]
+    parse: Callable[[HloCursor], Attribute]
     text: Callable[[Attribute], str]
 
 
 # ------------------------------------------------------------------------------------------------------------- lists of numbers
 
 
-def _parse_integers(cursor: Cursor) -> Attribute:
+def _parse_integers(cursor: HloCursor) -> Attribute:
     cursor.expect("{", "before a list of numbers")
     return integer_array(cursor.items("}", lambda: cursor.integer("a number"), "a number"))
 
@@ -61,7 +61,7 @@ def _integers_text(attribute: Attribute) -> str:
     return f"{{{','.join(map(str, attribute.get_values()))}}}"
 
 
-def _parse_ranges(cursor: Cursor) -> Attribute:
+def _parse_ranges(cursor: HloCursor) -> Attribute:
     """`{[start:limit], [start:limit:stride]}`"""
 
     def parse_range() -> DenseArrayBase[IntegerType]:
@@ -86,7 +86,7 @@ def _ranges_text(attribute: Attribute) -> str:
 # --------------------------------------------------------------------------------------------------------- padding and windows
 
 
-def _split_padding(cursor: Cursor, token: Token) -> list[tuple[int, ...]]:
+def _split_padding(cursor: HloCursor, token: HloToken) -> list[tuple[int, ...]]:
     """`0_1x-2_3_4` to [(0, 1), (-2, 3, 4)]."""
     parts = token.text.split("x")
     numbers = [[int(number) for number in part.split("_") if len(number) <= 19] for part in parts]
@@ -95,8 +95,8 @@ def _split_padding(cursor: Cursor, token: Token) -> list[tuple[int, ...]]:
     return [tuple(found) for found in numbers]
 
 
-def _parse_padding(cursor: Cursor) -> Attribute:
-    token = cursor.expect_kind(TokenKind.PADDING, "low_high_interior for each dimension")
+def _parse_padding(cursor: HloCursor) -> Attribute:
+    token = cursor.expect_kind(HloTokenKind.PADDING, "low_high_interior for each dimension")
     return ArrayAttr([integer_array((*part, 0)[:3]) for part in _split_padding(cursor, token)])
 
 
@@ -110,7 +110,7 @@ def _padding_text(attribute: Attribute) -> str:
 _WINDOW_PARTS = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
 
 
-def _parse_window(cursor: Cursor) -> Attribute:
+def _parse_window(cursor: HloCursor) -> Attribute:
     """`{size=2x2 stride=1x1 pad=0_1x0_1}`"""
     lists = dict[str, Sequence[int]]()
     start = cursor.expect("{", "before a window")
@@ -129,14 +129,14 @@ def _parse_window(cursor: Cursor) -> Attribute:
         raise cursor.error(str(error), start) from None
 
 
-def _window_numbers(cursor: Cursor, part: str) -> list[int]:
+def _window_numbers(cursor: HloCursor, part: str) -> list[int]:
     if part == "pad":
-        token = cursor.expect_kind(TokenKind.PADDING, "low_high for each dimension")
+        token = cursor.expect_kind(HloTokenKind.PADDING, "low_high for each dimension")
         found = _split_padding(cursor, token)
         if any(len(pair) != 2 for pair in found):
             raise cursor.error("a window's padding is written low_high for each dimension", token)
         return [number for pair in found for number in pair]
-    if cursor.token.kind is TokenKind.SIZES:
+    if cursor.token.kind is HloTokenKind.SIZES:
         token = cursor.advance()
         if any(len(number) > 18 for number in token.text.split("x")):
             raise cursor.error(f"a number of '{part}' does not fit 64 bits", token)
@@ -172,16 +172,16 @@ def _boolean_text(attribute: Attribute) -> str:
     return "true" if attribute.value.data else "false"
 
 
-def _parse_message(cursor: Cursor) -> Attribute:
+def _parse_message(cursor: HloCursor) -> Attribute:
     """A string as JSON has it."""
-    token = cursor.expect_kind(TokenKind.STRING, "a message")
+    token = cursor.expect_kind(HloTokenKind.STRING, "a message")
     try:
         return StringAttr(json.loads(token.text))
     except ValueError as error:
         raise cursor.error(f"this string is not written as in JSON: {error}", token) from None
 
 
-def _parse_computation(cursor: Cursor) -> SymbolRefAttr:
+def _parse_computation(cursor: HloCursor) -> SymbolRefAttr:
     return SymbolRefAttr(cursor.name("the name of a computation").name)
 
 
@@ -190,7 +190,7 @@ def _computation_text(attribute: Attribute) -> str:
     return f"%{attribute.root_reference.data}"
 
 
-def _parse_computations(cursor: Cursor) -> Attribute:
+def _parse_computations(cursor: HloCursor) -> Attribute:
     cursor.expect("{", "before a list of computations")
     return ArrayAttr(cursor.items("}", lambda: _parse_computation(cursor), "a computation"))
 
@@ -200,19 +200,19 @@ def _computations_text(attribute: Attribute) -> str:
     return f"{{{', '.join(map(_computation_text, attribute))}}}"
 
 
-def _parse_number(cursor: Cursor) -> Attribute:
+def _parse_number(cursor: HloCursor) -> Attribute:
     """A real number; stored as written."""
-    if cursor.token.kind not in (TokenKind.FLOAT, TokenKind.INT):
+    if cursor.token.kind not in (HloTokenKind.FLOAT, HloTokenKind.INT):
         raise cursor.unexpected("a number")
     return StringAttr(cursor.advance().text)
 
 
-def _parse_size_lists(cursor: Cursor) -> Attribute:
+def _parse_size_lists(cursor: HloCursor) -> Attribute:
     """`{1,2}`, or `{{1,2},{3,4}}` for a collective-permute of several slices."""
     return _parse_lists(cursor) if cursor.peek().text == "{" else _parse_integers(cursor)
 
 
-def _parse_lists(cursor: Cursor) -> Attribute:
+def _parse_lists(cursor: HloCursor) -> Attribute:
     """`{{0,1},{2,3}}`"""
     cursor.expect("{", "before a list of lists of numbers")
     return ArrayAttr(cursor.items("}", lambda: _parse_integers(cursor), "a list of numbers"))
@@ -223,7 +223,7 @@ def _lists_text(attribute: Attribute) -> str:
     return f"{{{','.join(map(_integers_text, attribute))}}}"
 
 
-def _parse_groups(cursor: Cursor) -> Attribute:
+def _parse_groups(cursor: HloCursor) -> Attribute:
     """Groups of devices: lists `{{0,1},{2,3}}`, a reshaped and transposed range `[2,2]<=[4]T(1,0)`, or axes of a mesh, some of them a part
     of an axis: `mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x','y':(1)2}`; the latter two are stored as written.
     """
@@ -252,7 +252,7 @@ def _shape_text(attribute: Attribute) -> str:
     return type_text(attribute, True)
 
 
-def _parse_shapes(cursor: Cursor) -> Attribute:
+def _parse_shapes(cursor: HloCursor) -> Attribute:
     """`{f32[8]{0}, (s32[], f32[2]{0})}`"""
     cursor.expect("{", "before a list of shapes")
     return ArrayAttr(cursor.items("}", ShapeReader(cursor).shape, "a shape"))
@@ -263,7 +263,7 @@ def _shapes_text(attribute: Attribute) -> str:
     return f"{{{', '.join(map(_shape_text, attribute))}}}"
 
 
-def _parse_typed_literal(cursor: Cursor) -> Attribute:
+def _parse_typed_literal(cursor: HloCursor) -> Attribute:
     """A shape and a literal of that shape: a list of the type and the value, as in an `hlo.constant`."""
     literal_type = ShapeReader(cursor).shape()
     start = cursor.token
@@ -288,7 +288,7 @@ BOOLEAN = Syntax(lambda cursor: IntegerAttr(int(cursor.boolean("a truth value"))
 WORD = Syntax(lambda cursor: StringAttr(cursor.name("a word").text), _text_of_string)
 MESSAGE = Syntax(_parse_message, lambda attribute: json.dumps(_text_of_string(attribute)))
 LABELS = Syntax(
-    lambda cursor: StringAttr(cursor.expect_kind(TokenKind.LABELS, "the value of dim_labels").text), _text_of_string
+    lambda cursor: StringAttr(cursor.expect_kind(HloTokenKind.LABELS, "the value of dim_labels").text), _text_of_string
 )
 COMPUTATION = Syntax(_parse_computation, _computation_text)
 COMPUTATIONS = Syntax(_parse_computations, _computations_text)

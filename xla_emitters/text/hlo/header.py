@@ -24,7 +24,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.lexer import Cursor, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloTokenKind
 from xla_emitters.text.hlo.shapes import ShapeReader
 from xla_emitters.text.hlo.stack_frames import TABLES
 
@@ -45,7 +45,7 @@ _OPAQUE = (
 _NAMES = (*_BOOLEANS, *_INTEGERS, *_OPAQUE, "input_output_alias")
 
 
-def parse_attributes(cursor: Cursor) -> dict[str, Attribute]:
+def parse_attributes(cursor: HloCursor) -> dict[str, Attribute]:
     """Consumes `, name=value ...` after the module's name."""
     found = dict[str, Attribute]()
     while cursor.accept(","):
@@ -64,7 +64,7 @@ def parse_attributes(cursor: Cursor) -> dict[str, Attribute]:
     return found
 
 
-def _value(cursor: Cursor, name: str) -> Attribute:
+def _value(cursor: HloCursor, name: str) -> Attribute:
     if name == "input_output_alias":
         return _aliases(cursor)
     start = cursor.token.start
@@ -77,7 +77,7 @@ def _value(cursor: Cursor, name: str) -> Attribute:
     return StringAttr(cursor.source.text[start : cursor.previous.end])
 
 
-def _aliases(cursor: Cursor) -> Attribute:
+def _aliases(cursor: HloCursor) -> Attribute:
     """`{ {0}: (1, {}, may-alias), ... }`"""
 
     def alias() -> AliasAttr:
@@ -99,18 +99,18 @@ def _aliases(cursor: Cursor) -> Attribute:
     return ArrayAttr(cursor.items("}", alias, "an alias"))
 
 
-def _index(cursor: Cursor) -> list[int]:
+def _index(cursor: HloCursor) -> list[int]:
     """`{}`, `{0,1}`: the index of an array in nested tuples."""
     cursor.expect("{", "before an index into a tuple")
     return cursor.items("}", lambda: cursor.integer("a number"), "a number")
 
 
-def parse_stack_tables(cursor: Cursor) -> str:
+def parse_stack_tables(cursor: HloCursor) -> str:
     """Consumes the tables that `stack_frame_id` in metadata refers to (rows of a number and a string or a group); returns their text."""
     start = cursor.token.start
     while cursor.at(*TABLES):
         cursor.advance()
-        while cursor.token.kind is TokenKind.INT:
+        while cursor.token.kind is HloTokenKind.INT:
             cursor.advance()
             cursor.opaque("a row of the table")
     return cursor.source.text[start : cursor.previous.end]
@@ -165,7 +165,7 @@ def _verify_entry_layout(text: str, parameters: Sequence[Attribute], root: Attri
 
 def _entry_layout(text: str) -> tuple[list[Attribute], Attribute]:
     """The types of the parameters, and the type of the result. Raises ParseError."""
-    cursor = Cursor(Source(text, ENTRY_LAYOUT.removeprefix("hlo.")))
+    cursor = HloCursor(Source(text, ENTRY_LAYOUT.removeprefix("hlo.")))
     shapes = ShapeReader(cursor)
     cursor.expect("{", "before the shapes of the parameters")
     cursor.expect("(", "before the shapes of the parameters")

@@ -7,7 +7,7 @@ The lexer is context-free and reads one token at a time, so that a syntax error 
 a million numbers makes no list of tokens. Keywords, opcodes, types and attribute names are all NAME: the grammar tells them apart by
 position, so an instruction may be called `f32` (or `%inf`). A token is one of
 
-    NAME        %?[A-Za-z_][A-Za-z0-9_.-]*      the text includes the `%`, `Token.name` does not
+    NAME        %?[A-Za-z_][A-Za-z0-9_.-]*      the text includes the `%`, `HloToken.name` does not
     INT FLOAT   -12   1.5e-3  -inf  nan  nan(0x7)
     SIZES       3x4x5                            window sizes
     PADDING     1_2x0_0_1                        low_high(_interior) per dimension
@@ -34,7 +34,7 @@ from xla_emitters.support.cursor import TokenCursor
 from xla_emitters.support.source import Source
 
 
-class TokenKind(Enum):
+class HloTokenKind(Enum):
     """The kinds of tokens; the values are the words for messages."""
 
     NAME = "a name"
@@ -70,8 +70,8 @@ _PATTERN = re.compile(
 )
 # The kind of each group of the pattern, by its number; there is no group 0.
 _KINDS = [
-    TokenKind.END,
-    *(TokenKind.FLOAT if name == "NAN" else TokenKind[name] for name in _PATTERN.groupindex),
+    HloTokenKind.END,
+    *(HloTokenKind.FLOAT if name == "NAN" else HloTokenKind[name] for name in _PATTERN.groupindex),
 ]
 # Characters that begin an unclosed comment or string, or are not HLO text -> the message and the help.
 _FAULTS = {
@@ -82,7 +82,7 @@ _FAULTS = {
 }
 
 
-class Token(cursor.Token[TokenKind]):
+class HloToken(cursor.Token[HloTokenKind]):
     """A piece of HLO text."""
 
     __slots__ = ()
@@ -93,7 +93,7 @@ class Token(cursor.Token[TokenKind]):
         return self.text.removeprefix("%")
 
 
-def read_token(source: Source, offset: int) -> Token:
+def read_token(source: Source, offset: int) -> HloToken:
     """The token at `offset` or after it; at the end of the text, END.
 
     raises ParseError for a comment or a string that is not closed, and for a byte order mark.
@@ -106,8 +106,8 @@ def read_token(source: Source, offset: int) -> Token:
     assert match is not None, "the last alternative matches any character"
     group = match.lastindex
     assert group is not None
-    found = Token(_KINDS[group], match[group], match.start(group), match.end())
-    if found.kind is TokenKind.UNKNOWN and found.text in _FAULTS:
+    found = HloToken(_KINDS[group], match[group], match.start(group), match.end())
+    if found.kind is HloTokenKind.UNKNOWN and found.text in _FAULTS:
         message, remedy = _FAULTS[found.text]
         place = source.place(found.start, found.end + (found.text == "/"))
         raise ParseError(message, stage="hlo.parse", place=place, help=remedy)
@@ -129,26 +129,26 @@ _RESERVED = frozenset(
 ) | {row.name for row in DTYPES}
 
 
-class Cursor(TokenCursor[Token]):
+class HloCursor(TokenCursor[HloToken]):
     """Reads tokens of HLO text in order; `token` is the next one, not yet consumed."""
 
     stage = "hlo.parse"
     max_nesting = MAX_NESTING
     groups = "parentheses or braces"
 
-    def read(self, offset: int) -> Token:
+    def read(self, offset: int) -> HloToken:
         return read_token(self.source, offset)
 
-    def empty(self, offset: int) -> Token:
-        return Token(TokenKind.NAME, "", offset, offset)
+    def empty(self, offset: int) -> HloToken:
+        return HloToken(HloTokenKind.NAME, "", offset, offset)
 
-    def name(self, what: str) -> Token:
+    def name(self, what: str) -> HloToken:
         """Consumes a name."""
-        if self.token.kind is not TokenKind.NAME:
+        if self.token.kind is not HloTokenKind.NAME:
             raise self.unexpected(what)
         return self.advance()
 
-    def new_name(self, what: str) -> Token:
+    def new_name(self, what: str) -> HloToken:
         """Consumes a name that is defined here: not a reserved word of HLO text, unless it is written with `%`."""
         if self.token.text in _RESERVED:
             raise self.error(f"'{self.token.text}' cannot be {what}", self.token, help=f"write %{self.token.text}_")
@@ -156,10 +156,10 @@ class Cursor(TokenCursor[Token]):
 
     def integer(self, what: str) -> int:
         """Consumes an integer of 64 bits."""
-        token = self.expect_kind(TokenKind.INT, what)
+        token = self.expect_kind(HloTokenKind.INT, what)
         return self.to_integer(token)
 
-    def to_integer(self, token: Token) -> int:
+    def to_integer(self, token: HloToken) -> int:
         """The value of an INT token; raises ParseError when it has more than 64 bits."""
         value = int(token.text) if len(token.text) <= 20 else _LARGEST
         if not -_LARGEST <= value < _LARGEST:
@@ -175,7 +175,7 @@ class Cursor(TokenCursor[Token]):
     def opaque(self, what: str) -> str:
         """Consumes one token or one balanced group, and returns its text unchanged."""
         start = self.token
-        if start.kind is TokenKind.END:
+        if start.kind is HloTokenKind.END:
             raise self.unexpected(what)
         if start.text == "{" and (group := _FLAT_GROUP.match(self.source.text, start.start)):
             self.skip_to(group.end())
@@ -186,10 +186,10 @@ class Cursor(TokenCursor[Token]):
         open_groups = [start]
         while open_groups:
             token = self.token
-            if token.kind is TokenKind.END:
+            if token.kind is HloTokenKind.END:
                 opener = open_groups[-1]
                 raise self.error(f"this '{opener.text}' is not closed", opener)
-            if token.kind is TokenKind.PUNCTUATION:
+            if token.kind is HloTokenKind.PUNCTUATION:
                 if token.text in _CLOSERS:
                     open_groups.append(token)
                     if len(open_groups) + self.depth > MAX_NESTING:
@@ -207,8 +207,8 @@ class Cursor(TokenCursor[Token]):
         self.accept("ROOT")
         self.advance()
         while not self.at("}"):
-            at_name = self.token.kind is TokenKind.NAME and self.previous.text != ","
-            if at_name and (self.peek().text == "=" or (self.at("ROOT") and self.peek().kind is TokenKind.NAME)):
+            at_name = self.token.kind is HloTokenKind.NAME and self.previous.text != ","
+            if at_name and (self.peek().text == "=" or (self.at("ROOT") and self.peek().kind is HloTokenKind.NAME)):
                 return
             if self.at(")", "]"):
                 raise self.unexpected("an instruction")

@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.convert import round_once
 from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, is_array, type_text
 from xla_emitters.dtypes import Array, DType, Kind, Specials, dtype, dtype_of
 from xla_emitters.errors import ParseError
-from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloToken, HloTokenKind
 
 # Runs of plain numbers with commas; a number directly followed by a letter, a digit or a point does not match.
 _FLOATS = re.compile(
@@ -43,7 +43,7 @@ _PLAIN_LENGTH = 18
 # ----------------------------------------------------------------------------------------------------------- text to values
 
 
-def parse_literal(cursor: Cursor, literal_type: Attribute) -> Attribute | None:
+def parse_literal(cursor: HloCursor, literal_type: Attribute) -> Attribute | None:
     """Consumes a literal of type `literal_type`; None if its data is left out (`{...}`).
 
     raises ParseError for a literal of another shape, a number out of range, a type that has no literals.
@@ -62,7 +62,7 @@ def parse_literal(cursor: Cursor, literal_type: Attribute) -> Attribute | None:
     return dense(reader.values().reshape(dims), reader.element)
 
 
-def _parse_tuple(cursor: Cursor, tuple_type: TupleType) -> Attribute | None:
+def _parse_tuple(cursor: HloCursor, tuple_type: TupleType) -> Attribute | None:
     parts = list[Attribute]()
     start = cursor.expect("(", "before the literals of a tuple")
     with cursor.nested():
@@ -80,13 +80,13 @@ def _parse_tuple(cursor: Cursor, tuple_type: TupleType) -> Attribute | None:
 class _Reader:
     """Collects the numbers of one literal, row major, with their positions in the text."""
 
-    def __init__(self, cursor: Cursor, element: DType):
+    def __init__(self, cursor: HloCursor, element: DType):
         self.cursor = cursor
         self.element = element
         self.part = element.part
         self.numbers: list[Any] = []
         self.starts: list[int] = []
-        self.nans: list[tuple[int, Token]] = []
+        self.nans: list[tuple[int, HloToken]] = []
         match element.kind:
             case Kind.PRED:
                 self.item: Callable[[], None] = self._truth
@@ -108,7 +108,7 @@ class _Reader:
             return True
         counts = [0] * rank
         depth = 0
-        open_braces = list[Token]()
+        open_braces = list[HloToken]()
         while True:
             token = cursor.token
             if token.text == "{":
@@ -135,7 +135,7 @@ class _Reader:
                 cursor.advance()
                 cursor.expect("}", "after '...'")
                 return False
-            elif token.kind is TokenKind.END:
+            elif token.kind is HloTokenKind.END:
                 raise cursor.unexpected("'}' after the items of an array")
             elif depth < rank:
                 raise cursor.unexpected(f"'{{': the array has rank {rank}")
@@ -177,25 +177,25 @@ class _Reader:
         self.cursor.skip_to(found.end())
         return True
 
-    def _count(self, counts: list[int], depth: int, dims: Sequence[int], token: Token) -> None:
+    def _count(self, counts: list[int], depth: int, dims: Sequence[int], token: HloToken) -> None:
         counts[depth - 1] += 1
         if counts[depth - 1] > dims[depth - 1]:
             raise self.cursor.error(f"more than {dims[depth - 1]} items in dimension {depth - 1}", token)
 
-    def _wrong_count(self, got: int, wanted: int, brace: Token) -> ParseError:
+    def _wrong_count(self, got: int, wanted: int, brace: HloToken) -> ParseError:
         return self.cursor.error(f"{got} items where the shape needs {wanted}", brace)
 
     def _truth(self) -> None:
         token = self.cursor.token
-        if token.kind is not TokenKind.INT and token.text not in ("true", "false"):
+        if token.kind is not HloTokenKind.INT and token.text not in ("true", "false"):
             raise self.cursor.unexpected("'true', 'false', 0 or 1")
         self.cursor.advance()
         self.numbers.append(
-            token.text == "true" or (token.kind is TokenKind.INT and self.cursor.to_integer(token) != 0)
+            token.text == "true" or (token.kind is HloTokenKind.INT and self.cursor.to_integer(token) != 0)
         )
 
     def _integer(self) -> None:
-        token = self.cursor.expect_kind(TokenKind.INT, f"a value of {self.element.name}")
+        token = self.cursor.expect_kind(HloTokenKind.INT, f"a value of {self.element.name}")
         value = int(token.text) if len(token.text) <= 21 else self.allowed.stop
         if value not in self.allowed:
             raise self.cursor.error(
@@ -207,11 +207,15 @@ class _Reader:
 
     def _float(self) -> None:
         token = self.cursor.token
-        if token.kind is not TokenKind.FLOAT and token.kind is not TokenKind.INT:
+        if token.kind is not HloTokenKind.FLOAT and token.kind is not HloTokenKind.INT:
             raise self.cursor.unexpected(f"a value of {self.element.name}, a number")
         self.cursor.advance()
         text = token.text
-        if len(text) > 18 and token.kind is TokenKind.INT and (len(text) > 21 or not -(1 << 63) <= int(text) < 1 << 64):
+        if (
+            len(text) > 18
+            and token.kind is HloTokenKind.INT
+            and (len(text) > 21 or not -(1 << 63) <= int(text) < 1 << 64)
+        ):
             raise self.cursor.error(f"{token} is an integer of more than 64 bits", token, help="write 1e20 or 1.0")
         if "n" not in text:
             value = float(text)
@@ -232,7 +236,7 @@ class _Reader:
         self._float()
         self.cursor.expect(")", "after the parts of a complex number")
 
-    def _out_of_range(self, token: Token) -> ParseError:
+    def _out_of_range(self, token: HloToken) -> ParseError:
         largest = self.part.float_format.max
         return self.cursor.error(
             f"{token} is out of range for {self.element.name}",
@@ -260,14 +264,14 @@ class _Reader:
             self._set_nan(rounded, i, token)
         return rounded.view(self.element.numpy)
 
-    def _token_at(self, start: int) -> Token:
+    def _token_at(self, start: int) -> HloToken:
         text = self.cursor.source.text
         end = start
         while end < len(text) and (text[end].isalnum() or text[end] in "+-."):
             end += 1
-        return Token(TokenKind.FLOAT, text[start:end], start, end)
+        return HloToken(HloTokenKind.FLOAT, text[start:end], start, end)
 
-    def _set_nan(self, array: Array, i: int, token: Token) -> None:
+    def _set_nan(self, array: Array, i: int, token: HloToken) -> None:
         """Writes the bits of `nan`, `-nan` or `nan(0x7)` to element `i` of a flat array."""
         form = self.part.float_format
         sign, _, rest = token.text.rpartition("nan")

@@ -64,7 +64,7 @@ from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.attribute_text import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
 from xla_emitters.text.hlo.header import parse_attributes, parse_stack_tables, verify_header
-from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloToken, HloTokenKind
 from xla_emitters.text.hlo.literals import parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader, suggested_type
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES, TABLES
@@ -106,7 +106,7 @@ class _Definition:
     """The value of a name, and the token that defines it. In doubt if its instruction had an error or its type is unknown."""
 
     value: SSAValue
-    token: Token
+    token: HloToken
     is_in_doubt: bool = False
 
 
@@ -126,7 +126,7 @@ class _ModuleParser:
     def __init__(self, source: Source, ops: Mapping[str, type[HloOp]]):
         self.source = source
         self.ops = ops
-        self.cursor = Cursor(source)
+        self.cursor = HloCursor(source)
         self.shapes = ShapeReader(self.cursor)
         self.computations: dict[str, ComputationOp] = {}
         self.errors: list[ParseError | VerifyError] = []
@@ -160,7 +160,7 @@ class _ModuleParser:
         if cursor.at(*TABLES):
             attributes[STACK_TABLES] = StringAttr(parse_stack_tables(cursor))
         entry: ComputationOp | None = None
-        while cursor.token.kind is not TokenKind.END:
+        while cursor.token.kind is not HloTokenKind.END:
             start = cursor.token
             is_entry = start.text == "ENTRY" and bool(cursor.advance())
             computation = self._computation()
@@ -210,7 +210,7 @@ class _ModuleParser:
                 raise cursor.error(f"attribute '{attribute.name}' is given twice", attribute)
             cursor.expect("=", f"after '{attribute.name}'")
             computation.attributes[attribute.name] = StringAttr(
-                cursor.expect_kind(TokenKind.STRING, "the thread's name").text
+                cursor.expect_kind(HloTokenKind.STRING, "the thread's name").text
             )
         if signature is not None and token.name not in self._broken:
             self._check_signature(computation, *signature)
@@ -221,7 +221,7 @@ class _ModuleParser:
         self.errors.append(error)
         self._broken.add(computation)
 
-    def _signature(self) -> tuple[list[Attribute], Attribute, Token]:
+    def _signature(self) -> tuple[list[Attribute], Attribute, HloToken]:
         cursor = self.cursor
         start = cursor.advance()
 
@@ -235,7 +235,7 @@ class _ModuleParser:
         return parameters, self.shapes.shape(), start
 
     def _check_signature(
-        self, computation: ComputationOp, parameters: list[Attribute], root: Attribute, token: Token
+        self, computation: ComputationOp, parameters: list[Attribute], root: Attribute, token: HloToken
     ) -> None:
         found = [parameter.result.type for parameter in computation.parameters]
         if len(found) == len(parameters) and all(map(same_shape, [*found, computation.root.type], [*parameters, root])):
@@ -252,14 +252,14 @@ class _ModuleParser:
         )
         self._break(computation.sym_name.data, error)
 
-    def _body(self, name: str, token: Token) -> ComputationOp:
+    def _body(self, name: str, token: HloToken) -> ComputationOp:
         """Consumes `{ instructions }`."""
         cursor = self.cursor
         scope = _Scope(name)
         start = cursor.expect("{", f"before the instructions of '{name}'")
         with cursor.nested():
             while not cursor.at("}"):
-                if cursor.token.kind is TokenKind.END:
+                if cursor.token.kind is HloTokenKind.END:
                     raise cursor.error(
                         f"computation '{name}' is not closed", start, details=("got the end of the text",)
                     )
@@ -286,7 +286,7 @@ class _ModuleParser:
     def _instruction(self, scope: _Scope) -> None:
         cursor = self.cursor
         start = cursor.token
-        root = cursor.advance() if cursor.at("ROOT") and cursor.peek().kind is TokenKind.NAME else None
+        root = cursor.advance() if cursor.at("ROOT") and cursor.peek().kind is HloTokenKind.NAME else None
         token = cursor.new_name("an instruction: %name = shape opcode(...)")
         result_type: Attribute | None = None
         try:
@@ -318,7 +318,7 @@ class _ModuleParser:
         scope.root = definition.value
 
     def _recover(
-        self, start: Token, result_type: Attribute | None, error: ParseError | VerifyError | _FollowUp
+        self, start: HloToken, result_type: Attribute | None, error: ParseError | VerifyError | _FollowUp
     ) -> None:
         """Records the error of the instruction that starts at `start`, and consumes the rest of the instruction.
 
@@ -338,9 +338,9 @@ class _ModuleParser:
         self,
         scope: _Scope,
         name: str,
-        place: Token,
+        place: HloToken,
         result_type: Attribute | None,
-        opcode: Token,
+        opcode: HloToken,
         *,
         nested: bool = False,
     ) -> SSAValue:
@@ -387,7 +387,7 @@ class _ModuleParser:
     def _inferred(
         self,
         op_class: type[HloOp],
-        opcode: Token,
+        opcode: HloToken,
         operands: list[SSAValue],
         spans: list[tuple[int, int]],
         properties: dict[str, Attribute],
@@ -405,7 +405,7 @@ class _ModuleParser:
             raise self._shape_missing(opcode)
         return result_type
 
-    def _shape_missing(self, opcode: Token) -> ParseError:
+    def _shape_missing(self, opcode: HloToken) -> ParseError:
         return self.cursor.error(
             f"the shape of '{opcode.text}' cannot be left out", opcode, help=f"f32[8,64]{{1,0}} {opcode.text}(...)"
         )
@@ -414,9 +414,9 @@ class _ModuleParser:
         self,
         scope: _Scope,
         name: str,
-        place: Token,
+        place: HloToken,
         result_type: Attribute | None,
-        opcode: Token,
+        opcode: HloToken,
         wrapped: str,
         stage: str,
     ) -> SSAValue:
@@ -455,7 +455,7 @@ class _ModuleParser:
 
     def _wrapped_computation(
         self,
-        opcode: Token,
+        opcode: HloToken,
         op_class: type[HloOp],
         async_type: Attribute,
         operands: list[SSAValue],
@@ -488,7 +488,7 @@ class _ModuleParser:
         self.computations[computation.sym_name.data] = computation
         return SymbolRefAttr(computation.sym_name)
 
-    def _op_class(self, opcode: Token, name: str, scope: _Scope) -> type[HloOp]:
+    def _op_class(self, opcode: HloToken, name: str, scope: _Scope) -> type[HloOp]:
         if (found := self.ops.get(opcode.text)) is not None:
             return found
         if self.cursor.at("["):
@@ -547,7 +547,7 @@ class _ModuleParser:
             )
         return value
 
-    def _element(self, scope: _Scope, value: SSAValue, token: Token) -> SSAValue:
+    def _element(self, scope: _Scope, value: SSAValue, token: HloToken) -> SSAValue:
         """The element of a tuple for `name#1`: adds a get-tuple-element."""
         number = self.cursor.integer("the number of a tuple's element")
         types = value.type.types.data if isinstance(value.type, TupleType) else ()
@@ -562,7 +562,7 @@ class _ModuleParser:
         scope.defined[name] = _Definition(op.result, token)
         return op.result
 
-    def _undefined(self, scope: _Scope, token: Token) -> VerifyError | _FollowUp:
+    def _undefined(self, scope: _Scope, token: HloToken) -> VerifyError | _FollowUp:
         if token.name in scope.missing:
             return _FollowUp()
         scope.missing.add(token.name)
@@ -612,7 +612,7 @@ class _ModuleParser:
             else:
                 properties[key] = self._value(key, token)
 
-    def _value(self, key: str, token: Token) -> Attribute:
+    def _value(self, key: str, token: HloToken) -> Attribute:
         value = SYNTAX[key].parse(self.cursor)
         if SYNTAX[key] is COMPUTATIONS and isa(value, ArrayAttr[SymbolRefAttr]):
             for symbol in value:
@@ -650,7 +650,7 @@ class _ModuleParser:
         self._check_computation(name, token)
         return symbol(name)
 
-    def _check_computation(self, name: str, token: Token) -> None:
+    def _check_computation(self, name: str, token: HloToken) -> None:
         if name in self._broken or name in self._missing:
             raise _FollowUp
         if name not in self.computations:
@@ -663,7 +663,7 @@ class _ModuleParser:
             )
 
     def _require_attributes(
-        self, op_class: type[HloOp], opcode: Token, properties: dict[str, Attribute], operands: list[SSAValue]
+        self, op_class: type[HloOp], opcode: HloToken, properties: dict[str, Attribute], operands: list[SSAValue]
     ) -> None:
         if op_class is BroadcastOp and operands and is_array(source := operands[0].type) and not dims_of(source):
             properties.setdefault("dimensions", integer_array(()))
@@ -673,7 +673,7 @@ class _ModuleParser:
 
     # ---------------------------------------------------------------------------------------------------- checks, places
 
-    def _verify(self, op: HloOp, opcode: Token, spans: list[tuple[int, int]]) -> None:
+    def _verify(self, op: HloOp, opcode: HloToken, spans: list[tuple[int, int]]) -> None:
         try:
             op.verify_rule()
             if isinstance(op, CallingOp):
@@ -682,7 +682,7 @@ class _ModuleParser:
             raise self._verify_error(error, opcode, spans, op) from None
 
     def _verify_error(
-        self, error: VerifyException, token: Token, spans: list[tuple[int, int]], op: HloOp | None = None
+        self, error: VerifyException, token: HloToken, spans: list[tuple[int, int]], op: HloOp | None = None
     ) -> VerifyError:
         """The error located at the operand or op that it names, else at `token`."""
         if not isinstance(error, RuleBroken):
@@ -712,7 +712,7 @@ class _ModuleParser:
         """`; did you mean '...'?`, or "" for an error that will not be printed: the search is slow in a large module."""
         return nearest(name, names) if len(self.errors) < SHOWN else ""
 
-    def _place(self, token: Token) -> Place:
+    def _place(self, token: HloToken) -> Place:
         return self.source.place(token.start, token.end)
 
     def _place_of(self, op: Operation) -> Place | None:
@@ -723,7 +723,7 @@ class _ModuleParser:
         width = len(op.location.desc.data) if isinstance(op.location, NameLoc) else 1
         return self.source.place_at(found.line, found.column, width)
 
-    def _location(self, name: str, token: Token) -> NameLoc:
+    def _location(self, name: str, token: HloToken) -> NameLoc:
         line, column = self.source.line_and_column(token.start)
         where = unchecked(FileLineColLoc, filename=self._file, line=int_attr(line), column=int_attr(column))
         return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=where)

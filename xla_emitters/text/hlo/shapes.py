@@ -26,7 +26,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dtypes import DTYPES, DType
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.hlo.lexer import Cursor, Token, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloToken, HloTokenKind
 
 MAX_RANK = 64
 """NumPy's limit of the rank."""
@@ -63,14 +63,14 @@ def suggested_type(name: str) -> str:
 class ShapeReader:
     """Reads the shapes of one text."""
 
-    def __init__(self, cursor: Cursor):
+    def __init__(self, cursor: HloCursor):
         self.cursor = cursor
         self._by_text: dict[str, Attribute] = {}
 
     def at_shape(self) -> bool:
         """Whether a shape begins here; its bracket decides."""
         token = self.cursor.token
-        if token.kind is not TokenKind.NAME:
+        if token.kind is not HloTokenKind.NAME:
             return token.text == "("
         if token.text in ELEMENT_TYPES or token.text in _WITHOUT_ELEMENTS:
             return self.cursor.peek().text == "["
@@ -90,7 +90,7 @@ class ShapeReader:
         self._by_text[cursor.source.text[token.start : cursor.previous.end]] = shape
         return shape
 
-    def _end_of_array(self, token: Token) -> int:
+    def _end_of_array(self, token: HloToken) -> int:
         """The end of the shape that begins here, such as `f32[8,64]{1,0}`, if it is written without spaces; 0 if that is not certain."""
         text = self.cursor.source.text
         end = text.find("]", token.end, token.end + 200) + 1
@@ -98,7 +98,7 @@ class ShapeReader:
             return end and text.find("}", end, end + 200) + 1
         return 0 if text[end : end + 100].lstrip()[:1] == "{" else end
 
-    def _array_or_special(self, token: Token) -> Attribute:
+    def _array_or_special(self, token: HloToken) -> Attribute:
         cursor = self.cursor
         cursor.name("a shape such as f32[8,64]{1,0}")
         if token.text == "b" and cursor.token.text == "(":
@@ -153,7 +153,7 @@ class ShapeReader:
         cursor.advance()
         return tuple(dims), tuple(bounds)
 
-    def _check_size(self, token: Token, dims: tuple[int, ...], bounds: tuple[int, ...]) -> None:
+    def _check_size(self, token: HloToken, dims: tuple[int, ...], bounds: tuple[int, ...]) -> None:
         sizes = [bound if size == UNBOUNDED else size for size, bound in zip(dims, bounds, strict=True)]
         elements = prod(size for size in sizes if size != UNBOUNDED)
         if elements * ELEMENT_TYPES[token.text].bytes >= 1 << 63:
@@ -164,13 +164,13 @@ class ShapeReader:
             message = f"an array of rank {len(dims)} is not supported"
             raise self.cursor.error(message, token, details=(f"the highest rank is {MAX_RANK}",))
 
-    def _layout(self, token: Token, dims: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:
+    def _layout(self, token: HloToken, dims: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:
         """The dimensions from minor to major (None if the text has none), and the text after the colon."""
         cursor = self.cursor
         if not cursor.at("{"):
             return None, ""
         following = cursor.peek()
-        if following.kind is not TokenKind.INT and following.text != ":":
+        if following.kind is not HloTokenKind.INT and following.text != ":":
             return None, ""
         start = cursor.advance()
         order = list[int]()
@@ -188,10 +188,10 @@ class ShapeReader:
             )
         return tuple(order) if order else None, suffix
 
-    def _suffix(self, element: Token) -> str:
+    def _suffix(self, element: HloToken) -> str:
         cursor = self.cursor
         start = cursor.token
-        while not cursor.at("}") and cursor.token.kind is not TokenKind.END:
+        while not cursor.at("}") and cursor.token.kind is not HloTokenKind.END:
             cursor.opaque("the rest of the layout")
         suffix = "".join(cursor.source.text[start.start : cursor.token.start].split())
         if not (parts := _SUFFIX.fullmatch(suffix)):

@@ -53,7 +53,7 @@ NO_WORK = frozenset(
 """Opcodes of instructions that only name or repeat values: their lines count only for a kernel that has no others."""
 
 
-class Frame(NamedTuple):
+class PythonFrame(NamedTuple):
     """A line of Python. `function` is "" where the text has none."""
 
     file: str
@@ -61,17 +61,17 @@ class Frame(NamedTuple):
     function: str = ""
 
 
-class Lines(NamedTuple):
+class CountedFrame(NamedTuple):
     """A line of Python with the number of a kernel's instructions that come from it, which may be a fraction."""
 
-    frame: Frame
+    frame: PythonFrame
     instructions: float
 
 
-def own_frame(stack: Sequence[Frame]) -> Frame | None:
+def own_frame(stack: Sequence[PythonFrame]) -> PythonFrame | None:
     """The frame to show, of a stack whose innermost frame is first; None for an empty one.
 
-    >>> flax, mine = Frame("/usr/lib/python3/site-packages/flax/linear.py", 271), Frame("/home/me/train.py", 22, "step")
+    >>> flax, mine = PythonFrame("/usr/lib/python3/site-packages/flax/linear.py", 271), PythonFrame("/home/me/train.py", 22, "step")
     >>> own_frame([flax, mine]).line, own_frame([flax]).line
     (22, 271)
     """
@@ -90,7 +90,7 @@ class StackTables:
     _places: dict[tuple[int, int, int], int] = field(default_factory=dict[tuple[int, int, int], int])
     _frames: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
 
-    def add(self, stack: Sequence[Frame]) -> int:
+    def add(self, stack: Sequence[PythonFrame]) -> int:
         """The number of the innermost frame of a stack, which is the first one."""
         parent = 0
         for frame in reversed(stack):
@@ -121,7 +121,7 @@ class StackTables:
         )
 
 
-def stacks_of(tables: str) -> dict[int, tuple[Frame, ...]]:
+def stacks_of(tables: str) -> dict[int, tuple[PythonFrame, ...]]:
     """Number of a frame -> its stack, innermost frame first. Rows that refer to missing rows, or in a circle, end a stack."""
     rows: dict[str, dict[int, tuple[str, dict[str, int]]]] = {name: {} for name in TABLES}
     current = TABLES[0]
@@ -133,16 +133,16 @@ def stacks_of(tables: str) -> dict[int, tuple[Frame, ...]]:
             rows[current][int(found[1])] = ("" if found[2] is None else _unquoted(found[2]), values)
     files, functions, places, frames = rows.values()
     is_shifted = any(values.get("parent_frame_id") == number for number, (_, values) in frames.items())
-    stacks = dict[int, tuple[Frame, ...]]()
+    stacks = dict[int, tuple[PythonFrame, ...]]()
     for number in frames:
-        stack, at, seen = list[Frame](), number, set[int]()
+        stack, at, seen = list[PythonFrame](), number, set[int]()
         while at in frames and at not in seen:
             seen.add(at)
             values = frames[at][1]
             place = places.get(values.get("file_location_id", 0), ("", {}))[1]
             file, function = place.get("file_name_id", 0), place.get("function_name_id", 0)
             if file in files:
-                stack.append(Frame(files[file][0], place.get("line", 0), functions.get(function, ("", {}))[0]))
+                stack.append(PythonFrame(files[file][0], place.get("line", 0), functions.get(function, ("", {}))[0]))
             at = values.get("parent_frame_id", 0) - is_shifted
         stacks[number] = tuple(stack)
     return stacks
@@ -163,9 +163,9 @@ class PythonLines:
     def __init__(self, module: ModuleOp) -> None:
         tables = module.attributes.get(STACK_TABLES)
         self._stacks = stacks_of(tables.data) if isinstance(tables, StringAttr) else {}
-        self._own = dict[str, Frame | None]()
+        self._own = dict[str, PythonFrame | None]()
         computations = [op for op in module.ops if isinstance(op, ComputationOp)]
-        without, self._found = list[tuple[_Place, str]](), dict[_Place, tuple[Frame, ...]]()
+        without, self._found = list[tuple[_Place, str]](), dict[_Place, tuple[PythonFrame, ...]]()
         runs = dict[str, dict[HloOp, str]]()
         for computation in computations:
             around = computation.sym_name.data
@@ -181,7 +181,7 @@ class PythonLines:
                         runs.setdefault(callee.symbol.root_reference.data, {})[op] = around
         self._runs = runs
         if self._found:
-            asked = dict[str, tuple[Frame, ...]]()
+            asked = dict[str, tuple[PythonFrame, ...]]()
             for place, around in without:
                 if lines := self._callers_of(around, asked):
                     self._found[place] = lines
@@ -194,7 +194,7 @@ class PythonLines:
     def __bool__(self) -> bool:
         return bool(self._found)
 
-    def of(self, ops: Iterable[Operation]) -> list[Lines]:
+    def of(self, ops: Iterable[Operation]) -> list[CountedFrame]:
         """The lines that these ops come from, the ones with most instructions first; instructions are counted once."""
         places = dict[_Place, Operation]()
         for op in ops:
@@ -202,12 +202,12 @@ class PythonLines:
                 places.setdefault(place, op)
         known = {place: op for place, op in places.items() if place in self._found}
         working = [place for place, op in known.items() if not (isinstance(op, HloOp) and op.opcode in NO_WORK)]
-        counts = dict[Frame, float]()
+        counts = dict[PythonFrame, float]()
         for place in working or known:
             frames = self._found[place]
             for frame in frames:
                 counts[frame] = counts.get(frame, 0.0) + 1 / len(frames)
-        return [Lines(*pair) for pair in sorted(counts.items(), key=lambda pair: -pair[1])]
+        return [CountedFrame(*pair) for pair in sorted(counts.items(), key=lambda pair: -pair[1])]
 
     def data_of(self, ops: Iterable[Operation]) -> tuple[dict[str, Any], ...]:
         """`of` as plain data: `text`, file, line, function, and the number of instructions."""
@@ -224,13 +224,13 @@ class PythonLines:
                 found[op.instruction_name.data] = " or ".join(map(self.shown, frames))
         return found
 
-    def shown(self, frame: Frame) -> str:
+    def shown(self, frame: PythonFrame) -> str:
         """ "train.py:22 in step"; with the folder where the module has two files of that name. "f.<locals>.g" is "f.g"."""
         path = PurePath(frame.file)
         name = str(PurePath(*path.parts[-2:])) if frame.file in self._ambiguous else path.name
         return f"{name}:{frame.line}" + (f" in {frame.function.replace('.<locals>.', '.')}" if frame.function else "")
 
-    def _frame_of(self, op: HloOp) -> Frame | None:
+    def _frame_of(self, op: HloOp) -> PythonFrame | None:
         metadata = op.attributes.get("metadata")
         if not isinstance(metadata, StringAttr):
             return None
@@ -238,16 +238,16 @@ class PythonLines:
             self._own[metadata.data] = self._read(metadata.data)
         return self._own[metadata.data]
 
-    def _read(self, metadata: str) -> Frame | None:
+    def _read(self, metadata: str) -> PythonFrame | None:
         if (number := _FRAME_ID.search(metadata)) and (frame := own_frame(self._stacks.get(int(number[1]), ()))):
             return frame
         if (named := _SOURCE.search(metadata)) is None:
             return None
-        return Frame(_unquoted(named[1][1:-1]), int(named[2] or 0))
+        return PythonFrame(_unquoted(named[1][1:-1]), int(named[2] or 0))
 
-    def _callers_of(self, computation: str, asked: dict[str, tuple[Frame, ...]]) -> tuple[Frame, ...]:
+    def _callers_of(self, computation: str, asked: dict[str, tuple[PythonFrame, ...]]) -> tuple[PythonFrame, ...]:
         """The frames of the instructions that run a computation, or of those that run the computations around them."""
-        pending, seen, found = [computation], set[str](), dict[Frame, None]()
+        pending, seen, found = [computation], set[str](), dict[PythonFrame, None]()
         if computation not in asked:
             while pending:
                 if (name := pending.pop()) in seen:

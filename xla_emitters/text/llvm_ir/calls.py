@@ -18,7 +18,7 @@ from xdsl.irdl import IRDLOperation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
-from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
+from xla_emitters.text.llvm_ir.lexer import LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import VOID
 from xla_emitters.text.llvm_ir.ptx_bodies import outputs_of, ptx, ptx_of_intrinsic
 
@@ -39,9 +39,9 @@ def call(r: FunctionReader) -> SSAValue | None:
     token = r.cursor.token
     if token.text == "asm":
         return _assembly(r, result)
-    if token.kind is TokenKind.LOCAL:
+    if token.kind is LlvmTokenKind.LOCAL:
         raise r.unsupported("a call of a function's address", token)
-    name = name_of(r.cursor.expect_kind(TokenKind.GLOBAL, "the function that is called"))
+    name = name_of(r.cursor.expect_kind(LlvmTokenKind.GLOBAL, "the function that is called"))
     arguments, alignments = _arguments(r)
     if name.startswith(_HINTS):
         return None
@@ -60,7 +60,7 @@ def _arguments(r: FunctionReader) -> tuple[list[SSAValue], list[int]]:
     cursor = r.cursor
     cursor.expect("(", "before the arguments")
     found = [each for each in cursor.items(")", lambda: _argument(r), "the argument") if each is not None]
-    while cursor.token.kind in (TokenKind.GROUP, TokenKind.STRING) or cursor.at(*_TRAILING):
+    while cursor.token.kind in (LlvmTokenKind.GROUP, LlvmTokenKind.STRING) or cursor.at(*_TRAILING):
         cursor.advance()
         if cursor.at("("):
             cursor.skip_group()
@@ -88,9 +88,9 @@ def _assembly(r: FunctionReader, result: Attribute) -> SSAValue | None:
     start = cursor.advance()
     while cursor.accept_any("sideeffect", "alignstack", "inteldialect", "unwind"):
         pass
-    text = unescaped(cursor.expect_kind(TokenKind.STRING, "the assembly").text[1:-1]).decode("latin-1")
+    text = unescaped(cursor.expect_kind(LlvmTokenKind.STRING, "the assembly").text[1:-1]).decode("latin-1")
     cursor.expect(",", "after the assembly")
-    token = cursor.expect_kind(TokenKind.STRING, "the constraints")
+    token = cursor.expect_kind(LlvmTokenKind.STRING, "the constraints")
     constraints = [part for part in token.text[1:-1].split(",") if part and not part.startswith("~")]
     inputs, _ = _arguments(r)
     count = len(outputs_of(result))

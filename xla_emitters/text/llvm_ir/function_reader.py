@@ -21,7 +21,7 @@ from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of
+from xla_emitters.text.llvm_ir.lexer import LlvmTokenKind, Token, name_of
 from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
 from xla_emitters.text.llvm_ir.llvm_types import VOID
 
@@ -91,10 +91,10 @@ class FunctionReader(ConstantReader):
     def region(self, output: Attribute) -> Region:
         """The body, up to its closing brace. raises ParseError, Unsupported"""
         cursor, self.output = self.cursor, output
-        if cursor.token.kind is not TokenKind.LABEL:
+        if cursor.token.kind is not LlvmTokenKind.LABEL:
             self._blocks[str(self._unnamed)] = self.entry
         while not cursor.at("}"):
-            if cursor.token.kind is TokenKind.LABEL:
+            if cursor.token.kind is LlvmTokenKind.LABEL:
                 self._label()
             elif cursor.token.text.startswith("#dbg_"):
                 cursor.advance()
@@ -158,12 +158,12 @@ class FunctionReader(ConstantReader):
         cursor, result = self.cursor, None
         if self.block in self._ends:
             raise cursor.unexpected("a label or '}' after the end of the block")
-        if cursor.token.kind is TokenKind.LOCAL:
+        if cursor.token.kind is LlvmTokenKind.LOCAL:
             result = cursor.advance()
             cursor.expect("=", "after the name of the result")
         while cursor.at("tail", "musttail", "notail"):
             cursor.advance()
-        token = cursor.expect_kind(TokenKind.WORD, "an instruction")
+        token = cursor.expect_kind(LlvmTokenKind.WORD, "an instruction")
         read = INSTRUCTIONS.get(token.text)
         if read is None:
             raise self.unsupported(f"instruction '{token.text}'", token)
@@ -196,7 +196,7 @@ class FunctionReader(ConstantReader):
             elif cursor.at("addrspace"):
                 self._promises["addrspace"] = self.address_space()
             else:
-                word = cursor.expect_kind(TokenKind.METADATA, "an alignment or metadata").text
+                word = cursor.expect_kind(LlvmTokenKind.METADATA, "an alignment or metadata").text
                 self.metadata[word[1:]] = self.metadata_value()
         return self._promises
 
@@ -227,7 +227,7 @@ class FunctionReader(ConstantReader):
     def value(self, ir_type: Attribute) -> SSAValue:
         """The operand of that type which comes next."""
         token = self.cursor.token
-        if token.kind is not TokenKind.LOCAL:
+        if token.kind is not LlvmTokenKind.LOCAL:
             return self.constant(ir_type)
         self.cursor.advance()
         name = name_of(token)
@@ -246,7 +246,7 @@ class FunctionReader(ConstantReader):
         return self.block_named()
 
     def block_named(self) -> Block:
-        token = self.cursor.expect_kind(TokenKind.LOCAL, "a block")
+        token = self.cursor.expect_kind(LlvmTokenKind.LOCAL, "a block")
         self._wanted.setdefault(name_of(token), token)
         return self._blocks.setdefault(name_of(token), Block())
 
@@ -306,7 +306,7 @@ class FunctionReader(ConstantReader):
     def integer_list(self) -> list[int]:
         """`, 0, 1`"""
         found = list[int]()
-        while self.cursor.at(",") and self.cursor.peek().kind is not TokenKind.METADATA:
+        while self.cursor.at(",") and self.cursor.peek().kind is not LlvmTokenKind.METADATA:
             self.cursor.advance()
             found.append(self.cursor.integer("the number of a field"))
         return found

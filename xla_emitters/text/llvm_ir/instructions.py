@@ -19,7 +19,7 @@ from xla_emitters.dialects.mlir.data_layout import size_and_alignment
 from xla_emitters.dialects.mlir.llvm.atomics import ATOMIC_OPERATIONS
 from xla_emitters.dialects.mlir.llvm.memory_ops import ORDERINGS
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
-from xla_emitters.text.llvm_ir.lexer import TokenKind
+from xla_emitters.text.llvm_ir.lexer import LlvmTokenKind
 from xla_emitters.text.llvm_ir.llvm_constants import BINARY, CASTS
 from xla_emitters.text.llvm_ir.llvm_types import VOID
 
@@ -139,7 +139,7 @@ def alloca(r: FunctionReader) -> SSAValue:
     if (
         r.cursor.at(",")
         and r.cursor.peek().text not in ("align", "addrspace")
-        and r.cursor.peek().kind is TokenKind.WORD
+        and r.cursor.peek().kind is LlvmTokenKind.WORD
     ):
         r.cursor.advance()
         count = r.typed()
@@ -155,7 +155,7 @@ def _order(r: FunctionReader) -> tuple[str | None, list[str]]:
     scope = None
     if r.cursor.accept("syncscope"):
         r.cursor.expect("(", "after 'syncscope'")
-        scope = r.cursor.expect_kind(TokenKind.STRING, "the scope").text[1:-1]
+        scope = r.cursor.expect_kind(LlvmTokenKind.STRING, "the scope").text[1:-1]
         r.cursor.expect(")", "after the scope")
     found = list[str]()
     while (word := r.cursor.accept_any(*ORDERINGS.values())) != "":

@@ -17,7 +17,7 @@ from xla_emitters.support import cursor
 STAGE = "llvm.parse"
 
 
-class TokenKind(Enum):
+class LlvmTokenKind(Enum):
     """The kinds of tokens; the values are the words for messages."""
 
     LABEL = "a label such as bb0:"
@@ -54,10 +54,10 @@ _PATTERN = re.compile(
 )
 _ESCAPED = re.compile(r"\\(\\|[0-9a-fA-F]{2})")
 
-Token = cursor.Token[TokenKind]
+Token = cursor.Token[LlvmTokenKind]
 
 
-class LlvmCursor(cursor.PatternCursor[TokenKind]):
+class LlvmCursor(cursor.PatternCursor[LlvmTokenKind]):
     """Reads the tokens of a text.
 
     >>> from xla_emitters.support.source import Source
@@ -70,7 +70,7 @@ class LlvmCursor(cursor.PatternCursor[TokenKind]):
     max_nesting = 100
     groups = "groups"
     pattern = _PATTERN
-    kinds = TokenKind
+    kinds = LlvmTokenKind
     faults: ClassVar = {'"': ("this string is not closed", "")}
 
     def accept_any(self, *texts: str) -> str:
@@ -85,12 +85,12 @@ class LlvmCursor(cursor.PatternCursor[TokenKind]):
             depth += (text in "([{") - (text in ")]}") if len(text) == 1 else 0
             if depth == 0:
                 return
-            if self.token.kind is TokenKind.END:
+            if self.token.kind is LlvmTokenKind.END:
                 raise self.unexpected("the end of the group")
 
     def integer(self, what: str) -> int:
         """A number without a sign and of a bearable size."""
-        token = self.expect_kind(TokenKind.NUMBER, what)
+        token = self.expect_kind(LlvmTokenKind.NUMBER, what)
         if not token.text.isdigit() or len(token.text) > 18:
             raise self.error(f"{what} must be a whole number", token)
         return int(token.text)
@@ -103,5 +103,5 @@ def unescaped(text: str) -> bytes:
 
 def name_of(token: Token) -> str:
     """The name in a token such as `%x`, `@"a b"` or `bb0:`, without its sign and quotes."""
-    text = token.text[:-1] if token.kind is TokenKind.LABEL else token.text[1:]
+    text = token.text[:-1] if token.kind is LlvmTokenKind.LABEL else token.text[1:]
     return unescaped(text[1:-1]).decode("latin-1") if text.startswith('"') else text

@@ -22,7 +22,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.lexer import Token, TokenKind, name_of, unescaped
+from xla_emitters.text.llvm_ir.lexer import LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import TypeReader
 from xla_emitters.text.ptx.op_builder import bits_of_float, float_of
 
@@ -70,7 +70,7 @@ class ConstantReader(TypeReader):
     def constant(self, ir_type: Attribute) -> SSAValue:
         """The constant of that type which comes next. raises ParseError, Unsupported"""
         token = self.cursor.token
-        simple = token.kind in (TokenKind.NUMBER, TokenKind.GLOBAL) or token.text in (*_WHOLE, "true", "false")
+        simple = token.kind in (LlvmTokenKind.NUMBER, LlvmTokenKind.GLOBAL) or token.text in (*_WHOLE, "true", "false")
         if simple and (found := self._known.get((ir_type, token.text))) is not None:
             self.cursor.advance()
             return found
@@ -87,7 +87,7 @@ class ConstantReader(TypeReader):
             if token.text == "null" and not isinstance(ir_type, llvm.LLVMPointerType):
                 raise self.error("null is a pointer")
             return self._at_start(kind.create(result_types=[ir_type]))
-        if token.kind is TokenKind.GLOBAL:
+        if token.kind is LlvmTokenKind.GLOBAL:
             self.cursor.advance()
             if not isinstance(ir_type, llvm.LLVMPointerType):
                 raise self.error(f"{token} is a pointer, not {ir_type}")
@@ -178,12 +178,12 @@ class ConstantReader(TypeReader):
         if not isinstance(base.type, llvm.LLVMPointerType):
             raise self.unsupported(f"a getelementptr of {base.type}")
         indices = list[int | SSAValue]()
-        while cursor.at(",") and cursor.peek().kind is not TokenKind.METADATA:
+        while cursor.at(",") and cursor.peek().kind is not LlvmTokenKind.METADATA:
             cursor.advance()
             ir_type, token = self.value_type(), cursor.token
             if not isa(ir_type, builtin.IntegerType):
                 raise self.unsupported(f"a getelementptr with indices of {ir_type}")
-            number = self.signed(ir_type) if token.kind is TokenKind.NUMBER else None
+            number = self.signed(ir_type) if token.kind is LlvmTokenKind.NUMBER else None
             if number is None or not llvm.DYNAMIC_INDEX < number < 1 << 31:
                 cursor.skip_to(token.start)
                 indices.append(self.value(ir_type))
@@ -236,7 +236,7 @@ class ConstantReader(TypeReader):
         text = token.text
         if ir_type == builtin.IntegerType(1) and text in ("true", "false"):
             return int(text == "true")
-        if token.kind is TokenKind.NUMBER and len(text) < 400:
+        if token.kind is LlvmTokenKind.NUMBER and len(text) < 400:
             if isa(ir_type, builtin.IntegerType) and text.lstrip("-").isdigit():
                 number, bits = int(text), ir_type.bitwidth
                 if -(1 << bits - 1) <= number < 1 << bits:
@@ -278,7 +278,7 @@ class ConstantReader(TypeReader):
                 whole += bytes(-len(whole) % size_and_alignment(of)[1]) + piece
             return whole + bytes(size - len(whole))
         if isinstance(ir_type, llvm.LLVMPointerType) or (
-            token.kind is TokenKind.WORD and token.text not in ("true", "false")
+            token.kind is LlvmTokenKind.WORD and token.text not in ("true", "false")
         ):
             raise self.unsupported(f"the initial value {token}", token)
         return self.bits(ir_type).to_bytes(size, "little")

@@ -17,7 +17,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import stride_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.lexer import STAGE, LlvmCursor, Token, TokenKind
+from xla_emitters.text.llvm_ir.lexer import STAGE, LlvmCursor, LlvmTokenKind, Token
 
 VOID = llvm.LLVMVoidType()
 POINTER = llvm.LLVMPointerType()
@@ -52,7 +52,7 @@ class TypeReader:
             token.text in ("<", "[", "{", "void", "ptr")
             or token.text in _FLOATS
             or token.text in _OTHER
-            or token.kind is TokenKind.LOCAL
+            or token.kind is LlvmTokenKind.LOCAL
             or _INTEGER.match(token.text) is not None
         )
 
@@ -81,7 +81,7 @@ class TypeReader:
                 found = llvm.LLVMStructType.from_type_list(fields)
                 self._check_size(found, token)
                 return found
-            case _ if text in _OTHER or token.kind is TokenKind.LOCAL:
+            case _ if text in _OTHER or token.kind is LlvmTokenKind.LOCAL:
                 raise self.unsupported(f"the type '{text}'", token)
             case _:
                 raise cursor.error("expected a type", token, details=(f"got {token}",))
@@ -127,23 +127,23 @@ class TypeReader:
     def skip_attributes(self) -> dict[str, int]:
         """Consumes attributes and other words before a type, a value, or the end of a declaration; returns them with their numbers."""
         cursor, found = self.cursor, dict[str, int]()
-        while not self.at_type() or cursor.token.kind is TokenKind.LABEL:
+        while not self.at_type() or cursor.token.kind is LlvmTokenKind.LABEL:
             token = cursor.token
-            if token.kind is TokenKind.METADATA:
+            if token.kind is LlvmTokenKind.METADATA:
                 cursor.advance()
                 self.metadata_value()
-            elif token.kind is TokenKind.STRING:
+            elif token.kind is LlvmTokenKind.STRING:
                 cursor.advance()
                 if cursor.accept("="):
-                    cursor.expect_kind(TokenKind.STRING, "the attribute's value")
-            elif token.kind is TokenKind.GROUP:
+                    cursor.expect_kind(LlvmTokenKind.STRING, "the attribute's value")
+            elif token.kind is LlvmTokenKind.GROUP:
                 cursor.advance()
-            elif token.kind is TokenKind.WORD and token.text not in VALUES:
+            elif token.kind is LlvmTokenKind.WORD and token.text not in VALUES:
                 cursor.advance()
                 found[token.text] = 0
                 if cursor.at("("):
                     cursor.skip_group()
-                elif cursor.accept("=") or cursor.token.kind is TokenKind.NUMBER:
+                elif cursor.accept("=") or cursor.token.kind is LlvmTokenKind.NUMBER:
                     if token.text not in ("align", "alignstack", "dereferenceable", "cc"):
                         break
                     found[token.text] = cursor.integer(f"the number after '{token.text}'")
@@ -155,7 +155,7 @@ class TypeReader:
         """`!5`, `!{}`, `!DILocation(...)`, `i32 7`; returns its text."""
         cursor = self.cursor
         start = cursor.token.start
-        if cursor.token.kind is not TokenKind.METADATA:
+        if cursor.token.kind is not LlvmTokenKind.METADATA:
             raise cursor.unexpected("metadata")
         cursor.advance()
         if cursor.at("(", "{"):

@@ -26,7 +26,7 @@ from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir import calls, instructions
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
-from xla_emitters.text.llvm_ir.lexer import STAGE, Token, TokenKind, name_of, unescaped
+from xla_emitters.text.llvm_ir.lexer import STAGE, LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
 from xla_emitters.text.llvm_ir.llvm_types import MOST_BYTES, VOID
 from xla_emitters.text.ptx.raising import bytes_attribute, kernel_module
@@ -40,7 +40,7 @@ _TOP = ("define", "declare", "attributes", "target", "source_filename", "module"
 
 
 @dataclass(frozen=True, eq=False)
-class Parameter:
+class LlvmParameter:
     """align: bytes that a pointer is aligned to, 0 where the text does not say."""
 
     name: str
@@ -53,13 +53,13 @@ class Parameter:
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class LlvmFunction:
     """A function. body: offset behind its brace; None for a declaration. groups: of its attributes."""
 
     name: str
     is_entry: bool
     output: Attribute
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[LlvmParameter, ...]
     start: int
     end: int
     body: int | None
@@ -71,16 +71,16 @@ class LlvmModule:
     """A text. metadata: `!5` -> its text; groups: `#0` -> the text of its attributes."""
 
     source: Source
-    functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    functions: dict[str, LlvmFunction] = field(default_factory=dict[str, LlvmFunction])
     globals: dict[str, llvm.GlobalOp] = field(default_factory=dict[str, llvm.GlobalOp])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
     groups: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def entries(self) -> list[Function]:
+    def entries(self) -> list[LlvmFunction]:
         return [function for function in self.functions.values() if function.is_entry and function.body is not None]
 
-    def bounds(self, function: Function) -> dict[str, tuple[int, ...]]:
+    def bounds(self, function: LlvmFunction) -> dict[str, tuple[int, ...]]:
         """`reqntid` and `maxntid` of a kernel."""
         texts = (self.groups.get(group, "") for group in function.groups)
         found = (match for text in texts for match in _PAIR.finditer(text))
@@ -125,13 +125,13 @@ class _ModuleReader(ConstantReader):
     def module(self) -> LlvmModule:
         cursor = self.cursor
         found = self.found = LlvmModule(cursor.source)
-        while (token := cursor.token).kind is not TokenKind.END:
+        while (token := cursor.token).kind is not LlvmTokenKind.END:
             cursor.advance()
-            if token.kind is TokenKind.METADATA:
+            if token.kind is LlvmTokenKind.METADATA:
                 cursor.expect("=", "after the metadata's name")
                 cursor.accept("distinct")
                 found.metadata[token.text] = self.metadata_value()
-            elif token.kind is TokenKind.GLOBAL:
+            elif token.kind is LlvmTokenKind.GLOBAL:
                 self._global(token)
             elif token.text == "$":
                 self._skip_to_next()
@@ -140,23 +140,23 @@ class _ModuleReader(ConstantReader):
             elif token.text == "declare":
                 self._declaration()
             elif token.text == "attributes":
-                group = cursor.expect_kind(TokenKind.GROUP, "the group")
+                group = cursor.expect_kind(LlvmTokenKind.GROUP, "the group")
                 cursor.expect("=", "after the group")
                 start = cursor.token.start
                 cursor.expect("{", "before the attributes")
                 while not cursor.accept("}"):
-                    if cursor.token.kind is TokenKind.END:
+                    if cursor.token.kind is LlvmTokenKind.END:
                         raise cursor.unexpected("'}' after the attributes")
                     cursor.advance()
                 found.groups[group.text] = cursor.source.text[start : cursor.previous.end]
             elif token.text in ("source_filename", "target"):
-                while cursor.token.kind is TokenKind.WORD:
+                while cursor.token.kind is LlvmTokenKind.WORD:
                     cursor.advance()
                 cursor.expect("=", f"after '{token.text}'")
-                cursor.expect_kind(TokenKind.STRING, "the value")
+                cursor.expect_kind(LlvmTokenKind.STRING, "the value")
             elif token.text == "module":
                 raise self.unsupported("assembly of a module", token)
-            elif token.kind is TokenKind.LOCAL:
+            elif token.kind is LlvmTokenKind.LOCAL:
                 raise self.unsupported(f"the named type {token}", token)
             else:
                 details = (f"got {token}",)
@@ -166,7 +166,7 @@ class _ModuleReader(ConstantReader):
     def _skip_to_next(self) -> None:
         """Consumes what follows a declaration."""
         cursor = self.cursor
-        names = (TokenKind.GLOBAL, TokenKind.LOCAL, TokenKind.METADATA, TokenKind.END)
+        names = (LlvmTokenKind.GLOBAL, LlvmTokenKind.LOCAL, LlvmTokenKind.METADATA, LlvmTokenKind.END)
         while cursor.token.kind not in names and not cursor.at(*_TOP, "$"):
             cursor.advance()
 
@@ -179,7 +179,7 @@ class _ModuleReader(ConstantReader):
             if cursor.at("addrspace"):
                 space = self.address_space()
                 continue
-            words.add(cursor.expect_kind(TokenKind.WORD, "'global' or 'constant'").text)
+            words.add(cursor.expect_kind(LlvmTokenKind.WORD, "'global' or 'constant'").text)
             if words & {"alias", "ifunc"}:
                 raise self.unsupported("an alias")
             if cursor.at("("):
@@ -200,7 +200,7 @@ class _ModuleReader(ConstantReader):
                 alignment = cursor.integer("the alignment")
                 if alignment & (alignment - 1) or not 0 < alignment <= MOST_BYTES:
                     raise self.error("an alignment is a power of two")
-            elif cursor.token.kind is TokenKind.METADATA:
+            elif cursor.token.kind is LlvmTokenKind.METADATA:
                 cursor.advance()
                 self.metadata_value()
             else:
@@ -219,12 +219,12 @@ class _ModuleReader(ConstantReader):
     def _declaration(self) -> None:
         """Only its name counts: what a call needs is in the call."""
         cursor = self.cursor
-        while cursor.token.kind is not TokenKind.GLOBAL:
-            if cursor.token.kind is TokenKind.END:
+        while cursor.token.kind is not LlvmTokenKind.GLOBAL:
+            if cursor.token.kind is LlvmTokenKind.END:
                 raise cursor.unexpected("the function's name")
             cursor.advance()
         token = cursor.advance()
-        function = Function(name_of(token), False, VOID, (), token.start, token.end, None, ())
+        function = LlvmFunction(name_of(token), False, VOID, (), token.start, token.end, None, ())
         self.found.functions.setdefault(function.name, function)
         self._skip_to_next()
 
@@ -232,8 +232,8 @@ class _ModuleReader(ConstantReader):
         cursor = self.cursor
         words = self.skip_attributes()
         output = self.type()
-        token = cursor.expect_kind(TokenKind.GLOBAL, "the function's name")
-        parameters, unnamed = list[Parameter](), 0
+        token = cursor.expect_kind(LlvmTokenKind.GLOBAL, "the function's name")
+        parameters, unnamed = list[LlvmParameter](), 0
         cursor.expect("(", "before the parameters")
         while not cursor.accept(")"):
             if parameters:
@@ -242,24 +242,24 @@ class _ModuleReader(ConstantReader):
                 raise self.unsupported("a function of any number of arguments", cursor.token)
             ir_type = self.value_type()
             said = self.skip_attributes()
-            name = name_of(cursor.advance()) if cursor.token.kind is TokenKind.LOCAL else str(unnamed)
+            name = name_of(cursor.advance()) if cursor.token.kind is LlvmTokenKind.LOCAL else str(unnamed)
             unnamed += name == str(unnamed)
             if "byval" in said:
                 raise self.unsupported("a parameter that is passed by value in memory")
-            parameters.append(Parameter(name, ir_type, said.get("align", 0)))
+            parameters.append(LlvmParameter(name, ir_type, said.get("align", 0)))
         if len({parameter.name for parameter in parameters}) < len(parameters):
             raise self.error("two parameters have one name", token)
         groups = list[str]()
         while not cursor.at("{"):
-            if cursor.token.kind is TokenKind.END:
+            if cursor.token.kind is LlvmTokenKind.END:
                 raise cursor.unexpected("'{' before the function's body")
-            groups += [cursor.token.text] if cursor.token.kind is TokenKind.GROUP else []
+            groups += [cursor.token.text] if cursor.token.kind is LlvmTokenKind.GROUP else []
             cursor.advance()
         body, name = cursor.token.end, name_of(token)
         self._skip_body()
         self._new(name, token)
         is_entry = "ptx_kernel" in words or words.get("cc") == 71
-        self.found.functions[name] = Function(
+        self.found.functions[name] = LlvmFunction(
             name, is_entry, output, tuple(parameters), token.start, token.end, body, tuple(groups)
         )
 
@@ -276,7 +276,7 @@ class _ModuleReader(ConstantReader):
 
 def raise_kernel(
     module: LlvmModule,
-    entry: Function,
+    entry: LlvmFunction,
     *,
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
@@ -288,9 +288,9 @@ def raise_kernel(
     raises      ParseError for names and types that do not fit, Unsupported for what is not read, each with its place
     """
 
-    def raised(function: Function) -> tuple[llvm.FuncOp, Mapping[str, Token], Iterable[Function]]:
+    def raised(function: LlvmFunction) -> tuple[llvm.FuncOp, Mapping[str, Token], Iterable[LlvmFunction]]:
         reader, op = _raised(module, function)
-        callees = list[Function]()
+        callees = list[LlvmFunction]()
         for name, token in reader.callees.items():
             callee = module.functions.get(name)
             if callee is None or callee.body is None:
@@ -315,7 +315,7 @@ def raise_kernel(
     return whole
 
 
-def _raised(module: LlvmModule, function: Function) -> tuple[FunctionReader, llvm.FuncOp]:
+def _raised(module: LlvmModule, function: LlvmFunction) -> tuple[FunctionReader, llvm.FuncOp]:
     assert function.body is not None
     types = [parameter.type for parameter in function.parameters]
     entry = Block(arg_types=types)

@@ -17,7 +17,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.op_builder import OpBuilder, is_float, word_of
 from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row
-from xla_emitters.text.ptx.syntax import Instruction, Number, Operand, Pair, Register
+from xla_emitters.text.ptx.syntax import Instruction, Operand, Pair, PtxLiteral, Register
 
 LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
 WORDS = {"s32", "u32"}
@@ -215,7 +215,7 @@ def shift(e: OpBuilder, i: Instruction, value: SSAValue, amount: Operand | None)
     """An amount beyond the width shifts everything out; LLVM's op leaves that open, so only a constant amount becomes one."""
     e.check(amount, "u32")
     held = e.held(amount) if isinstance(amount, Register) else amount
-    if isinstance(held, Number) and 0 <= held.value < bits_of(value.type):
+    if isinstance(held, PtxLiteral) and 0 <= held.value < bits_of(value.type):
         kind = _SHIFTS["shl" if i.stem == "shl" else i.parts[1][0]]
         return e.add(kind(value, e.constant(value.type, held.value)))
     return e.intrinsic(i.name, [value, e.read(amount, i32)], value.type)

@@ -22,7 +22,7 @@ from xla_emitters.dialects.mlir.tensor_maps import offset_of
 from xla_emitters.text.ptx.memory_rows import HINTS, SPACES_OF_NAMES, registers_of, store, update
 from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
-from xla_emitters.text.ptx.syntax import Address, Instruction, Number, Operand, Register
+from xla_emitters.text.ptx.syntax import Address, Instruction, Operand, PtxLiteral, Register
 
 
 @row("cp.async.ca cp.async.cg", "=..n*", (), f"{HINTS} {SPACES_OF_NAMES}", pure=False)
@@ -72,7 +72,7 @@ def mbarrier_arrive(e: OpBuilder, i: Instruction, *given: Operand | None) -> Non
     if not 1 <= len(given) <= 2:
         raise e.error(f"'{i.name}' takes an address and a count")
     name = "mbarrier.arrive" + ".drop" * (i.parts[1] == "arrive_drop") + ".expect_tx" * ("expect_tx" in i.parts)
-    barrier, count = e.pointer(given[0], i.space), given[1] if len(given) > 1 else Number(1)
+    barrier, count = e.pointer(given[0], i.space), given[1] if len(given) > 1 else PtxLiteral(1)
     e.write(target, e.intrinsic(name, [barrier, e.read_as(count, "u32")], i64))
 
 
@@ -197,7 +197,7 @@ def tensormap_replace(e: OpBuilder, i: Instruction, place: SSAValue, *operands: 
     if any(not isinstance(each, int) or each >= 5 - (field == "global_stride") for each in number):
         raise e.error(f"'{i.name}' takes the number of a dimension")
     assert not isinstance(value, int)
-    if not isinstance(value, Number):
+    if not isinstance(value, PtxLiteral):
         e.check(value, i.parts[-1])
     offset = offset_of(field) + sum(each for each in number if isinstance(each, int)) * _FIELDS[field] // 8
     pointer = e.add(llvm.GEPOp(place, [offset], i8, result_type=place.type))

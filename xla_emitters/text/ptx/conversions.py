@@ -17,7 +17,7 @@ from xla_emitters.text.ptx.arithmetic import LOGIC, rounding
 from xla_emitters.text.ptx.memory_rows import registers_of, width_of
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, WINDOWED, OpBuilder, is_float, pointer_type
 from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row
-from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol
+from xla_emitters.text.ptx.syntax import Instruction, Operand, OperandGroup, Pair, PtxLiteral, Register, SymbolAddress
 
 PAIRS = frozenset({"f16x2", "bf16x2"})
 
@@ -104,33 +104,33 @@ def mov(e: OpBuilder, i: Instruction, source: Operand | None) -> Any:
             e.write(part, value)
         return None
     for operand, is_result in ((target, True), (source, False)):
-        if isinstance(operand, Group):
+        if isinstance(operand, OperandGroup):
             part = _part_of(e, i, word, operand)
             given = [each for each in operand.elements if each is not None or not is_result]
             e.check_all(given, part, is_result=is_result)
         else:
             e.check(operand, word, is_result=is_result)
-    if isinstance(source, Group):
-        if isinstance(target, Group):
+    if isinstance(source, OperandGroup):
+        if isinstance(target, OperandGroup):
             raise e.error("one side of a 'mov' has one register")
         parts = [e.read(each, TYPES[_part_of(e, i, word, source)]) for each in source.elements]
         return e.cast(e.vector(parts), TYPES[word])
-    if isinstance(target, Group):
+    if isinstance(target, OperandGroup):
         part = TYPES[_part_of(e, i, word, target)]
         vector = e.cast(e.read(source, TYPES[word]), VectorType(part, [len(target.elements)]))
         for number, each in enumerate(target.elements):
             if each is not None:
                 e.write(each, e.element(vector, number))
         return None
-    if isinstance(source, Number):
-        return Number(e.number(source, TYPES[word]))
-    if isinstance(source, Symbol) and source.name in e.module.functions:
+    if isinstance(source, PtxLiteral):
+        return PtxLiteral(e.number(source, TYPES[word]))
+    if isinstance(source, SymbolAddress) and source.name in e.module.functions:
         raise e.unsupported("the address of a function")
     e.write(target, e.held(source) if isinstance(source, Register) else e.read(source, TYPES[word]))
     return None
 
 
-def _part_of(e: OpBuilder, i: Instruction, word: str, group: Group) -> str:
+def _part_of(e: OpBuilder, i: Instruction, word: str, group: OperandGroup) -> str:
     """The type of each part of a number."""
     if word[0] != "b" or len(group.elements) not in (2, 4):
         raise e.error("a 'mov' of .b16 to .b128 takes two or four parts")
@@ -144,7 +144,7 @@ def cvta(e: OpBuilder, i: Instruction, source: Operand | None) -> SSAValue:
     """Between a space's window and generic addresses."""
     space, (word,) = i.space, i.types
     e.check(source, word)
-    if isinstance(source, Symbol):
+    if isinstance(source, SymbolAddress):
         value = e.address_of(source)
     else:
         value = e.read(source, TYPES[source.type if isinstance(source, Register) else "b64"])

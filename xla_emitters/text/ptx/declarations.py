@@ -11,8 +11,18 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.lexer import PtxCursor, Token, TokenKind
-from xla_emitters.text.ptx.syntax import DECLARED, SIZES, Function, Group, Number, PtxModule, Register, Symbol, Variable
+from xla_emitters.text.ptx.lexer import PtxCursor, PtxTokenKind, Token
+from xla_emitters.text.ptx.syntax import (
+    DECLARED,
+    SIZES,
+    OperandGroup,
+    PtxFunction,
+    PtxLiteral,
+    PtxModule,
+    PtxVariable,
+    Register,
+    SymbolAddress,
+)
 
 T = TypeVar("T")
 MOST_BYTES = 1 << 30
@@ -36,7 +46,7 @@ class Scope:
     def __init__(self) -> None:
         self.registers: dict[str, Register] = {}
         self.ranges: dict[str, tuple[str, int]] = {}
-        self.vectors: dict[str, Group] = {}
+        self.vectors: dict[str, OperandGroup] = {}
         self.variables: dict[str, str] = {}
 
     def register(self, name: str) -> Register | None:
@@ -55,7 +65,7 @@ class Declarations:
         self.cursor = PtxCursor(source)
         self.found = PtxModule(source)
         self.scopes: list[Scope] = []
-        self.function: Function | None = None
+        self.function: PtxFunction | None = None
         self.taken = set[str]()
         self.loc: tuple[int, int, int] | None = None
         self.used: int | None = None
@@ -63,7 +73,7 @@ class Declarations:
     def skip_to(self, end: str) -> None:
         """Consumes all tokens up to `end`."""
         while not self.cursor.accept(end):
-            if self.cursor.token.kind is TokenKind.END:
+            if self.cursor.token.kind is PtxTokenKind.END:
                 raise self.cursor.unexpected(f"'{end}'")
             self.cursor.advance()
 
@@ -76,7 +86,7 @@ class Declarations:
 
     def name_and_count(self, of: str) -> tuple[Token, int | None]:
         """`%r<10>`, or `%a` without a count."""
-        name = self.cursor.expect_kind(TokenKind.NAME, f"the {of}'s name")
+        name = self.cursor.expect_kind(PtxTokenKind.NAME, f"the {of}'s name")
         if not self.cursor.accept("<"):
             return name, None
         count = self.integer(f"the number of {of}s")
@@ -94,7 +104,7 @@ class Declarations:
         cursor = self.cursor
         cursor.advance()
         kind, width = "", 1
-        while cursor.token.kind is TokenKind.DIRECTIVE:
+        while cursor.token.kind is PtxTokenKind.DIRECTIVE:
             word = cursor.advance().text[1:]
             if word in ("v2", "v4"):
                 width = int(word[1:])
@@ -114,7 +124,7 @@ class Declarations:
                 for each in self.names_of(name, count):
                     parts = tuple(Register(f"{each}.{part}", kind) for part in "xyzw"[:width])
                     names = (f"{each}.{letter}" for letters in ("xyzw", "rgba") for letter in letters[:width])
-                    scope.vectors[each] = Group(parts)
+                    scope.vectors[each] = OperandGroup(parts)
                     scope.registers |= zip(names, parts * 2, strict=True)
             elif count is None:
                 scope.registers[name.text] = Register(name.text, kind)
@@ -129,12 +139,12 @@ class Declarations:
 
     # ------------------------------------------------------------------------------------------ variables
 
-    def variables(self, is_extern: bool = False) -> Iterator[Variable]:
+    def variables(self, is_extern: bool = False) -> Iterator[PtxVariable]:
         """`.shared .align 4 .b8 name[8320]`, without its semicolon; several names, separated by commas."""
         cursor = self.cursor
         space = cursor.advance().text[1:]
         align, element, width, is_pointer, pointee_align = 0, "", 1, False, 1
-        while cursor.token.kind is TokenKind.DIRECTIVE:
+        while cursor.token.kind is PtxTokenKind.DIRECTIVE:
             word = cursor.advance()
             match word.text:
                 case ".align":
@@ -175,7 +185,7 @@ class Declarations:
             values = self.initial_values(name, count) if cursor.accept("=") else None
             for each in names:
                 is_scalar = space in ("param", "reg") and not is_array
-                yield Variable(
+                yield PtxVariable(
                     *(each, space, element, count if is_array else None, align, name.start),
                     *(values, is_extern, is_pointer, pointee_align),
                     Register(each, element, space == "param") if is_scalar else None,
@@ -184,16 +194,16 @@ class Declarations:
             if is_of_list or not cursor.accept(","):
                 return
 
-    def initial_values(self, name: Token, count: int) -> tuple[Number | Symbol, ...]:
+    def initial_values(self, name: Token, count: int) -> tuple[PtxLiteral | SymbolAddress, ...]:
         """`{1, 2, {3}}` or `1`, flat."""
-        cursor, values = self.cursor, list[Number | Symbol]()
+        cursor, values = self.cursor, list[PtxLiteral | SymbolAddress]()
         if not cursor.at("{"):
             return (self.constant(),)
         if plain := _PLAIN_NUMBERS.match(cursor.source.text, cursor.token.start):
             # A constant of a megabyte has as many numbers; read as tokens they took a minute.
             words = [word.strip() for word in plain[1].split(",")]
             if len(words) <= count:
-                made = {word: Number(int(word)) for word in set(words)}
+                made = {word: PtxLiteral(int(word)) for word in set(words)}
                 cursor.skip_to(plain.end())
                 return tuple([made[word] for word in words])
         depth = 0
@@ -217,12 +227,12 @@ class Declarations:
     def integer(self, what: str) -> int:
         cursor = self.cursor
         is_negative = cursor.accept("-")
-        value = self.number(token := cursor.expect_kind(TokenKind.NUMBER, what))
+        value = self.number(token := cursor.expect_kind(PtxTokenKind.NUMBER, what))
         if value.kind != "int":
             raise cursor.error(f"{what} must be an integer", token)
         return -value.value if is_negative else value.value
 
-    def number(self, token: Token) -> Number:
+    def number(self, token: Token) -> PtxLiteral:
         if len(token.text) > _MOST_DIGITS:
             raise self.cursor.error("the number has too many digits", token)
         found = number_of(token.text)
@@ -234,11 +244,11 @@ class Declarations:
             raise self.cursor.error("the number does not fit into 64 bits", token)
         return found
 
-    def constant(self) -> Number | Symbol:
+    def constant(self) -> PtxLiteral | SymbolAddress:
         """A number with its sign, `(cast) number`, or an address `symbol+4`, `generic(symbol)`."""
         cursor = self.cursor
         token = cursor.token
-        if token.text == "(" and cursor.peek().kind is TokenKind.DIRECTIVE:
+        if token.text == "(" and cursor.peek().kind is PtxTokenKind.DIRECTIVE:
             cursor.advance()
             cursor.advance()
             cursor.expect(")", "after the cast")
@@ -247,24 +257,24 @@ class Declarations:
             cursor.advance()
             with cursor.nested():
                 value = self.constant()
-            if not isinstance(value, Number):
+            if not isinstance(value, PtxLiteral):
                 raise cursor.error("expected a number", cursor.previous)
             if value.kind != "int":
                 if token.text != "-" or cursor.previous.text[:2].lower() in ("0f", "0d"):
                     raise cursor.error("expected an integer", cursor.previous)
-                return Number(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
-            return Number(
+                return PtxLiteral(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
+            return PtxLiteral(
                 {"-": -value.value, "+": value.value, "~": ~value.value, "!": int(not value.value)}[token.text]
             )
-        if token.kind is TokenKind.NUMBER:
+        if token.kind is PtxTokenKind.NUMBER:
             return self.number(cursor.advance())
-        if token.kind is TokenKind.NAME:
+        if token.kind is PtxTokenKind.NAME:
             name = cursor.advance().text
             if name == "generic" and cursor.accept("("):
-                name = cursor.expect_kind(TokenKind.NAME, "a variable").text
+                name = cursor.expect_kind(PtxTokenKind.NAME, "a variable").text
                 cursor.expect(")", "after the variable")
-                return Symbol(name, self.offset(), True)
-            return Symbol(name, self.offset())
+                return SymbolAddress(name, self.offset(), True)
+            return SymbolAddress(name, self.offset())
         raise cursor.unexpected("a number or an address")
 
     def offset(self) -> int:
@@ -276,21 +286,21 @@ class Declarations:
         return total
 
 
-def number_of(text: str) -> Number | None:
+def number_of(text: str) -> PtxLiteral | None:
     """The value of a literal; None for an octal one with other digits.
 
     >>> number_of("0x10U"), number_of("0f3F800000").kind, number_of("1.5").kind
-    (Number(value=16, kind='int'), 'f32', 'f64')
+    (PtxLiteral(value=16, kind='int'), 'f32', 'f64')
     """
     lower = text.lower()
     if lower.startswith(("0f", "0d")):
-        return Number(int(text[2:], 16), "f32" if lower[1] == "f" else "f64")
+        return PtxLiteral(int(text[2:], 16), "f32" if lower[1] == "f" else "f64")
     if "." in text or ("e" in lower and not lower.startswith("0x")):
-        return Number(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
+        return PtxLiteral(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
     digits = lower.removesuffix("u")
     for prefix, base in (("0x", 16), ("0b", 2)):
         if digits.startswith(prefix):
-            return Number(int(digits[2:], base))
+            return PtxLiteral(int(digits[2:], base))
     if len(digits) > 1 and digits.startswith("0"):
-        return Number(int(digits, 8)) if set(digits) <= set("01234567") else None
-    return Number(int(digits))
+        return PtxLiteral(int(digits, 8)) if set(digits) <= set("01234567") else None
+    return PtxLiteral(int(digits))

@@ -19,13 +19,13 @@ from xla_emitters.support.dominance import immediate_dominators, reverse_postord
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.rows import EXITED, row_of
 from xla_emitters.text.ptx.syntax import (
-    Function,
     Instruction,
     Label,
-    Number,
     Operand,
+    PtxFunction,
+    PtxLiteral,
     Register,
-    Symbol,
+    SymbolAddress,
     call_parts,
     fault,
     is_trap,
@@ -33,7 +33,7 @@ from xla_emitters.text.ptx.syntax import (
 
 
 @dataclass(eq=False)
-class Node:
+class PtxBlock:
     """A basic block. It ends in a return where it has no ways.
 
     guard     it goes to ways[0] where the guard holds, else to ways[1]
@@ -44,13 +44,13 @@ class Node:
     """
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
-    ways: list[Node] = field(default_factory=list["Node"])
+    ways: list[PtxBlock] = field(default_factory=list["PtxBlock"])
     guard: tuple[Register, bool] | None = None
     selector: Operand | None = None
     end: Instruction | None = None
     exits: bool = False
     arguments: list[Register] = field(default_factory=list[Register])
-    children: list[Node] = field(default_factory=list["Node"])
+    children: list[PtxBlock] = field(default_factory=list["PtxBlock"])
 
 
 ENDS = ("bra", "brx", "ret", "exit")
@@ -66,7 +66,7 @@ class Flow:
     def __init__(
         self,
         source: Source,
-        function: Function,
+        function: PtxFunction,
         touched: Callable[[Instruction], tuple[list[Register], list[Register]]],
         at_return: Sequence[Register] = (),
         exiting: Collection[str] = (),
@@ -75,7 +75,7 @@ class Flow:
         self.exiting = exiting
         entry, ways = self._split(), attrgetter("ways")
         self.nodes = reverse_postorder(entry, ways)
-        self.predecessors: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        self.predecessors: dict[PtxBlock, list[PtxBlock]] = {node: [] for node in self.nodes}
         for node in self.nodes:
             for way in dict.fromkeys(node.ways):
                 self.predecessors[way].append(node)
@@ -88,19 +88,19 @@ class Flow:
 
     def _has_waits(self) -> bool:
         items = [each for each in self.function.body or () if isinstance(each, Instruction) and each.stem not in ENDS]
-        return any(row_of(self.source, item).waits and item.operands != (Number(0),) for item in items)
+        return any(row_of(self.source, item).waits and item.operands != (PtxLiteral(0),) for item in items)
 
-    def _split(self) -> Node:
+    def _split(self) -> PtxBlock:
         # A branch to the first label goes to the node after the entry, which nothing branches to.
-        entry = current = Node()
-        labels: dict[str, Node] = {}
-        jumps: list[tuple[Node, Sequence[str], Instruction]] = []
+        entry = current = PtxBlock()
+        labels: dict[str, PtxBlock] = {}
+        jumps: list[tuple[PtxBlock, Sequence[str], Instruction]] = []
         is_open, waits = True, self._has_waits()
         for item in self.function.body or ():
             if isinstance(item, Label):
                 if item.name in labels:
                     raise fault(ParseError, self.source, item, f"label '{item.name}' is defined twice")
-                following = labels[item.name] = Node()
+                following = labels[item.name] = PtxBlock()
                 if is_open:
                     current.ways = [following]
                 current, is_open = following, True
@@ -112,11 +112,11 @@ class Flow:
                 if not (waits and row.waits) and (item.guard is None or row.is_pure) and not may_exit:
                     current.instructions.append(item)
                     continue
-            target, after = Node(), Node()
+            target, after = PtxBlock(), PtxBlock()
             if not is_end:
                 target.instructions, target.ways = [item], [after]
                 if may_exit:
-                    target.guard, target.ways, target.end = (EXITED, True), [Node(exits=True), after], item
+                    target.guard, target.ways, target.end = (EXITED, True), [PtxBlock(exits=True), after], item
             else:
                 target.end, target.exits = item, item.stem == "exit"
                 is_reached = not (current.instructions and is_trap(current.instructions[-1]))
@@ -134,7 +134,7 @@ class Flow:
 
     def _may_exit(self, call: Instruction) -> bool:
         callee = call_parts(call)[1]
-        return isinstance(callee, Symbol) and callee.name in self.exiting
+        return isinstance(callee, SymbolAddress) and callee.name in self.exiting
 
     def _labels(self, item: Instruction) -> Sequence[str]:
         """The labels that a branch may go to; none for a return. raises ParseError, Unsupported"""
@@ -143,7 +143,7 @@ class Flow:
                 raise fault(ParseError, self.source, item, f"'{item.name}' has no operands")
             return ()
         target = item.operands[-1] if item.operands else None
-        if not isinstance(target, Symbol) or len(item.operands) != (1 if item.stem == "bra" else 2):
+        if not isinstance(target, SymbolAddress) or len(item.operands) != (1 if item.stem == "bra" else 2):
             raise fault(ParseError, self.source, item, "a branch needs a label")
         if item.stem == "bra":
             return (target.name,)
@@ -154,9 +154,9 @@ class Flow:
     # ------------------------------------------------------------------------------------------ arguments
 
     def _place_arguments(self) -> None:
-        writes: dict[Node, set[Register]] = {}
-        live: dict[Node, set[Register]] = {}
-        defined: dict[Register, list[Node]] = {}
+        writes: dict[PtxBlock, set[Register]] = {}
+        live: dict[PtxBlock, set[Register]] = {}
+        defined: dict[Register, list[PtxBlock]] = {}
         for node in self.nodes:
             written, read = set[Register](), set[Register]()
             for instruction in node.instructions:
@@ -178,7 +178,7 @@ class Flow:
                 if added := live[node] - writes[before] - live[before]:
                     live[before] |= added
                     pending[before] = None
-        frontiers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        frontiers: dict[PtxBlock, list[PtxBlock]] = {node: [] for node in self.nodes}
         for node in self.nodes:
             before = self.predecessors[node]
             for runner in before if len(before) > 1 else ():
@@ -186,7 +186,7 @@ class Flow:
                     frontiers[runner].append(node)
                     runner = self.parents[runner]
         for register, nodes in defined.items():
-            work, seen = [*nodes, self.nodes[0]], set[Node]()
+            work, seen = [*nodes, self.nodes[0]], set[PtxBlock]()
             while work:
                 for node in frontiers[work.pop()]:
                     if register in live[node] and node not in seen:

@@ -27,7 +27,7 @@ from xla_emitters.support import cursor
 STAGE = "ptx.parse"
 
 
-class TokenKind(Enum):
+class PtxTokenKind(Enum):
     """The kinds of tokens; the values are the words for messages."""
 
     NAME = "a name"
@@ -54,10 +54,10 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-Token = cursor.Token[TokenKind]
+Token = cursor.Token[PtxTokenKind]
 
 
-class PtxCursor(cursor.PatternCursor[TokenKind]):
+class PtxCursor(cursor.PatternCursor[PtxTokenKind]):
     """Reads the tokens of a text.
 
     >>> from xla_emitters.support.source import Source
@@ -70,7 +70,7 @@ class PtxCursor(cursor.PatternCursor[TokenKind]):
     max_nesting = 100
     groups = "blocks"
     pattern = _PATTERN
-    kinds = TokenKind
+    kinds = PtxTokenKind
     faults: ClassVar = {
         "/": ("this comment is not closed", "end it with */"),
         '"': ("this string is not closed", 'end it with "'),

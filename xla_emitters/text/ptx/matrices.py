@@ -14,7 +14,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import SHAPES, SPARSE, Mma, Wgmma, Wmma
 from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
-from xla_emitters.text.ptx.syntax import Group, Instruction, Number, Operand, Register
+from xla_emitters.text.ptx.syntax import Instruction, Operand, OperandGroup, PtxLiteral, Register
 
 _SHAPES = " ".join(
     sorted(
@@ -26,7 +26,7 @@ _SHAPES = " ".join(
 
 def _registers(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:
     """The registers of one operand: `{%r1, %r2}`. raises ParseError for another number of them"""
-    parts = operand.elements if isinstance(operand, Group) else (operand,)
+    parts = operand.elements if isinstance(operand, OperandGroup) else (operand,)
     if len(parts) != count:
         raise e.error(f"'{i.name}' takes {count} registers here, not {len(parts)}")
     return parts
@@ -72,7 +72,7 @@ def mma(
     given = [value for operand, count, element in each for value in _words(e, i, operand, count, element)]
     if sparsity:
         metadata, selector = sparsity
-        if not isinstance(metadata, Register) or not isinstance(selector, Number):
+        if not isinstance(metadata, Register) or not isinstance(selector, PtxLiteral):
             raise e.error(f"'{i.name}' has a register of metadata, and the number of the threads whose metadata count")
         given += [e.read_as(metadata, "b32"), e.read(selector, i32)]
     _write(e, i, found.registers[2], found.to, i.name, given)
@@ -122,7 +122,7 @@ def _with_stride(e: OpBuilder, found: Wmma, place: tuple[SSAValue, ...]) -> list
 
 
 _WGMMA_SHAPES = " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32))
-_ONES = (Number(1), Number(-1), Number(0))
+_ONES = (PtxLiteral(1), PtxLiteral(-1), PtxLiteral(0))
 
 
 @row(
@@ -137,7 +137,7 @@ def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     """The intrinsic has all numbers that an instruction may end with: whether D counts, signs, whether a matrix lies along its rows."""
     if (found := Wgmma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
-    in_memory = not isinstance(operands[0], Group)
+    in_memory = not isinstance(operands[0], OperandGroup)
     has_sides = found.a in ("f16", "bf16")
     count = 3 + (0 if found.to == "s32" else 2) + (has_sides + (has_sides and in_memory))
     if len(operands) != count:
@@ -145,8 +145,8 @@ def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     of_a, of_b, scale_d, *numbers = operands
     if any(number not in _ONES for number in numbers):
         raise e.error(f"'{i.name}' ends with numbers: signs, and whether a matrix is transposed")
-    signs, sides = numbers[:2] or [Number(1)] * 2, numbers[2:]
-    sides = [Number(0)] * (2 - len(sides)) + sides
+    signs, sides = numbers[:2] or [PtxLiteral(1)] * 2, numbers[2:]
+    sides = [PtxLiteral(0)] * (2 - len(sides)) + sides
     given = _words(e, i, i.operands[0], found.registers, found.to)
     given += [e.read_as(of_a, "b64")] if in_memory else _words(e, i, of_a, 4, "b32")
     given += [e.read_as(of_b, "b64"), e.read_as(scale_d, "pred")]

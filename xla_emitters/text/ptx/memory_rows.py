@@ -16,7 +16,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
-from xla_emitters.text.ptx.syntax import SIZES, Address, Group, Instruction, Number, Operand, Register
+from xla_emitters.text.ptx.syntax import SIZES, Address, Instruction, Operand, OperandGroup, PtxLiteral, Register
 
 HINTS = (
     "ca cg cs lu cv wb wt nc weak volatile relaxed acquire release mmio cta cluster gpu sys L1::evict_normal L1::evict_unchanged "
@@ -43,7 +43,7 @@ def width_of(i: Instruction) -> int:
 
 def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
     """The registers of an access. raises ParseError unless they are as many as the mnemonic says, and of one width"""
-    registers = operand.elements if isinstance(operand, Group) else (operand,)
+    registers = operand.elements if isinstance(operand, OperandGroup) else (operand,)
     if len(registers) != width_of(i):
         raise e.error(f"'{i.name}' takes {width_of(i)} registers, not {len(registers)}")
     if len({bits_of(TYPES[each.type]) for each in registers if isinstance(each, Register)}) > 1:
@@ -131,7 +131,7 @@ def store(e: OpBuilder, i: Instruction, value: SSAValue, pointer: SSAValue) -> N
 def _type_held(e: OpBuilder, operand: Operand | None, ir_type: Attribute) -> Attribute:
     """The type of the value that a register holds now, if it has the width of `ir_type`."""
     held = e.held(operand) if isinstance(operand, Register) else None
-    if held is None or isinstance(held, Number) or bits_of(held.type) != bits_of(ir_type):
+    if held is None or isinstance(held, PtxLiteral) or bits_of(held.type) != bits_of(ir_type):
         return ir_type
     return held.type
 
@@ -227,8 +227,8 @@ row(
 
 
 @row("createpolicy", ".=*", {"b64"}, f"fractional range cvt L2 {HINTS} {SPACES_OF_NAMES}")
-def createpolicy(e: OpBuilder, i: Instruction, *_: Operand | None) -> Number:
-    return Number(0)
+def createpolicy(e: OpBuilder, i: Instruction, *_: Operand | None) -> PtxLiteral:
+    return PtxLiteral(0)
 
 
 @row("isspacep", "p=b", (), SPACES_OF_NAMES)

@@ -29,18 +29,18 @@ from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.ptx.syntax import (
     SIZES,
     Address,
-    Function,
-    Group,
     Instruction,
     Negated,
-    Number,
     Operand,
+    OperandGroup,
     Pair,
+    PtxFunction,
+    PtxLiteral,
     PtxModule,
+    PtxVariable,
     Register,
     Special,
-    Symbol,
-    Variable,
+    SymbolAddress,
     fault,
 )
 
@@ -127,11 +127,11 @@ class OpBuilder:
     """
 
     def __init__(
-        self, module: PtxModule, function: Function, entry: Block, cluster: tuple[int, int, int] = (1, 1, 1)
+        self, module: PtxModule, function: PtxFunction, entry: Block, cluster: tuple[int, int, int] = (1, 1, 1)
     ) -> None:
         self.cluster = cluster
         self.module, self.function, self.entry, self.block = module, function, entry, entry
-        self.current: dict[Register, SSAValue | Number] = {}
+        self.current: dict[Register, SSAValue | PtxLiteral] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
         self.variables = {**module.variables, **{each.name: each for each in function.variables}}
         self.parameters: dict[str, SSAValue] = {}
@@ -295,7 +295,7 @@ class OpBuilder:
 
     # ------------------------------------------------------------------------------------------ operands
 
-    def held(self, register: Register) -> SSAValue | Number:
+    def held(self, register: Register) -> SSAValue | PtxLiteral:
         """What a register holds; poison if nothing was written to it."""
         if (found := self.current.get(register)) is None:
             found = self.at_entry(llvm.PoisonOp(TYPES[register.type]))
@@ -307,12 +307,14 @@ class OpBuilder:
         match operand:
             case Register():
                 value = self.held(operand)
-                return self.constant(ir_type, value.value) if isinstance(value, Number) else self.cast(value, ir_type)
-            case Number():
+                return (
+                    self.constant(ir_type, value.value) if isinstance(value, PtxLiteral) else self.cast(value, ir_type)
+                )
+            case PtxLiteral():
                 return self.constant(ir_type, self.number(operand, ir_type))
             case Special():
                 return self.resize_to(self.special(operand.name), ir_type)
-            case Symbol():
+            case SymbolAddress():
                 return self.resize_to(self.address_of(operand), ir_type)
             case Negated():
                 return self.inverted(self.read(operand.register, i1))
@@ -362,7 +364,7 @@ class OpBuilder:
             return value
         return self.cast(self.resize(value, bits_of(ir_type)), ir_type)
 
-    def number(self, number: Number, ir_type: Attribute) -> int:
+    def number(self, number: PtxLiteral, ir_type: Attribute) -> int:
         """The bits of a literal in that type."""
         scalar = ir_type.element_type if isa(ir_type, VectorType) else ir_type
         if (given := {"f32": f32, "f64": f64}.get(number.kind)) is None:
@@ -373,29 +375,29 @@ class OpBuilder:
             raise self.error(f"a literal of {number.kind} is read as {bits_of(ir_type)} bits")
         return number.value
 
-    def write(self, operand: Operand | None, value: SSAValue | Number, is_signed: bool = False) -> None:
+    def write(self, operand: Operand | None, value: SSAValue | PtxLiteral, is_signed: bool = False) -> None:
         """Writes a register; a narrower value is extended. Where the current guard does not hold the register keeps its value."""
         if operand is None:
             return
         if not isinstance(operand, Register):
             raise self.error("the result must be a register")
         wanted = TYPES[operand.type]
-        if isinstance(value, Number):
-            value = Number(self.number(value, wanted) & ((1 << bits_of(wanted)) - 1))
+        if isinstance(value, PtxLiteral):
+            value = PtxLiteral(self.number(value, wanted) & ((1 << bits_of(wanted)) - 1))
         elif bits_of(value.type) != bits_of(wanted):
             if bits_of(value.type) > bits_of(wanted) or wanted == i1:
                 raise self.error(f"a result of {bits_of(value.type)} bits does not fit into {operand.name}")
             value = self.extend(value, bits_of(wanted), is_signed)
         if self.guard is not None and (old := self.current.get(operand)) is not None:
-            if isinstance(value, Number):
+            if isinstance(value, PtxLiteral):
                 value = self.constant(wanted, value.value)
-            old = self.constant(value.type, old.value) if isinstance(old, Number) else self.cast(old, value.type)
+            old = self.constant(value.type, old.value) if isinstance(old, PtxLiteral) else self.cast(old, value.type)
             value = self.add(llvm.SelectOp(self.guard, value, old))
-        if not isinstance(value, Number) and value.name_hint is None:
+        if not isinstance(value, PtxLiteral) and value.name_hint is None:
             value.name_hint = "".join(char for char in operand.name if char.isalnum() or char == "_") or None
         self.set(operand, value)
 
-    def set(self, register: Register, value: SSAValue | Number) -> None:
+    def set(self, register: Register, value: SSAValue | PtxLiteral) -> None:
         self._keep(self.current, register, value)
 
     def _keep(self, where: dict[Any, Any], key: Any, value: object) -> None:
@@ -453,25 +455,25 @@ class OpBuilder:
                 is_wide = have >= want if may_be_wider else have == want
                 if not (is_wide or word == "pred") or not agree(operand.type, word):
                     raise self.error(f"{what} '{operand.name}', a register of .{operand.type}, as .{word}")
-            case Number() if not is_result:
+            case PtxLiteral() if not is_result:
                 if kind_of(word) == "float" and (operand.kind == "int" or word not in ("f32", "f64")):
                     raise self.error(f"'{self.instruction.name}' needs a float such as 0f3F800000")
                 if kind_of(word) == "integer" and operand.kind != "int":
                     raise self.error(f"'{self.instruction.name}' needs an integer")
             case Negated() if not is_result and word == "pred":
                 pass
-            case Symbol() if not is_result and word != "pred":
+            case SymbolAddress() if not is_result and word != "pred":
                 pass
             case Special() if not is_result and self.instruction.stem in _READ_SPECIAL:
                 pass
             case Special():
                 raise self.error(f"'%{operand.name}' is read by 'mov' alone")
-            case None | Group() | Address() | Pair() | _:
+            case None | OperandGroup() | Address() | Pair() | _:
                 raise self.error(f"{what} a register here")
 
     # ------------------------------------------------------------------------------------------ addresses
 
-    def variable(self, name: str) -> Variable:
+    def variable(self, name: str) -> PtxVariable:
         if (found := self.variables.get(name)) is None:
             raise self.error(f"'{name}' is not declared")
         return found
@@ -500,7 +502,7 @@ class OpBuilder:
         space = self.variable(name).space
         return "local" if space == "param" else space
 
-    def address_of(self, symbol: Symbol) -> SSAValue:
+    def address_of(self, symbol: SymbolAddress) -> SSAValue:
         """The address of a variable as an integer: of 32 bits in a window, else of 64."""
         pointer = self.base(symbol.name)
         is_windowed = self.space_of(symbol.name) in WINDOWED and not symbol.generic
@@ -522,7 +524,7 @@ class OpBuilder:
         """The pointer that `[...]` means in a space (`generic` where the mnemonic names none)."""
         if not isinstance(operand, Address):
             raise self.error("expected an address in brackets")
-        if isinstance(operand.base, Symbol):
+        if isinstance(operand.base, SymbolAddress):
             pointer = self.base(operand.base.name)
             own = self.space_of(operand.base.name)
             if space not in ("generic", "param", own):

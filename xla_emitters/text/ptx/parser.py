@@ -14,23 +14,25 @@ from functools import partial
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.declarations import Declarations, Scope
-from xla_emitters.text.ptx.lexer import Token, TokenKind
+from xla_emitters.text.ptx.lexer import PtxTokenKind, Token
 from xla_emitters.text.ptx.syntax import (
     Address,
-    Function,
-    Group,
     Instruction,
     Label,
     Negated,
-    Number,
     Operand,
+    OperandGroup,
     Pair,
+    PtxFunction,
+    PtxLiteral,
     PtxModule,
+    PtxVariable,
     Register,
     Special,
-    Symbol,
-    Variable,
+    SymbolAddress,
 )
+from xla_emitters.text.ptx.system_functions import TEXT as SYSTEM_TEXT
+from xla_emitters.text.ptx.system_functions import add_system_functions
 
 NEWEST = (8, 8)
 """The ISA's version that this reader was written from; a text of a newer one gets a remark."""
@@ -58,10 +60,13 @@ def read_ptx(text: str, file: str) -> PtxModule:
     >>> module.target, [function.name for function in module.entries]
     ('sm_90', ['f'])
     """
-    return Parser(Source(text, file)).module()
+    found = PtxParser(Source(text, file)).module()
+    if any(function.body is None for function in found.functions.values()):
+        return add_system_functions(found, PtxParser(Source(SYSTEM_TEXT, "<system>")).module())
+    return found
 
 
-class Parser(Declarations):
+class PtxParser(Declarations):
     """Reads one text."""
 
     # ------------------------------------------------------------------------------------------ the module
@@ -71,7 +76,7 @@ class Parser(Declarations):
         cursor = self.cursor
         if not cursor.at(".version"):
             raise cursor.unexpected("'.version'", help="PTX begins with .version, .target and .address_size")
-        while cursor.token.kind is not TokenKind.END:
+        while cursor.token.kind is not PtxTokenKind.END:
             self.directive()
         return self.found
 
@@ -81,7 +86,7 @@ class Parser(Declarations):
         match token.text:
             case ".version":
                 cursor.advance()
-                number = cursor.expect_kind(TokenKind.NUMBER, "the version").text
+                number = cursor.expect_kind(PtxTokenKind.NUMBER, "the version").text
                 major, _, minor = number.partition(".")
                 if not (major.isdigit() and minor.isdigit()) or len(number) > 8:
                     raise cursor.error("a version is two numbers such as 8.6", cursor.previous)
@@ -90,9 +95,9 @@ class Parser(Declarations):
                     self.found.remarks.append(f"PTX {number} is newer than {NEWEST[0]}.{NEWEST[1]}, which is read here")
             case ".target":
                 cursor.advance()
-                self.found.target = cursor.expect_kind(TokenKind.NAME, "the target").text
+                self.found.target = cursor.expect_kind(PtxTokenKind.NAME, "the target").text
                 while cursor.accept(","):
-                    cursor.expect_kind(TokenKind.NAME, "a target's option")
+                    cursor.expect_kind(PtxTokenKind.NAME, "a target's option")
             case ".address_size":
                 cursor.advance()
                 self.found.address_size = self.integer("the address size")
@@ -110,7 +115,7 @@ class Parser(Declarations):
     def file(self) -> None:
         self.cursor.advance()
         number = self.integer("the file's number")
-        self.found.files[number] = self.cursor.expect_kind(TokenKind.STRING, "the file's name").text[1:-1]
+        self.found.files[number] = self.cursor.expect_kind(PtxTokenKind.STRING, "the file's name").text[1:-1]
         if self.cursor.accept(","):
             self.listed(lambda: self.integer("time or size"))
 
@@ -146,13 +151,13 @@ class Parser(Declarations):
 
     # ------------------------------------------------------------------------------------------ functions
 
-    def parameter_list(self) -> tuple[Variable, ...]:
+    def parameter_list(self) -> tuple[PtxVariable, ...]:
         """`(.param .u64 a, .param .u64 b)`, or registers of old texts: `(.reg .b32 a)`"""
         self.cursor.expect("(", "before the parameters")
         found = self.cursor.items(")", self.parameter, "the parameter")
         return tuple(variable for variables in found for variable in variables)
 
-    def parameter(self) -> list[Variable]:
+    def parameter(self) -> list[PtxVariable]:
         self.cursor.accept(".hidden")  # Triton writes it before the tensor maps that it adds.
         if not self.cursor.at(".param", ".reg"):
             raise self.cursor.unexpected("'.param'")
@@ -163,10 +168,10 @@ class Parser(Declarations):
         if cursor.accept(".attribute"):
             self.skip_to(")")
         results = self.parameter_list() if not is_entry and cursor.at("(") else ()
-        name = cursor.expect_kind(TokenKind.NAME, "the function's name")
+        name = cursor.expect_kind(PtxTokenKind.NAME, "the function's name")
         parameters = self.parameter_list() if cursor.at("(") else ()
-        function = Function(name.text, is_entry, parameters, results, name.start, name.end)
-        while cursor.token.kind is TokenKind.DIRECTIVE and not cursor.at(*_NEXT):
+        function = PtxFunction(name.text, is_entry, parameters, results, name.start, name.end)
+        while cursor.token.kind is PtxTokenKind.DIRECTIVE and not cursor.at(*_NEXT):
             word = cursor.advance()
             if word.text in _NUMBERS:
                 numbers = self.listed(partial(self.integer, word.text))
@@ -214,10 +219,10 @@ class Parser(Declarations):
                 if not opened:
                     return
                 self.name_labels(body, starts.pop())
-            elif token.kind is TokenKind.END:
+            elif token.kind is PtxTokenKind.END:
                 line, _ = cursor.source.line_and_column(opened[-1].start)
                 raise cursor.unexpected(f"'}}' for the '{{' of line {line}")
-            elif token.kind is TokenKind.DIRECTIVE:
+            elif token.kind is PtxTokenKind.DIRECTIVE:
                 self.local_directive()
             else:
                 self.statement(body)
@@ -230,8 +235,8 @@ class Parser(Declarations):
                 body[number] = replace(item, name=names[item.name])
             elif item.parts[0] == "bra":
                 target = item.operands[0] if item.operands else None
-                if isinstance(target, Symbol) and target.name in names:
-                    body[number] = replace(item, operands=(Symbol(names[target.name]),))
+                if isinstance(target, SymbolAddress) and target.name in names:
+                    body[number] = replace(item, operands=(SymbolAddress(names[target.name]),))
 
     def local_directive(self) -> None:
         cursor, function = self.cursor, self.function
@@ -272,7 +277,7 @@ class Parser(Declarations):
         self.loc = self.line_of_file()
         while self.cursor.accept(","):
             if self.cursor.accept("function_name"):
-                self.cursor.expect_kind(TokenKind.NAME, "the label of the function's name")
+                self.cursor.expect_kind(PtxTokenKind.NAME, "the label of the function's name")
                 self.offset()
             else:
                 self.cursor.expect("inlined_at", "or 'function_name' after the comma")
@@ -288,11 +293,11 @@ class Parser(Declarations):
         guard: tuple[Register, bool] | None = None
         if cursor.accept("@"):
             is_negated = cursor.accept("!")
-            name = cursor.expect_kind(TokenKind.NAME, "a predicate")
+            name = cursor.expect_kind(PtxTokenKind.NAME, "a predicate")
             guard = self.register(name), not is_negated
             if guard[0].type != "pred":
                 raise cursor.error(f"'{name.text}' is no predicate", name)
-        token = cursor.expect_kind(TokenKind.NAME, "an instruction or a label")
+        token = cursor.expect_kind(PtxTokenKind.NAME, "an instruction or a label")
         if guard is None and cursor.accept(":"):
             self.label(token, body)
             return
@@ -305,7 +310,7 @@ class Parser(Declarations):
         assert function is not None
         if cursor.at(".branchtargets"):
             cursor.advance()
-            names = self.listed(lambda: cursor.expect_kind(TokenKind.NAME, "a label").text)
+            names = self.listed(lambda: cursor.expect_kind(PtxTokenKind.NAME, "a label").text)
             cursor.expect(";", "after the labels")
             function.tables[token.text] = tuple(names)
         elif cursor.at(".callprototype", ".calltargets"):
@@ -332,27 +337,27 @@ class Parser(Declarations):
         match token.text:
             case "!":
                 cursor.advance()
-                return Negated(self.register(cursor.expect_kind(TokenKind.NAME, "a predicate")))
+                return Negated(self.register(cursor.expect_kind(PtxTokenKind.NAME, "a predicate")))
             case "{" | "(":
                 return self.group("}" if token.text == "{" else ")")
             case "[":
                 return self.address()
-            case _ if token.kind is TokenKind.NAME and token.text != "generic":
+            case _ if token.kind is PtxTokenKind.NAME and token.text != "generic":
                 cursor.advance()
                 if cursor.accept("|"):
-                    both = token, cursor.expect_kind(TokenKind.NAME, "a register")
+                    both = token, cursor.expect_kind(PtxTokenKind.NAME, "a register")
                     return Pair(*(None if each.text == "_" else self.register(each) for each in both))
                 return None if token.text == "_" else self.named(token)
             case _:
                 return self.constant()
 
-    def group(self, end: str) -> Group:
+    def group(self, end: str) -> OperandGroup:
         cursor = self.cursor
-        if cursor.peek().kind is TokenKind.DIRECTIVE:
+        if cursor.peek().kind is PtxTokenKind.DIRECTIVE:
             raise cursor.unexpected("an operand")
         cursor.advance()
         with cursor.nested():
-            return Group(tuple(cursor.items(end, self.operand, "the operand")))
+            return OperandGroup(tuple(cursor.items(end, self.operand, "the operand")))
 
     def named(self, token: Token) -> Operand | None:
         """A register, a special register, or the address of a variable."""
@@ -366,10 +371,10 @@ class Parser(Declarations):
         if _SPECIAL.match(token.text):
             return Special(token.text[1:])
         if token.text == "WARP_SZ":
-            return Number(32)
+            return PtxLiteral(32)
         if token.text.startswith("%"):
             self.register(token)
-        return Symbol(self.variable(token.text), self.offset())
+        return SymbolAddress(self.variable(token.text), self.offset())
 
     def variable(self, name: str) -> str:
         """The unique name of a variable in scope; other names stay."""
@@ -379,20 +384,20 @@ class Parser(Declarations):
         """`[%rd1+8]`"""
         cursor = self.cursor
         cursor.advance()
-        base: Register | Symbol | None = None
-        if cursor.token.kind is TokenKind.NAME:
+        base: Register | SymbolAddress | None = None
+        if cursor.token.kind is PtxTokenKind.NAME:
             token = cursor.advance()
             base = self._register(token.text)
             if base is None:
                 if token.text.startswith("%"):
                     self.register(token)
-                base = Symbol(self.variable(token.text))
+                base = SymbolAddress(self.variable(token.text))
             offset = self.offset()
         else:
             offset = self.integer("an address")
         coordinates = None
         if cursor.accept(","):
             found = self.operand()
-            coordinates = found if isinstance(found, Group) else Group((found,))
+            coordinates = found if isinstance(found, OperandGroup) else OperandGroup((found,))
         cursor.expect("]", "after the address")
         return Address(base, offset, coordinates)

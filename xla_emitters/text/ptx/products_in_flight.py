@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TypeAlias
 
-from xla_emitters.text.ptx.flow import Flow, Node
-from xla_emitters.text.ptx.syntax import Instruction, Number, Register
+from xla_emitters.text.ptx.flow import Flow, PtxBlock
+from xla_emitters.text.ptx.syntax import Instruction, PtxLiteral, Register
 
 _State: TypeAlias = tuple[frozenset[Register], ...]
 """The registers of each group that may be in flight, oldest first; the last group is open."""
@@ -23,7 +23,7 @@ def unwaited_registers(flow: Flow) -> dict[int, Register]:
     """id of an instruction -> a register that it uses too early."""
     if not any(instruction.parts[0] == "wgmma" for node in flow.nodes for instruction in node.instructions):
         return {}
-    at_start: dict[Node, _State] = {flow.nodes[0]: (_NONE,)}
+    at_start: dict[PtxBlock, _State] = {flow.nodes[0]: (_NONE,)}
     pending = [flow.nodes[0]]
     while pending:
         node = pending.pop()
@@ -69,7 +69,7 @@ def _after(flow: Flow, state: _State, instruction: Instruction) -> _State:
             return (*closed, opened | set(flow.touched(instruction)[0]))
         case "commit_group", _:
             return (*closed, opened, _NONE)
-        case "wait_group", (Number(value=most),):
+        case "wait_group", (PtxLiteral(value=most),):
             return (*closed[max(0, len(closed) - most) :], opened)
         case _:
             return state

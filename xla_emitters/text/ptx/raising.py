@@ -22,20 +22,20 @@ from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory_rows, threads
-from xla_emitters.text.ptx.flow import Flow, Node
+from xla_emitters.text.ptx.flow import Flow, PtxBlock
 from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, bits_of_float, float_of, pointer_type
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
     STAGE,
     Address,
-    Function,
     Instruction,
-    Number,
+    PtxFunction,
+    PtxLiteral,
     PtxModule,
+    PtxVariable,
     Register,
-    Symbol,
-    Variable,
+    SymbolAddress,
     call_parts,
     fault,
     registers_in,
@@ -110,7 +110,7 @@ def kernel_module(
 
 def raise_kernel(
     module: PtxModule,
-    entry: Function,
+    entry: PtxFunction,
     *,
     numbers: Collection[int] = (),
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
@@ -132,9 +132,9 @@ def raise_kernel(
     if prod(entry.bounds.get("reqnctapercluster", cluster)) != prod(cluster):
         raise fault(Unsupported, module.source, entry, "a cluster of several blocks beside kernels without")
     owned = {variable.name: variable for function in module.functions.values() for variable in function.variables}
-    shared = dict[Variable, None]()
+    shared = dict[PtxVariable, None]()
 
-    def raised(function: Function) -> tuple[llvm.FuncOp, Mapping[str, None], Iterable[Function]]:
+    def raised(function: PtxFunction) -> tuple[llvm.FuncOp, Mapping[str, None], Iterable[PtxFunction]]:
         shared.update((variable, None) for variable in function.variables if variable.space == "shared")
         is_entry = function is entry
         body = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0, cluster)
@@ -159,7 +159,7 @@ def raise_kernel(
     return whole
 
 
-def parameter_type(variable: Variable, is_entry: bool, is_number: bool) -> Attribute:
+def parameter_type(variable: PtxVariable, is_entry: bool, is_number: bool) -> Attribute:
     """A pointer for an array and for what a kernel takes as 64 bits, else the number's type."""
     if variable.count is not None:
         return POINTER
@@ -174,7 +174,7 @@ class Raised:
     def __init__(
         self,
         module: PtxModule,
-        function: Function,
+        function: PtxFunction,
         numbers: Collection[int],
         more_pointers: int = 0,
         cluster: tuple[int, int, int] = (1, 1, 1),
@@ -206,7 +206,7 @@ class Raised:
         region = Region([self.blocks[node] for node in flow.nodes])
         self.op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(entry.arg_types, output), body=region)
 
-    def _types(self, node: Node) -> list[Attribute]:
+    def _types(self, node: PtxBlock) -> list[Attribute]:
         return [self.emitter.natural.get(register, TYPES[register.type]) for register in node.arguments]
 
     def touched(self, instruction: Instruction) -> tuple[list[Register], list[Register]]:
@@ -216,7 +216,7 @@ class Raised:
         if row.name == "call":
             results, callee, arguments = call_parts(instruction)
             written += [register for operand in results for register in registers_in(operand)]
-            if isinstance(callee, Symbol) and callee.name in self.module.exiting:
+            if isinstance(callee, SymbolAddress) and callee.name in self.module.exiting:
                 written.append(EXITED)
             read += [register for operand in arguments for register in registers_in(operand)]
         else:
@@ -259,7 +259,7 @@ class Raised:
             mark = len(e.undo)
             stack += [(child, mark) for child in node.children]
 
-    def _end(self, node: Node) -> None:
+    def _end(self, node: PtxBlock) -> None:
         e = self.emitter
         condition = e.read(node.guard[0], i1) if node.guard is not None else None
         ways = [
@@ -282,7 +282,7 @@ class Raised:
             e.do(llvm.ReturnOp(*([e.struct(values)] if len(values) > 1 else values)))
 
 
-def natural_types(module: PtxModule, function: Function) -> dict[Register, Attribute]:
+def natural_types(module: PtxModule, function: PtxFunction) -> dict[Register, Attribute]:
     """For each register that mostly holds floats, their type. Moves, loads and selections say nothing."""
     votes: dict[Register, dict[Attribute, int]] = {}
     for item in function.body or ():
@@ -313,7 +313,7 @@ def natural_types(module: PtxModule, function: Function) -> dict[Register, Attri
     return found
 
 
-def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: int) -> llvm.GlobalOp:
+def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes: int) -> llvm.GlobalOp:
     """A variable of the module, or a shared one of a function; one without size has `shared_bytes`.
 
     raises  Unsupported for initial values that are addresses
@@ -323,10 +323,10 @@ def global_of(module: PtxModule, name: str, variable: Variable, shared_bytes: in
     array = llvm.LLVMArrayType(count, element)
     value = None if variable.space == "shared" else llvm.ZeroAttr()
     if values and value is not None:
-        if any(isinstance(each, Symbol) for each in values):
+        if any(isinstance(each, SymbolAddress) for each in values):
             raise fault(Unsupported, module.source, variable, f"'{name}' is initialised with an address")
         size = bits_of(element) // 8
-        data = b"".join(_bytes_of(module, variable, each, size) for each in values if isinstance(each, Number))
+        data = b"".join(_bytes_of(module, variable, each, size) for each in values if isinstance(each, PtxLiteral))
         value = bytes_attribute(data + bytes(variable.size - len(data)))
         array = llvm.LLVMArrayType(variable.size, i8)
     return llvm.GlobalOp(
@@ -345,7 +345,7 @@ def bytes_attribute(data: bytes) -> Attribute:
     return builtin.DenseIntOrFPElementsAttr(builtin.VectorType(i8, [len(data)]), builtin.BytesAttr(data))
 
 
-def _bytes_of(module: PtxModule, variable: Variable, number: Number, size: int) -> bytes:
+def _bytes_of(module: PtxModule, variable: PtxVariable, number: PtxLiteral, size: int) -> bytes:
     """An initial value in memory; a literal such as 1.5 is rounded to an f32. raises ParseError for a float as integer, or the reverse"""
     is_float, value = number.kind != "int", number.value
     if variable.type[0] != "b" and is_float != (variable.type[0] == "f"):

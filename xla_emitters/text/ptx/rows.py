@@ -38,9 +38,9 @@ from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder, is_float, word_of
 from xla_emitters.text.ptx.syntax import (
     SIZES,
     Instruction,
-    Number,
     Operand,
     Pair,
+    PtxLiteral,
     Register,
     fault,
 )
@@ -308,7 +308,7 @@ def _value(e: OpBuilder, i: Instruction, letter: str, operand: Operand | None, w
         case "a":
             return e.pointer(operand, i.space)
         case "n":
-            if not isinstance(operand, Number) or operand.kind != "int" or operand.value < 0:
+            if not isinstance(operand, PtxLiteral) or operand.kind != "int" or operand.value < 0:
                 raise e.error(f"'{i.name}' takes a number here")
             return operand.value
         case _:
@@ -318,7 +318,7 @@ def _value(e: OpBuilder, i: Instruction, letter: str, operand: Operand | None, w
             return e.flushed(e.read(operand, e.type_for(target, TYPES[word]) if letter == "v" else TYPES[word]))
 
 
-def _write(e: OpBuilder, i: Instruction, found: SSAValue | Number | tuple[SSAValue, ...]) -> None:
+def _write(e: OpBuilder, i: Instruction, found: SSAValue | PtxLiteral | tuple[SSAValue, ...]) -> None:
     """Writes the result, flushed and bounded as the mnemonic says; or the results of a pair, of which the last ones may not be wanted."""
     target = i.operands[0]
     if isinstance(found, tuple):
@@ -326,7 +326,7 @@ def _write(e: OpBuilder, i: Instruction, found: SSAValue | Number | tuple[SSAVal
         for part, value in zip(parts, found, strict=False):
             e.write(part, value)
         return
-    if not isinstance(found, Number) and is_float(found.type):
+    if not isinstance(found, PtxLiteral) and is_float(found.type):
         found = e.flushed(found)
         for part, name in (("sat", "saturate"), ("relu", "relu"), ("satfinite", "satfinite")):
             if part in i.parts:

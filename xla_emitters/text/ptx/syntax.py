@@ -1,7 +1,7 @@
 """What PTX text says, as plain values: the parser makes them, `raising` reads them.
 
     @!%p1 ld.global.v2.b32 {%r1, %r2}, [%rd1+8];
-    Instruction(("ld", "global", "v2", "b32"), (Group((%r1, %r2)), Address(%rd1, 8)), guard=(%p1, False))
+    Instruction(("ld", "global", "v2", "b32"), (OperandGroup((%r1, %r2)), Address(%rd1, 8)), guard=(%p1, False))
 
 Registers are resolved by the parser: two scopes may have registers of one name, which are two `Register`s.
 """
@@ -38,7 +38,7 @@ class Special:
 
 
 @dataclass(frozen=True)
-class Number:
+class PtxLiteral:
     """A literal. kind: "int" (value: Python's, maybe negative), "f32" or "f64" (value: its bits)."""
 
     value: int
@@ -46,7 +46,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class SymbolAddress:
     """The address of a variable, or the name of a function or label, plus `offset` bytes. generic: inside `generic(...)`."""
 
     name: str
@@ -70,7 +70,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Group:
+class OperandGroup:
     """`{%r1, %r2}` or `(%r1, %r2)`; an element is None where it is `_`."""
 
     elements: tuple[Operand | None, ...]
@@ -80,12 +80,12 @@ class Group:
 class Address:
     """`[%rd1+8]`, `[symbol]`, `[16]`. coordinates: of `[%rd1, {%r1, %r2}]`."""
 
-    base: Register | Symbol | None
+    base: Register | SymbolAddress | None
     offset: int = 0
-    coordinates: Group | None = None
+    coordinates: OperandGroup | None = None
 
 
-Operand: TypeAlias = Register | Special | Number | Symbol | Negated | Pair | Group | Address
+Operand: TypeAlias = Register | Special | PtxLiteral | SymbolAddress | Negated | Pair | OperandGroup | Address
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Label:
 
 
 @dataclass(frozen=True, eq=False)
-class Variable:
+class PtxVariable:
     """A variable, a parameter, or a result.
 
     space     `global`, `const`, `shared`, `local`, `param`; `reg` for a parameter of old texts
@@ -160,7 +160,7 @@ class Variable:
     count: int | None
     align: int
     start: int
-    values: tuple[Number | Symbol, ...] | None = None
+    values: tuple[PtxLiteral | SymbolAddress, ...] | None = None
     is_extern: bool = False
     is_pointer: bool = False
     pointee_align: int = 0
@@ -181,7 +181,7 @@ class Variable:
 
 
 @dataclass(eq=False)
-class Function:
+class PtxFunction:
     """`.entry` or `.func`.
 
     body     None for a declaration
@@ -191,12 +191,12 @@ class Function:
 
     name: str
     is_entry: bool
-    parameters: tuple[Variable, ...]
-    results: tuple[Variable, ...]
+    parameters: tuple[PtxVariable, ...]
+    results: tuple[PtxVariable, ...]
     start: int
     end: int
     body: list[Instruction | Label] | None = None
-    variables: list[Variable] = field(default_factory=list[Variable])
+    variables: list[PtxVariable] = field(default_factory=list[PtxVariable])
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     bounds: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
@@ -213,13 +213,13 @@ class PtxModule:
     version: tuple[int, int] = (0, 0)
     target: str = ""
     address_size: int = 64
-    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
-    functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    variables: dict[str, PtxVariable] = field(default_factory=dict[str, PtxVariable])
+    functions: dict[str, PtxFunction] = field(default_factory=dict[str, PtxFunction])
     files: dict[int, str] = field(default_factory=dict[int, str])
     remarks: list[str] = field(default_factory=list[str])
 
     @property
-    def entries(self) -> list[Function]:
+    def entries(self) -> list[PtxFunction]:
         return [function for function in self.functions.values() if function.is_entry and function.body is not None]
 
     @cached_property
@@ -233,7 +233,7 @@ class PtxModule:
                 if isinstance(item, Instruction):
                     if item.stem == "exit" and not is_trap(before):
                         found[name] = None
-                    elif item.stem == "call" and isinstance(callee := call_parts(item)[1], Symbol):
+                    elif item.stem == "call" and isinstance(callee := call_parts(item)[1], SymbolAddress):
                         callers.setdefault(callee.name, []).append(name)
                 before = item
         pending = list(found)
@@ -252,7 +252,7 @@ def call_parts(i: Instruction) -> tuple[Operands, Operand | None, Operands]:
     given = list(i.operands)
 
     def group() -> Operands:
-        if given and isinstance(first := given[0], Group):
+        if given and isinstance(first := given[0], OperandGroup):
             del given[0]
             return first.elements
         return ()
@@ -312,7 +312,7 @@ def registers_in(operand: Operand | None) -> list[Register]:
             return [operand.register]
         case Pair():
             return [part for part in (operand.first, operand.second) if part is not None]
-        case Group():
+        case OperandGroup():
             return [register for element in operand.elements for register in registers_in(element)]
         case Address():
             base = [operand.base] if isinstance(operand.base, Register) else []

@@ -18,7 +18,16 @@ from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import EXITED, op_of, row
-from xla_emitters.text.ptx.syntax import SIZES, Instruction, Number, Operand, Pair, Register, Symbol, call_parts
+from xla_emitters.text.ptx.syntax import (
+    SIZES,
+    Instruction,
+    Operand,
+    Pair,
+    PtxLiteral,
+    Register,
+    SymbolAddress,
+    call_parts,
+)
 
 # ---------------------------------------------------------------------------------------------- barriers
 
@@ -31,14 +40,14 @@ def _of_all(ending: str) -> str:
 def _numbers(e: OpBuilder, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
     """The barrier's number, and of how many threads it is. raises ParseError for numbers that no barrier has"""
     for operand, most, what in zip(given, (15, 1024), ("a barrier", "threads"), strict=False):
-        if isinstance(operand, Number) and operand.kind == "int" and not 0 <= operand.value <= most:
+        if isinstance(operand, PtxLiteral) and operand.kind == "int" and not 0 <= operand.value <= most:
             raise e.error(f"{operand.value} is no number of {what}")
     return [e.read_as(operand, "u32") for operand in given]
 
 
 @row(_of_all("sync"), "=.?.", (), "aligned", pure=False, waits=True)
 def barrier(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
-    if given == (Number(0),):
+    if given == (PtxLiteral(0),):
         e.do(nvvm.Barrier0Op.create())
     else:
         number, *count = _numbers(e, i, given)
@@ -55,7 +64,7 @@ def barrier_reduction(e: OpBuilder, i: Instruction, *operands: Operand | None) -
     (*given, source), kind = operands, i.among("popc and or")
     e.check(i.operands[0], "u32" if kind == "popc" else "pred", is_result=True)
     truth = e.read_as(source, "pred")
-    numbers = [] if given == [Number(0)] else _numbers(e, i, tuple(given))
+    numbers = [] if given == [PtxLiteral(0)] else _numbers(e, i, tuple(given))
     number, count = (*numbers, None, None)[:2]
     predicate = e.extend(truth, 32)
     found = e.add(nvvm.BarrierOp(number, count, nvvm.BarrierReductionAttr.of(kind), predicate))
@@ -188,7 +197,7 @@ def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
     A function that may end the thread has one more result: whether it did.
     """
     results, callee, arguments = call_parts(i)
-    if not isinstance(callee, Symbol):
+    if not isinstance(callee, SymbolAddress):
         raise e.unsupported("a call of a function's address")
     function = e.module.functions.get(callee.name)
     if function is None:
@@ -197,7 +206,7 @@ def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
         if (value := _SYSTEM[callee.name]) is None:
             e.do(llvm.INTRINSICS["trap"].create())
         for target in results:
-            e.write(target, Number(value or 0))
+            e.write(target, PtxLiteral(value or 0))
         return
     if function.body is None:
         raise e.unsupported(f"a call of '{callee.name}', which is defined elsewhere")
@@ -231,7 +240,7 @@ def result_type(types: Sequence[Attribute]) -> Attribute | None:
 
 
 def array_of(e: OpBuilder, operand: Operand | None) -> SSAValue:
-    if not isinstance(operand, Symbol):
+    if not isinstance(operand, SymbolAddress):
         raise e.error("expected a variable in .param")
     pointer = e.base(operand.name)
     return pointer if pointer.type == POINTER else e.add(llvm.AddrSpaceCastOp(pointer, POINTER))

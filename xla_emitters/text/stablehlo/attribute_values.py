@@ -26,7 +26,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, Token, TokenKind, unquoted
+from xla_emitters.text.stablehlo.lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
 from xla_emitters.text.stablehlo.literals import Literal, parse_dense, parse_resource
 from xla_emitters.text.stablehlo.stablehlo_types import parse_function_type, parse_type
 
@@ -86,7 +86,7 @@ class Attr:
 class Attributes:
     """The attributes of an op, read by name and kind. `unread` are those that no rule has read."""
 
-    cursor: Cursor
+    cursor: StableHloCursor
     op: str
     at: Token
     found: dict[str, Attr] = field(default_factory=dict[str, Attr])
@@ -217,14 +217,14 @@ def is_integers(value: Any) -> TypeGuard[list[int]]:
 # ------------------------------------------------------------------------------------------------------------------ parsing
 
 
-def parse_dictionary(cursor: Cursor, into: Attributes, close: str = "}") -> None:
+def parse_dictionary(cursor: StableHloCursor, into: Attributes, close: str = "}") -> None:
     """Consumes `{name = value, name}` (or `<{...}>`'s inside) into the attributes of an op."""
     cursor.expect("{", "before attributes")
     for name, value, start in _entries(cursor, close):
         into.add(name, value, start)
 
 
-def _entries(cursor: Cursor, close: str) -> Iterator[tuple[str, Any, int]]:
+def _entries(cursor: StableHloCursor, close: str) -> Iterator[tuple[str, Any, int]]:
     """Consumes `name = value, ...` and the closing punctuation."""
     first = True
     while not cursor.at(close):
@@ -232,10 +232,10 @@ def _entries(cursor: Cursor, close: str) -> Iterator[tuple[str, Any, int]]:
             cursor.expect(",", f"or '{close}' after an attribute")
         first = False
         token = cursor.token
-        if token.kind not in (TokenKind.WORD, TokenKind.STRING):
+        if token.kind not in (StableHloTokenKind.WORD, StableHloTokenKind.STRING):
             raise cursor.unexpected("the name of an attribute")
         cursor.advance()
-        name = unquoted(token.text) if token.kind is TokenKind.STRING else token.text
+        name = unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text
         if cursor.accept("="):
             start = cursor.token.start
             yield name, parse_attribute(cursor), start
@@ -244,37 +244,37 @@ def _entries(cursor: Cursor, close: str) -> Iterator[tuple[str, Any, int]]:
     cursor.advance()
 
 
-def parse_attribute(cursor: Cursor, *, is_typed: bool = True) -> Any:
+def parse_attribute(cursor: StableHloCursor, *, is_typed: bool = True) -> Any:
     """Consumes the value of an attribute.
 
     is_typed  whether a number may be followed by its type; not in pretty forms, where a colon begins the types of the op
     """
     token = cursor.token
     match token.kind:
-        case TokenKind.INT | TokenKind.FLOAT | TokenKind.HEX:
+        case StableHloTokenKind.INT | StableHloTokenKind.FLOAT | StableHloTokenKind.HEX:
             return _parse_number(cursor, is_typed=is_typed)
-        case TokenKind.STRING:
+        case StableHloTokenKind.STRING:
             cursor.advance()
             if is_typed and cursor.at(":"):
                 _skip_scalar_type(cursor)
             return unquoted(token.text)
-        case TokenKind.SYMBOL:
+        case StableHloTokenKind.SYMBOL:
             return _parse_symbol(cursor)
-        case TokenKind.ATTRIBUTE:
+        case StableHloTokenKind.ATTRIBUTE:
             return _parse_dialect_attribute(cursor)
-        case TokenKind.DIALECT_TYPE if token.text not in cursor.aliases:
+        case StableHloTokenKind.DIALECT_TYPE if token.text not in cursor.aliases:
             return _parse_opaque(cursor)
-        case TokenKind.TYPE | TokenKind.DIALECT_TYPE:
+        case StableHloTokenKind.TYPE | StableHloTokenKind.DIALECT_TYPE:
             return TypeValue(parse_type(cursor))
-        case TokenKind.PUNCTUATION if token.text == "[":
+        case StableHloTokenKind.PUNCTUATION if token.text == "[":
             return _parse_list(cursor)
-        case TokenKind.PUNCTUATION if token.text == "{":
+        case StableHloTokenKind.PUNCTUATION if token.text == "{":
             cursor.advance()
             with cursor.nested():
                 return {name: value for name, value, _ in _entries(cursor, "}")}
-        case TokenKind.PUNCTUATION if token.text == "(":
+        case StableHloTokenKind.PUNCTUATION if token.text == "(":
             return TypeValue(parse_function_type(cursor))
-        case TokenKind.WORD:
+        case StableHloTokenKind.WORD:
             return _parse_word(cursor)
         case _:
             raise cursor.unexpected("the value of an attribute")
@@ -283,7 +283,7 @@ def parse_attribute(cursor: Cursor, *, is_typed: bool = True) -> Any:
 _SCALAR_TYPE = re.compile(r"(?:[su]?i\d+|index|none|b?f\d\w*|tf32)\Z")
 
 
-def _skip_scalar_type(cursor: Cursor) -> None:
+def _skip_scalar_type(cursor: StableHloCursor) -> None:
     """Consumes `: i64` after a number: its type follows from the op."""
     cursor.expect(":", "before the type of a number")
     if _SCALAR_TYPE.match(cursor.token.text):
@@ -292,24 +292,24 @@ def _skip_scalar_type(cursor: Cursor) -> None:
         parse_type(cursor)
 
 
-def _parse_number(cursor: Cursor, *, is_typed: bool = True) -> int | float:
+def _parse_number(cursor: StableHloCursor, *, is_typed: bool = True) -> int | float:
     token = cursor.token
-    if token.kind not in (TokenKind.INT, TokenKind.FLOAT, TokenKind.HEX):
+    if token.kind not in (StableHloTokenKind.INT, StableHloTokenKind.FLOAT, StableHloTokenKind.HEX):
         raise cursor.unexpected("a number")
-    if token.kind is TokenKind.INT:
+    if token.kind is StableHloTokenKind.INT:
         value: int | float = cursor.integer("a number")
     else:
         cursor.advance()
-        value = int(token.text, 16) if token.kind is TokenKind.HEX else float(token.text)
+        value = int(token.text, 16) if token.kind is StableHloTokenKind.HEX else float(token.text)
     if is_typed and cursor.at(":"):
         is_float = re.match(r"b?f\d", cursor.peek().text) is not None
         _skip_scalar_type(cursor)
-        if is_float and token.kind is TokenKind.INT:
+        if is_float and token.kind is StableHloTokenKind.INT:
             value = float(value)
     return value
 
 
-def _parse_symbol(cursor: Cursor) -> Symbol:
+def _parse_symbol(cursor: StableHloCursor) -> Symbol:
     text = cursor.advance().text[1:]
     found = Symbol(unquoted(text) if text.startswith('"') else text)
     while cursor.accept("::"):
@@ -317,13 +317,13 @@ def _parse_symbol(cursor: Cursor) -> Symbol:
     return found
 
 
-def _parse_list(cursor: Cursor) -> list[Any]:
+def _parse_list(cursor: StableHloCursor) -> list[Any]:
     cursor.advance()
     with cursor.nested():
         return cursor.items("]", lambda: parse_attribute(cursor), "a value of the list")
 
 
-def _parse_word(cursor: Cursor) -> Any:
+def _parse_word(cursor: StableHloCursor) -> Any:
     token = cursor.token
     match token.text:
         case "true" | "false":
@@ -352,17 +352,17 @@ def _parse_word(cursor: Cursor) -> Any:
             return Word(token.text)
 
 
-def _parse_opaque(cursor: Cursor) -> Opaque:
+def _parse_opaque(cursor: StableHloCursor) -> Opaque:
     """An attribute or a type that no rule reads: a word, and a group if one follows."""
     word = cursor.advance().text
     return Opaque(word + cursor.group(f"the value of '{word}'") if cursor.at("<", "(") else word)
 
 
-def _parse_array(cursor: Cursor) -> list[Any]:
+def _parse_array(cursor: StableHloCursor) -> list[Any]:
     """`array<i64: 0, 1>`, `array<i1: true>`"""
     cursor.advance()
     cursor.expect("<", "after 'array'")
-    cursor.expect_kind(TokenKind.WORD, "the type of the array's elements")
+    cursor.expect_kind(StableHloTokenKind.WORD, "the type of the array's elements")
     if not cursor.accept(":"):
         cursor.expect(">", "after the numbers")
         return []
@@ -373,7 +373,7 @@ def _parse_array(cursor: Cursor) -> list[Any]:
     return cursor.items(">", element, "a number")
 
 
-def _parse_dialect_attribute(cursor: Cursor) -> Any:
+def _parse_dialect_attribute(cursor: StableHloCursor) -> Any:
     """`#stablehlo<precision HIGHEST>`, `#stablehlo.gather<...>`; for other dialects and for aliases, their text."""
     token = cursor.advance()
     dialect, _, mnemonic = token.text[1:].partition(".")
@@ -391,27 +391,27 @@ def _parse_dialect_attribute(cursor: Cursor) -> Any:
         if mnemonic:
             return parse_struct(cursor)
         cursor.advance()
-        if cursor.token.kind is TokenKind.STRING:  # #mhlo<"precision HIGHEST">, until 2022
+        if cursor.token.kind is StableHloTokenKind.STRING:  # #mhlo<"precision HIGHEST">, until 2022
             word = cursor.advance()
             cursor.expect(">", "after a word")
             return Word(unquoted(word.text).rpartition(" ")[2])
-        cursor.expect_kind(TokenKind.WORD, "the kind of the attribute")
-        word = cursor.expect_kind(TokenKind.WORD, "a word")
+        cursor.expect_kind(StableHloTokenKind.WORD, "the kind of the attribute")
+        word = cursor.expect_kind(StableHloTokenKind.WORD, "a word")
         cursor.expect(">", "after a word")
         return Word(word.text)
 
 
-def parse_struct(cursor: Cursor) -> Any:
+def parse_struct(cursor: StableHloCursor) -> Any:
     """Consumes `<name = value, ...>`, or `<WORD>`."""
     cursor.expect("<", "before the parts of an attribute")
-    if cursor.token.kind is TokenKind.WORD and cursor.peek().text == ">":
+    if cursor.token.kind is StableHloTokenKind.WORD and cursor.peek().text == ">":
         word = Word(cursor.advance().text)
         cursor.advance()
         return word
     return {name: value for name, value, _ in _entries(cursor, ">")}
 
 
-def parse_labels(cursor: Cursor) -> ConvolutionLabels:
+def parse_labels(cursor: StableHloCursor) -> ConvolutionLabels:
     """Consumes `[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`."""
     image = _parse_label_list(cursor)
     cursor.expect("x", "before the kernel's labels")
@@ -420,9 +420,9 @@ def parse_labels(cursor: Cursor) -> ConvolutionLabels:
     return ConvolutionLabels(image, kernel, _parse_label_list(cursor))
 
 
-def _parse_label_list(cursor: Cursor) -> tuple[str, ...]:
+def _parse_label_list(cursor: StableHloCursor) -> tuple[str, ...]:
     def label() -> str:
-        if cursor.token.kind not in (TokenKind.WORD, TokenKind.INT):
+        if cursor.token.kind not in (StableHloTokenKind.WORD, StableHloTokenKind.INT):
             raise cursor.unexpected("a label: b, f, i, o or a number")
         return cursor.advance().text
 

@@ -23,7 +23,7 @@ from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, tuple_type
 from xla_emitters.dtypes import Kind, dtype
-from xla_emitters.text.stablehlo.computations import Body, Conversion, Rule
+from xla_emitters.text.stablehlo.computations import ComputationBody, Conversion, Rule
 from xla_emitters.text.stablehlo.formulas import FORMULAS, KEEPS_TYPE, Scalars
 from xla_emitters.text.stablehlo.op_table import CHLO_OPCODES, ELEMENTWISE, TABLE_RULES
 from xla_emitters.text.stablehlo.rules import (
@@ -58,7 +58,7 @@ def _computation(c: Conversion, name: str) -> str:
     """Adds the computation of scalars."""
     element = element_of(c.operands[0])
     held = element if element.bits >= 32 or name in KEEPS_TYPE else dtype("f32")
-    body = Body(c.module, None)
+    body = ComputationBody(c.module, None)
     inner = Conversion(body, c.op, name, [])
     count, function = FORMULAS[name]
     scalar, wide = array_type(element.ir_type, ()), array_type(held.ir_type, ())

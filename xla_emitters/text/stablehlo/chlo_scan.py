@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
 from xla_emitters.dtypes import DType, Kind
-from xla_emitters.text.stablehlo.computations import Body, Conversion, inner_tuple
+from xla_emitters.text.stablehlo.computations import ComputationBody, Conversion, inner_tuple
 from xla_emitters.text.stablehlo.contractions import window
 from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.op_table import ELEMENTWISE
@@ -248,9 +248,9 @@ def _loop(
 
 def _body_of(
     c: Conversion, region: Region, what: str, types: Sequence[Attribute]
-) -> tuple[Body, Conversion, list[SSAValue]]:
+) -> tuple[ComputationBody, Conversion, list[SSAValue]]:
     """A computation of one tuple: its body, a conversion that adds to it, and the tuple's elements."""
-    body = Body(c.module, region)
+    body = ComputationBody(c.module, region)
     parameter = body.parameter(None, 0, f"{what}_arg", tuple_type(types))
     inner = Conversion(body, c.op, f"{c.name}.{what}", [])
     return body, inner, inner.elements(parameter.result, len(types))

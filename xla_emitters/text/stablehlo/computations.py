@@ -50,7 +50,7 @@ from xla_emitters.text.stablehlo.attribute_values import Attributes
 from xla_emitters.text.stablehlo.lexer import Token
 from xla_emitters.text.stablehlo.locations import Location, metadata, name_of
 from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
-from xla_emitters.text.stablehlo.tree import Function, Op, Program, Region, Value, called_functions
+from xla_emitters.text.stablehlo.tree import Op, Region, StableHloFunction, StableHloModule, Value, called_functions
 
 VERIFY = "stablehlo.verify"
 SKIPPED = "hlo.skipped"
@@ -75,7 +75,7 @@ class ModuleBuilder:
     def __init__(
         self,
         source: Source,
-        program: Program,
+        program: StableHloModule,
         aliases: Mapping[str, Location],
         rules: Mapping[str, Rule],
         entry: str = "",
@@ -111,7 +111,7 @@ class ModuleBuilder:
         module.location = self._location(self.program.name, self.program.attributes.at)
         return module
 
-    def _entry(self) -> Function:
+    def _entry(self) -> StableHloFunction:
         functions = self.program.functions
         if self.entry:
             if self.entry not in functions:
@@ -161,7 +161,7 @@ class ModuleBuilder:
             raise VerifyError(f"no function @{name}{known}", stage=VERIFY, place=self.place(at))
         return found
 
-    def _callees_first(self) -> Iterator[Function]:
+    def _callees_first(self) -> Iterator[StableHloFunction]:
         """The functions, each after those that it calls. raises VerifyError for a function that calls itself."""
         functions, done, open_ = self.program.functions, set[str](), dict[str, Iterator[tuple[str, Token]]]()
         for first in functions:
@@ -183,9 +183,9 @@ class ModuleBuilder:
                 elif callee in functions and callee not in done:
                     open_[callee] = called_functions(functions[callee].body)
 
-    def _build(self, function: Function, *, is_entry: bool) -> ComputationOp:
+    def _build(self, function: StableHloFunction, *, is_entry: bool) -> ComputationOp:
         name = function.name
-        body = Body(self, function.body)
+        body = ComputationBody(self, function.body)
         for number, argument in enumerate(function.body.arguments):
             parameter = body.parameter(argument, number, f"p{number}" if is_entry else argument.name)
             self._describe(function, number, parameter, is_entry)
@@ -206,7 +206,7 @@ class ModuleBuilder:
         self._describe_results(function, computation)
         return computation
 
-    def _describe(self, function: Function, number: int, parameter: HloOp, is_entry: bool) -> None:
+    def _describe(self, function: StableHloFunction, number: int, parameter: HloOp, is_entry: bool) -> None:
         """Copies the text's facts about a parameter: attributes as written, and for a program's argument the name that the caller knows."""
         found = function.parameter_attributes[number]
         for name, attr in found.found.items():
@@ -215,7 +215,7 @@ class ModuleBuilder:
         if is_entry and (name := self._argument_name(function, function.body.arguments[number], number)):
             parameter.attributes["jax.arg_name"] = StringAttr(name)
 
-    def _argument_name(self, function: Function, argument: Value, number: int) -> str | None:
+    def _argument_name(self, function: StableHloFunction, argument: Value, number: int) -> str | None:
         """The name in the argument's location, or in the location of the parameter to which jax.export passes it."""
         if name := self._written_name(function, number):
             return name
@@ -225,11 +225,11 @@ class ModuleBuilder:
                 return self._written_name(callee, op.operands.index(argument)) if callee is not None else None
         return None
 
-    def _written_name(self, function: Function, number: int) -> str | None:
+    def _written_name(self, function: StableHloFunction, number: int) -> str | None:
         locations = function.parameter_locations
         return name_of(locations[number], self.aliases) if number < len(locations) else None
 
-    def _describe_results(self, function: Function, computation: ComputationOp) -> None:
+    def _describe_results(self, function: StableHloFunction, computation: ComputationOp) -> None:
         rows = [
             "{" + ", ".join(f"{name} = {found.text(attr)}" for name, attr in found.found.items()) + "}"
             for found in function.result_attributes
@@ -265,7 +265,7 @@ class ModuleBuilder:
         """The computation that applies a binary op to two scalars; one per op and type."""
 
         def build() -> str:
-            body = Body(self, None)
+            body = ComputationBody(self, None)
             op = Op(f"stablehlo.{opcode}", at, Attributes(self.program.attributes.cursor, opcode, at))
             c = Conversion(body, op, f"{opcode}.0", [])
             x, y = (c.add_op(ParameterOp(i, scalar, f"p{i}")) for i in range(2))
@@ -304,7 +304,7 @@ class ModuleBuilder:
 
 
 @dataclass
-class Body:
+class ComputationBody:
     """A computation that is being built from a region.
 
     values  the SSA values of the region's own values, and of those passed to it
@@ -424,7 +424,7 @@ class Conversion:
     operands  their SSA values
     """
 
-    def __init__(self, body: Body, op: Op, name: str, operands: Sequence[SSAValue]):
+    def __init__(self, body: ComputationBody, op: Op, name: str, operands: Sequence[SSAValue]):
         self.body = body
         self.op = op
         self.name = name
@@ -563,7 +563,7 @@ class Conversion:
                     place=self.module.place(self.op.token),
                     help="only constants may be used from outside; give the others as operands",
                 )
-        body = Body(self.module, region)
+        body = ComputationBody(self.module, region)
         for number, argument in enumerate(region.arguments):
             body.parameter(argument, number, argument.name)
         inner = Conversion(body, self.op, f"{what}_unread", [])
@@ -590,7 +590,7 @@ class Conversion:
 
         carries  whether it also returns the captured values, as a loop's body does
         """
-        body = Body(self.module, region)
+        body = ComputationBody(self.module, region)
         types = [value.type for value in (*arguments, *captured)]
         parameter = body.parameter(None, 0, f"{what}_arg", tuple_type(types))
         inner = Conversion(body, self.op, f"{what}_arg", [])
@@ -615,7 +615,7 @@ class Conversion:
         return Unsupported(message, stage="stablehlo", place=self.module.place(self.op.token), help=help)
 
 
-def inner_tuple(body: Body, values: Sequence[SSAValue], op: Op) -> SSAValue:
+def inner_tuple(body: ComputationBody, values: Sequence[SSAValue], op: Op) -> SSAValue:
     """Adds a tuple of these values, even of a single one."""
     c = Conversion(body, op, "tuple", [])
     root = c.tuple_of(values)

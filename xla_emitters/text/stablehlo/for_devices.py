@@ -30,7 +30,7 @@ from xla_emitters.text.stablehlo.computations import ModuleBuilder
 from xla_emitters.text.stablehlo.lexer import STAGE
 from xla_emitters.text.stablehlo.parser import TreeParser
 from xla_emitters.text.stablehlo.reader import RULES
-from xla_emitters.text.stablehlo.tree import Function, Op, Program
+from xla_emitters.text.stablehlo.tree import Op, StableHloFunction, StableHloModule
 
 OPTIMIZE = "xla-emitters optimize FILE makes a module that runs on all of them"
 _MANUAL = "sdy.manual_computation"
@@ -79,11 +79,11 @@ def _note(entry: ComputationOp, parameters: Sequence[str], results: Sequence[str
 class _Shardings:
     """The shardings of a program in HLO's spelling."""
 
-    def __init__(self, source: Source, program: Program) -> None:
+    def __init__(self, source: Source, program: StableHloModule) -> None:
         self._source = source
         self._meshes = {name: _axes(text) for name, text in program.meshes.items()}
 
-    def of(self, function: Function) -> tuple[list[str], list[str]]:
+    def of(self, function: StableHloFunction) -> tuple[list[str], list[str]]:
         """Of the arguments and the results; a function that is one manual computation becomes its region."""
         manual = next((op for op in function.body.ops if op.name == _MANUAL), None)
         if manual is None:
@@ -112,7 +112,7 @@ class _Shardings:
         function.body, function.results = region, [value.type for value in region.returned.operands]
         return found[0], found[1]
 
-    def _refuse_whole_arrays(self, function: Function, parts: Sequence[str]) -> None:
+    def _refuse_whole_arrays(self, function: StableHloFunction, parts: Sequence[str]) -> None:
         """raises Unsupported for the form of `jax.shard_map` before Shardy, unless each device has the whole arrays there too."""
         is_cut = any(said not in ("", "{replicated}") for said in parts)
         for op in function.body.ops:
@@ -122,7 +122,7 @@ class _Shardings:
             if is_cut or op.operands[0].type != op.results[0].type:
                 self._refuse(op, _WHOLE_BESIDE)
 
-    def _attribute(self, function: Function, given: Attributes | None) -> str:
+    def _attribute(self, function: StableHloFunction, given: Attributes | None) -> str:
         for name in ("mhlo.sharding", "sdy.sharding"):
             if given is not None and name in given:
                 value = given.found[name].value
@@ -142,7 +142,7 @@ class _Shardings:
             self._refuse(op, f"{key} of '{op.name}' are not read")
         return [self._hlo(op, text) for text in found]
 
-    def _hlo(self, at: Op | Function, text: str) -> str:
+    def _hlo(self, at: Op | StableHloFunction, text: str) -> str:
         """`<@mesh, [{"x"}, {}]>` as `{devices=[4,1]<=[4]}`."""
         found = re.search(r"<@\"?([\w.$-]+)\"?,\s*\[(.*?)\]\s*(?:,.*)?>", text, re.DOTALL)
         mesh = self._meshes.get(found[1]) if found else None
@@ -161,7 +161,7 @@ class _Shardings:
         end = " last_tile_dim_replicate" if copies > 1 else ""
         return f"{{devices=[{listed}]<=[{','.join(map(str, sizes))}]{turned}{end}}}"
 
-    def _refuse(self, at: Op | Function, why: str) -> NoReturn:
+    def _refuse(self, at: Op | StableHloFunction, why: str) -> NoReturn:
         raise Unsupported(why, stage=STAGE, place=self._source.place(at.token.start, at.token.end), help=OPTIMIZE)
 
 

@@ -5,7 +5,7 @@
     lgamma(x)      Lanczos' approximation, g = 7                      polygamma(n, x)   n! zeta(n + 1, x), up to the sign
     bessel_i1e(x)  Chebyshev series of Cephes                         next_after(x, y)  the bits of x plus or minus one
 
-A formula is a function of `Number`s of one type, f32 or f64 (narrower floats are widened first). `Scalars` turns it into a computation
+A formula is a function of `ScalarValue`s of one type, f32 or f64 (narrower floats are widened first). `Scalars` turns it into a computation
 of scalars, which `hlo.map` applies to arrays of any sizes: constants need no shape, and a `?` needs no shape arithmetic.
 Source: M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011); S. Moshier, Cephes (netlib.org/cephes: ndtr, i1);
 C. Lanczos, "A precision approximation of the gamma function" (1964); DLMF 25.11.43 and 5.15.1 (dlmf.nist.gov).
@@ -40,92 +40,96 @@ class Scalars:
     def is_double(self) -> bool:
         return self.element.bits == 64
 
-    def constant(self, value: float, element: DType | None = None) -> Number:
+    def constant(self, value: float, element: DType | None = None) -> ScalarValue:
         element = element or self.element
         key = (element.name, repr(value))
         if key not in self._constants:
             array = np.asarray(value).astype(element.numpy)
             self._constants[key] = self.c.constant(array, array_type(element.ir_type, ()))
-        return Number(self, self._constants[key])
+        return ScalarValue(self, self._constants[key])
 
-    def number(self, value: SSAValue) -> Number:
-        return Number(self, value)
+    def number(self, value: SSAValue) -> ScalarValue:
+        return ScalarValue(self, value)
 
-    def apply(self, opcode: str, *operands: Number | float, result: DType | None = None, **properties: str) -> Number:
+    def apply(
+        self, opcode: str, *operands: ScalarValue | float, result: DType | None = None, **properties: str
+    ) -> ScalarValue:
         """Adds an op; plain numbers become constants of the first operand's type."""
-        first = next(operand for operand in operands if isinstance(operand, Number))
+        first = next(operand for operand in operands if isinstance(operand, ScalarValue))
         values = [
-            operand.value if isinstance(operand, Number) else self.constant(operand, element_of(first.value)).value
+            operand.value if isinstance(operand, ScalarValue) else self.constant(operand, element_of(first.value)).value
             for operand in operands
         ]
         element = result or element_of(values[0])
         attributes = {key: StringAttr(value) for key, value in properties.items()}
-        return Number(self, self.c.add(opcode, values, array_type(element.ir_type, ()), **attributes))
+        return ScalarValue(self, self.c.add(opcode, values, array_type(element.ir_type, ()), **attributes))
 
-    def select(self, condition: Number, then: Number | float, otherwise: Number | float) -> Number:
-        values = [part.value if isinstance(part, Number) else self.constant(part).value for part in (then, otherwise)]
-        return Number(self, self.c.add("select", [condition.value, *values], values[0].type))
+    def select(self, condition: ScalarValue, then: ScalarValue | float, otherwise: ScalarValue | float) -> ScalarValue:
+        values = [
+            part.value if isinstance(part, ScalarValue) else self.constant(part).value for part in (then, otherwise)
+        ]
+        return ScalarValue(self, self.c.add("select", [condition.value, *values], values[0].type))
 
 
 @dataclass(frozen=True, eq=False)
-class Number:
+class ScalarValue:
     """A scalar value, with Python's operators."""
 
     of: Scalars
     value: SSAValue
 
-    def __add__(self, other: Number | float) -> Number:
+    def __add__(self, other: ScalarValue | float) -> ScalarValue:
         return self.of.apply("add", self, other)
 
-    def __radd__(self, other: float) -> Number:
+    def __radd__(self, other: float) -> ScalarValue:
         return self.of.apply("add", self, other)
 
-    def __sub__(self, other: Number | float) -> Number:
+    def __sub__(self, other: ScalarValue | float) -> ScalarValue:
         return self.of.apply("subtract", self, other)
 
-    def __rsub__(self, other: float) -> Number:
+    def __rsub__(self, other: float) -> ScalarValue:
         return self.of.apply("subtract", other, self)
 
-    def __mul__(self, other: Number | float) -> Number:
+    def __mul__(self, other: ScalarValue | float) -> ScalarValue:
         return self.of.apply("multiply", self, other)
 
-    def __rmul__(self, other: float) -> Number:
+    def __rmul__(self, other: float) -> ScalarValue:
         return self.of.apply("multiply", self, other)
 
-    def __truediv__(self, other: Number | float) -> Number:
+    def __truediv__(self, other: ScalarValue | float) -> ScalarValue:
         return self.of.apply("divide", self, other)
 
-    def __rtruediv__(self, other: float) -> Number:
+    def __rtruediv__(self, other: float) -> ScalarValue:
         return self.of.apply("divide", other, self)
 
-    def __neg__(self) -> Number:
+    def __neg__(self) -> ScalarValue:
         return self.of.apply("negate", self)
 
-    def __abs__(self) -> Number:
+    def __abs__(self) -> ScalarValue:
         return self.of.apply("abs", self)
 
-    def __pow__(self, other: Number | float) -> Number:
+    def __pow__(self, other: ScalarValue | float) -> ScalarValue:
         return self.of.apply("power", self, other)
 
-    def __and__(self, other: Number | float) -> Number:
+    def __and__(self, other: ScalarValue | float) -> ScalarValue:
         return self.of.apply("and", self, other)
 
-    def __or__(self, other: Number | float) -> Number:
+    def __or__(self, other: ScalarValue | float) -> ScalarValue:
         return self.of.apply("or", self, other)
 
-    def is_(self, direction: str, other: Number | float) -> Number:
+    def is_(self, direction: str, other: ScalarValue | float) -> ScalarValue:
         """The comparison of this number with the other; direction is LT, LE, EQ, NE, GE or GT."""
         return self.of.apply("compare", self, other, result=dtype("pred"), direction=direction)
 
-    def fn(self, opcode: str) -> Number:
+    def fn(self, opcode: str) -> ScalarValue:
         """A function of one argument, given by HLO's opcode."""
         return self.of.apply(opcode, self)
 
 
-Formula = Callable[[Scalars, Sequence[Number]], Number]
+Formula = Callable[[Scalars, Sequence[ScalarValue]], ScalarValue]
 
 
-def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
+def polynomial(x: ScalarValue, coefficients: Sequence[float]) -> ScalarValue:
     """A polynomial by Horner's rule; the coefficient of the highest power is first."""
     found = x.of.constant(coefficients[0])
     for coefficient in coefficients[1:]:
@@ -133,7 +137,7 @@ def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
     return found
 
 
-def piecewise(x: Number, limits: Sequence[float], pieces: Sequence[Number]) -> Number:
+def piecewise(x: ScalarValue, limits: Sequence[float], pieces: Sequence[ScalarValue]) -> ScalarValue:
     """The first piece if x is below the first limit, and so on; the last piece otherwise."""
     found = pieces[-1]
     for limit, piece in zip(reversed(limits), reversed(pieces[:-1]), strict=True):
@@ -169,7 +173,7 @@ _ERF_INV_DOUBLE = (
 )  # fmt: skip
 
 
-def erf_inv(s: Scalars, arguments: Sequence[Number]) -> Number:
+def erf_inv(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     (x,) = arguments
     w = -(-x * x).fn("log-plus-one")
     if s.is_double:
@@ -200,7 +204,7 @@ _ERFC_DOUBLE = (
 )  # fmt: skip
 
 
-def erfc(s: Scalars, arguments: Sequence[Number]) -> Number:
+def erfc(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     """1 - erf(x) near zero, where nothing cancels; else Cephes' approximation of the tail."""
     (x,) = arguments
     size = abs(x)
@@ -228,19 +232,19 @@ _LANCZOS = (
 )  # fmt: skip
 
 
-def _reflected(x: Number) -> tuple[Number, Number]:
+def _reflected(x: ScalarValue) -> tuple[ScalarValue, ScalarValue]:
     """Whether x is reflected, and z such that gamma(z + 1) is needed: z = -x if reflected, else x - 1."""
     low = x.is_("LT", 0.5)
     return low, x.of.select(low, -x, x - 1.0)
 
 
-def _log_t(z: Number) -> Number:
+def _log_t(z: ScalarValue) -> ScalarValue:
     """log(z + g + 1/2), accurate for small z."""
     half = _LANCZOS_G + 0.5
     return (z / half).fn("log-plus-one") + math.log(half)
 
 
-def lgamma(s: Scalars, arguments: Sequence[Number]) -> Number:
+def lgamma(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     (x,) = arguments
     low, z = _reflected(x)
     series = s.constant(_LANCZOS_BASE)
@@ -260,7 +264,7 @@ def lgamma(s: Scalars, arguments: Sequence[Number]) -> Number:
     return s.select(size.is_("EQ", math.inf), math.inf, found)
 
 
-def digamma(s: Scalars, arguments: Sequence[Number]) -> Number:
+def digamma(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     (x,) = arguments
     low, z = _reflected(x)
     series, slope = s.constant(_LANCZOS_BASE), s.constant(0.0)
@@ -290,7 +294,7 @@ _TERMS = 9
 _BERNOULLI = _bernoulli_terms(12)
 
 
-def zeta(s: Scalars, arguments: Sequence[Number]) -> Number:
+def zeta(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     """Hurwitz' zeta function: the first terms of the sum, and the Euler-Maclaurin formula for the rest."""
     x, q = arguments
     total, a = q ** (-x), q
@@ -313,7 +317,7 @@ def zeta(s: Scalars, arguments: Sequence[Number]) -> Number:
     return s.select(x.is_("EQ", 1.0), math.inf, total)
 
 
-def polygamma(s: Scalars, arguments: Sequence[Number]) -> Number:
+def polygamma(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     n, x = arguments
     next_n = n + 1.0
     size = lgamma(s, [next_n]).fn("exponential") * zeta(s, [next_n, x])
@@ -347,7 +351,7 @@ _I1E_FAR = (
 _SINGLE_NEAR, _SINGLE_FAR = _I1E_NEAR[12:], _I1E_FAR[18:]
 
 
-def _chebyshev(x: Number, coefficients: Sequence[float]) -> Number:
+def _chebyshev(x: ScalarValue, coefficients: Sequence[float]) -> ScalarValue:
     """Clenshaw's recurrence for coefficients of T_n(x / 2), the highest first; the last one counts half."""
     older = old = x.of.constant(0.0)
     new = x.of.constant(0.0)
@@ -357,7 +361,7 @@ def _chebyshev(x: Number, coefficients: Sequence[float]) -> Number:
     return 0.5 * (new - older)
 
 
-def bessel_i1e(s: Scalars, arguments: Sequence[Number]) -> Number:
+def bessel_i1e(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     (x,) = arguments
     size = abs(x)
     near, far = (_I1E_NEAR, _I1E_FAR) if s.is_double else (_SINGLE_NEAR, _SINGLE_FAR)
@@ -370,12 +374,12 @@ def bessel_i1e(s: Scalars, arguments: Sequence[Number]) -> Number:
 # ----------------------------------------------------------------------------------------------------------- next number
 
 
-def next_after(s: Scalars, arguments: Sequence[Number]) -> Number:
+def next_after(s: Scalars, arguments: Sequence[ScalarValue]) -> ScalarValue:
     """The bits of x as an integer, plus one away from zero, minus one towards it. From zero: the smallest number with y's sign."""
     x, y = arguments
     unsigned = s.bits
 
-    def bits(value: Number) -> Number:
+    def bits(value: ScalarValue) -> ScalarValue:
         return s.apply("bitcast-convert", value, result=unsigned)
 
     sign = 1 << unsigned.bits - 1

@@ -25,7 +25,7 @@ MAX_NESTING = 60
 """The limit of nested regions and attributes: deeper than in real programs, and shallow enough for Python's stack."""
 
 
-class TokenKind(Enum):
+class StableHloTokenKind(Enum):
     """The kinds of tokens; the values are the words for messages."""
 
     VALUE = "a value such as %0"
@@ -65,14 +65,14 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_KINDS = [TokenKind.END, *(TokenKind[name] for name in _PATTERN.groupindex)]
+_KINDS = [StableHloTokenKind.END, *(StableHloTokenKind[name] for name in _PATTERN.groupindex)]
 _ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _SHORT = {"n": "\n", "t": "\t", "r": "\r"}
 _CLOSERS = {"(": ")", "{": "}", "[": "]", "<": ">"}
 _LARGEST = 1 << 64
 
 
-Token: TypeAlias = cursor.Token[TokenKind]
+Token: TypeAlias = cursor.Token[StableHloTokenKind]
 
 
 def unquoted(text: str) -> str:
@@ -95,7 +95,7 @@ class Alias:
     text: str
 
 
-class Cursor(TokenCursor[Token]):
+class StableHloCursor(TokenCursor[Token]):
     """Reads tokens of StableHLO text in order; `token` is the next one, not yet consumed.
 
     aliases  those read so far, by their names with `#` or `!`
@@ -115,16 +115,16 @@ class Cursor(TokenCursor[Token]):
         group = match.lastindex
         assert group is not None
         token = Token(_KINDS[group], match[group], match.start(group), match.end())
-        if token.kind is TokenKind.UNKNOWN and token.text == '"':
+        if token.kind is StableHloTokenKind.UNKNOWN and token.text == '"':
             raise self.error("this string is not closed", token, help='end it with " on the same line')
         return token
 
     def empty(self, offset: int) -> Token:
-        return Token(TokenKind.WORD, "", offset, offset)
+        return Token(StableHloTokenKind.WORD, "", offset, offset)
 
     def integer(self, what: str) -> int:
         """Consumes an integer of 64 bits."""
-        token = self.expect_kind(TokenKind.INT, what)
+        token = self.expect_kind(StableHloTokenKind.INT, what)
         value = int(token.text) if len(token.text) <= 21 else _LARGEST
         if not -(_LARGEST >> 1) <= value < _LARGEST:
             raise self.error(f"{token} does not fit 64 bits", token)
@@ -138,9 +138,9 @@ class Cursor(TokenCursor[Token]):
         opened = [self.advance()]
         while opened:
             token = self.token
-            if token.kind is TokenKind.END:
+            if token.kind is StableHloTokenKind.END:
                 raise self.error(f"this '{opened[-1].text}' is not closed", opened[-1])
-            if token.kind is TokenKind.PUNCTUATION:
+            if token.kind is StableHloTokenKind.PUNCTUATION:
                 if token.text in _CLOSERS:
                     opened.append(token)
                 elif token.text in _CLOSERS.values() and token.text != _CLOSERS[opened.pop().text]:

@@ -25,7 +25,7 @@ from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_
 from xla_emitters.dtypes import Array, DType, Kind
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, Token, TokenKind, unquoted
+from xla_emitters.text.stablehlo.lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
 from xla_emitters.text.stablehlo.stablehlo_types import parse_type, stablehlo_type
 
 
@@ -101,7 +101,7 @@ _DENSE = re.compile(r'\s*<((?:"[^"\n]*+"|[^<>"]++)*+)>')
 _ITEM = re.compile(r"[\[\],]|\([^()]*\)|[^\[\],\s()]+")
 
 
-def parse_dense(cursor: Cursor) -> Literal | Elided:
+def parse_dense(cursor: StableHloCursor) -> Literal | Elided:
     """Consumes `dense<...> : type`. raises ParseError if the literal does not fit its type."""
     token = cursor.token
     match = _DENSE.match(cursor.source.text, token.end)
@@ -114,7 +114,7 @@ def parse_dense(cursor: Cursor) -> Literal | Elided:
     return Elided(dims, element) if match[1].strip() == "..." else _literal(cursor, match[1], start, dims, element)
 
 
-def _literal_type(cursor: Cursor) -> tuple[tuple[int, ...], DType]:
+def _literal_type(cursor: StableHloCursor) -> tuple[tuple[int, ...], DType]:
     at_type = cursor.token
     ir_type = parse_type(cursor)
     if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)):
@@ -125,17 +125,17 @@ def _literal_type(cursor: Cursor) -> tuple[tuple[int, ...], DType]:
 _ELIDED = "__elided__"
 
 
-def parse_resource(cursor: Cursor) -> Literal | Elided:
+def parse_resource(cursor: StableHloCursor) -> Literal | Elided:
     """Consumes `dense_resource<name> : type`. raises ParseError if the text has no such resource, or if it does not fit the type"""
     cursor.advance()
     cursor.expect("<", "after 'dense_resource'")
     token = cursor.advance()
-    if token.kind not in (TokenKind.WORD, TokenKind.STRING):
+    if token.kind not in (StableHloTokenKind.WORD, StableHloTokenKind.STRING):
         raise cursor.error("expected the name of a resource", token)
     cursor.expect(">", "after the name of a resource")
     cursor.expect(":", "after a literal, before its type")
     dims, element = _literal_type(cursor)
-    name = unquoted(token.text) if token.kind is TokenKind.STRING else token.text
+    name = unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text
     if name == _ELIDED:
         return Elided(dims, element)
     known = _resources(cursor)
@@ -160,25 +160,25 @@ def parse_resource(cursor: Cursor) -> Literal | Elided:
     return Literal(_of_bytes(digits[8:], dims, element, wrong), element)
 
 
-def _resources(cursor: Cursor) -> dict[str, Token]:
+def _resources(cursor: StableHloCursor) -> dict[str, Token]:
     """The blobs of `{-# dialect_resources: {builtin: {name: "0x..."}} #-}`, by name."""
-    inner, found = Cursor(cursor.source), dict[str, Token]()
+    inner, found = StableHloCursor(cursor.source), dict[str, Token]()
     start = cursor.source.text.rfind("{-#")
     if start < 0:
         return found
     inner.skip_to(start)
-    while inner.token.kind is not TokenKind.END:
+    while inner.token.kind is not StableHloTokenKind.END:
         token = inner.advance()
         if (
-            token.kind in (TokenKind.WORD, TokenKind.STRING)
+            token.kind in (StableHloTokenKind.WORD, StableHloTokenKind.STRING)
             and inner.accept(":")
-            and inner.token.kind is TokenKind.STRING
+            and inner.token.kind is StableHloTokenKind.STRING
         ):
-            found[unquoted(token.text) if token.kind is TokenKind.STRING else token.text] = inner.token
+            found[unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text] = inner.token
     return found
 
 
-def _literal(cursor: Cursor, text: str, start: int, dims: tuple[int, ...], element: DType) -> Literal:
+def _literal(cursor: StableHloCursor, text: str, start: int, dims: tuple[int, ...], element: DType) -> Literal:
     def wrong(message: str, at: int = 0, length: int = 0) -> ParseError:
         place = cursor.source.place(start + at, start + at + (length or max(1, len(text))))
         return ParseError(message, stage=STAGE, place=place, details=(f"it is {element.name}{list(dims)}",))

@@ -17,8 +17,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from xla_emitters.text.hlo.stack_frames import Frame, StackTables, own_frame
-from xla_emitters.text.stablehlo.lexer import Cursor, TokenKind, unquoted
+from xla_emitters.text.hlo.stack_frames import PythonFrame, StackTables, own_frame
+from xla_emitters.text.stablehlo.lexer import StableHloCursor, StableHloTokenKind, unquoted
 
 _DEEPEST = 100
 
@@ -42,7 +42,7 @@ class Location:
     is_call: bool = False
 
 
-def parse_location(cursor: Cursor) -> Location:
+def parse_location(cursor: StableHloCursor) -> Location:
     """Consumes `loc(...)`."""
     cursor.expect("loc", "before a location")
     cursor.expect("(", "after 'loc'")
@@ -52,12 +52,12 @@ def parse_location(cursor: Cursor) -> Location:
     return found
 
 
-def _parse_inside(cursor: Cursor) -> Location:
+def _parse_inside(cursor: StableHloCursor) -> Location:
     token = cursor.token
-    if token.kind is TokenKind.ATTRIBUTE:
+    if token.kind is StableHloTokenKind.ATTRIBUTE:
         cursor.advance()
         return Location(alias=token.text)
-    if token.kind is TokenKind.STRING:
+    if token.kind is StableHloTokenKind.STRING:
         cursor.advance()
         if cursor.at(":"):
             return _parse_file(cursor, unquoted(token.text))
@@ -86,13 +86,13 @@ def _parse_inside(cursor: Cursor) -> Location:
     raise cursor.unexpected("a location: a name, a file, callsite, fused, unknown or an alias")
 
 
-def _parse_file(cursor: Cursor, file: str) -> Location:
+def _parse_file(cursor: StableHloCursor, file: str) -> Location:
     cursor.expect(":", "after a file")
     line = cursor.integer("the line")
     if cursor.accept(":"):
         cursor.integer("the column")
     if cursor.accept("to"):
-        if cursor.token.kind is TokenKind.INT:
+        if cursor.token.kind is StableHloTokenKind.INT:
             cursor.integer("the last line")
         cursor.expect(":", "before the last column")
         cursor.integer("the last column")
@@ -129,14 +129,14 @@ def _name(location: Location | None, aliases: Mapping[str, Location], depth: int
 
 def _stack(
     location: Location | None, aliases: Mapping[str, Location], depth: int, around: str | None
-) -> tuple[Frame, ...]:
+) -> tuple[PythonFrame, ...]:
     """The frames of a location, innermost first. `around`: the name around it; None for the location of an op itself."""
     if location is None or depth == 0:
         return ()
     if location.alias is not None:
         return _stack(aliases.get(location.alias), aliases, depth - 1, around)
     if location.file is not None:
-        return (Frame(location.file, location.line, around or ""),)
+        return (PythonFrame(location.file, location.line, around or ""),)
     if location.name is not None:
         # The outermost name is the op's.
         inner = "" if around is None else location.name

@@ -23,7 +23,7 @@ from xla_emitters.text.stablehlo.attribute_values import (
     Attributes,
     parse_dictionary,
 )
-from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, Token, TokenKind, unquoted
+from xla_emitters.text.stablehlo.lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
 from xla_emitters.text.stablehlo.locations import Location, parse_location
 from xla_emitters.text.stablehlo.spellings import may_broadcast, renamed
 from xla_emitters.text.stablehlo.stablehlo_types import parse_both_types, parse_type
@@ -39,7 +39,7 @@ class OpParser(ABC):
 
     def __init__(self, source: Source):
         self.source = source
-        self.cursor = Cursor(source)
+        self.cursor = StableHloCursor(source)
         self._values: dict[str, Value] = {}
 
     @abstractmethod
@@ -65,7 +65,7 @@ class OpParser(ABC):
         cursor = self.cursor
         start = cursor.expect("{", "before the ops of a region")
         locations = list[Location | None]()
-        if cursor.token.kind is TokenKind.BLOCK:
+        if cursor.token.kind is StableHloTokenKind.BLOCK:
             cursor.advance()
 
             def argument() -> None:
@@ -77,9 +77,9 @@ class OpParser(ABC):
                 cursor.items(")", argument, "an argument")
             cursor.expect(":", "after the arguments of a block")
         while not cursor.at("}"):
-            if cursor.token.kind is TokenKind.END:
+            if cursor.token.kind is StableHloTokenKind.END:
                 raise cursor.error("this region is not closed", start, details=("got the end of the text",))
-            if cursor.token.kind is TokenKind.BLOCK:
+            if cursor.token.kind is StableHloTokenKind.BLOCK:
                 raise self._unsupported("a region of several blocks is not taken", cursor.token)
             if region.ops and region.ops[-1].name in RETURNS:
                 raise cursor.error("an op after the return of its region", cursor.token)
@@ -95,12 +95,12 @@ class OpParser(ABC):
         cursor = self.cursor
         results = self._result_names()
         token = cursor.token
-        if token.kind is TokenKind.STRING:
+        if token.kind is StableHloTokenKind.STRING:
             name = renamed(unquoted(cursor.advance().text))
             op = Op(name, token, Attributes(cursor, name, token))
             self._check_dialect(op)
             operand_types, result_types = self._generic(op, region)
-        elif token.kind is TokenKind.WORD:
+        elif token.kind is StableHloTokenKind.WORD:
             cursor.advance()
             name = renamed(token.text)
             op = Op(name, token, Attributes(cursor, name, token))
@@ -109,7 +109,7 @@ class OpParser(ABC):
         else:
             raise cursor.unexpected("an op such as stablehlo.add")
         op.location = self._optional_location()
-        if may_broadcast(unquoted(token.text) if token.kind is TokenKind.STRING else token.text):
+        if may_broadcast(unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text):
             self._spell_out(op)
         self._check_operands(op, operand_types)
         self._define_results(op, region, results, result_types)
@@ -136,7 +136,7 @@ class OpParser(ABC):
         """Consumes `%a, %b:2 =`."""
         cursor = self.cursor
         found = list[tuple[Token, int]]()
-        while cursor.token.kind is TokenKind.VALUE:
+        while cursor.token.kind is StableHloTokenKind.VALUE:
             token = cursor.advance()
             count = 1
             if cursor.accept(":"):
@@ -183,7 +183,7 @@ class OpParser(ABC):
         )
 
     def _operand(self, op: Op, region: Region) -> None:
-        token = self.cursor.expect_kind(TokenKind.VALUE, "an operand")
+        token = self.cursor.expect_kind(StableHloTokenKind.VALUE, "an operand")
         name = token.text[1:]
         value = self._values.get(name)
         if value is None and name.endswith("#0"):
@@ -263,7 +263,7 @@ class OpParser(ABC):
         return self.source.place(token.start, token.end)
 
     def _located_argument(self) -> tuple[Token, Attribute, Location | None]:
-        token = self.cursor.expect_kind(TokenKind.VALUE, "an argument")
+        token = self.cursor.expect_kind(StableHloTokenKind.VALUE, "an argument")
         self.cursor.expect(":", "after the name of an argument")
         return token, parse_type(self.cursor), self._optional_location()
 

@@ -22,12 +22,12 @@ from xla_emitters.text.stablehlo.attribute_values import (
     parse_attribute,
     parse_dictionary,
 )
-from xla_emitters.text.stablehlo.lexer import STAGE, Alias, Cursor, Token, TokenKind, unquoted
+from xla_emitters.text.stablehlo.lexer import STAGE, Alias, StableHloCursor, StableHloTokenKind, Token, unquoted
 from xla_emitters.text.stablehlo.locations import Location, parse_location
 from xla_emitters.text.stablehlo.pretty_forms import PrettyForms
 from xla_emitters.text.stablehlo.spellings import renamed
 from xla_emitters.text.stablehlo.stablehlo_types import parse_type, parse_types
-from xla_emitters.text.stablehlo.tree import Function, Program, Region, Value
+from xla_emitters.text.stablehlo.tree import Region, StableHloFunction, StableHloModule, Value
 
 _SPLIT = re.compile(r"^// -----", re.MULTILINE)
 """The line between the parts of a file for MLIR's --split-input-file."""
@@ -52,11 +52,11 @@ class TreeParser(PrettyForms):
 
     # ---------------------------------------------------------------------------------------------------------- program
 
-    def program(self) -> Program:
+    def program(self) -> StableHloModule:
         cursor = self.cursor
-        program: Program | None = None
-        functions = list[Function]()
-        while cursor.token.kind is not TokenKind.END:
+        program: StableHloModule | None = None
+        functions = list[StableHloFunction]()
+        while cursor.token.kind is not StableHloTokenKind.END:
             token = cursor.token
             if (program or functions) and (line := _SPLIT.search(self.source.text, cursor.previous.end, token.start)):
                 raise Unsupported(
@@ -65,7 +65,7 @@ class TreeParser(PrettyForms):
                     place=self.source.place(line.start(), line.end()),
                     help="write each part to a file of its own",
                 )
-            if token.kind is TokenKind.ATTRIBUTE or token.kind is TokenKind.DIALECT_TYPE:
+            if token.kind is StableHloTokenKind.ATTRIBUTE or token.kind is StableHloTokenKind.DIALECT_TYPE:
                 self._alias()
             elif token.text in _MODULES:
                 if program is not None:
@@ -78,7 +78,7 @@ class TreeParser(PrettyForms):
             elif not self._skipped_op():
                 raise self._not_a_program(token)
         if program is None:
-            program = Program("module", Attributes(cursor, "module", cursor.token))
+            program = StableHloModule("module", Attributes(cursor, "module", cursor.token))
         for function in functions:
             self._add(program, function)
         program.skipped, program.meshes = self._skipped, self._meshes
@@ -112,7 +112,7 @@ class TreeParser(PrettyForms):
             return
         start = cursor.token.start
         # An attribute may be followed by its type, and so may the definition of an alias.
-        is_type = token.kind is TokenKind.DIALECT_TYPE
+        is_type = token.kind is StableHloTokenKind.DIALECT_TYPE
         value = parse_attribute(cursor)
         if is_type and not isinstance(value, TypeValue):
             value = None  # a type that no value may have; its use says so
@@ -121,27 +121,27 @@ class TreeParser(PrettyForms):
         if value is not None:
             cursor.aliases[token.text] = Alias(value, cursor.source.text[start : cursor.previous.end])
 
-    def _module(self) -> Program:
+    def _module(self) -> StableHloModule:
         cursor = self.cursor
         token = cursor.advance()
         name = "module"
         attributes = Attributes(cursor, "module", token)
-        is_generic = token.kind is TokenKind.STRING
+        is_generic = token.kind is StableHloTokenKind.STRING
         if is_generic:
             cursor.expect("(", "after the name of an op")
             cursor.expect(")", "after the operands: a module has none")
             self._optional_properties(attributes)
             cursor.expect("(", "before the module's region")
         else:
-            if cursor.token.kind is TokenKind.SYMBOL:
+            if cursor.token.kind is StableHloTokenKind.SYMBOL:
                 name = self._symbol()
             if cursor.accept("attributes"):
                 parse_dictionary(cursor, attributes)
-        program = Program(name, attributes)
+        program = StableHloModule(name, attributes)
         start = cursor.expect("{", "before the functions of a module")
         while not cursor.at("}"):
             token = cursor.token
-            if token.kind is TokenKind.END:
+            if token.kind is StableHloTokenKind.END:
                 raise cursor.error("this module is not closed", start, details=("got the end of the text",))
             if token.text in _FUNCTIONS:
                 self._add(program, self._function())
@@ -172,13 +172,13 @@ class TreeParser(PrettyForms):
         if dialect == "vhlo":
             raise self._vhlo(token)
         opened, symbol = 0, f"op {len(self._skipped)}"
-        while cursor.advance().kind is not TokenKind.END:
+        while cursor.advance().kind is not StableHloTokenKind.END:
             after = cursor.token
             if after.text in ("(", "[", "{"):
                 opened += 1
             elif after.text in (")", "]", "}"):
                 opened -= 1
-            elif after.kind is TokenKind.SYMBOL and symbol.startswith("op ") and not opened:
+            elif after.kind is StableHloTokenKind.SYMBOL and symbol.startswith("op ") and not opened:
                 symbol = self._symbol_of(after)
             if opened < 0 or (opened == 0 and self._begins_an_op(after)):
                 break
@@ -195,10 +195,10 @@ class TreeParser(PrettyForms):
         text = self.source.text
         if text[text.rfind("\n", 0, token.start) + 1 : token.start].strip():
             return False
-        starts = token.text in _FUNCTIONS or token.text in _MODULES or token.kind is TokenKind.ATTRIBUTE
+        starts = token.text in _FUNCTIONS or token.text in _MODULES or token.kind is StableHloTokenKind.ATTRIBUTE
         return starts or _OP.match(token.text) is not None
 
-    def _add(self, program: Program, function: Function) -> None:
+    def _add(self, program: StableHloModule, function: StableHloFunction) -> None:
         other = program.functions.get(function.name) or program.declared.get(function.name)
         if other is not None:
             raise VerifyError(
@@ -211,10 +211,12 @@ class TreeParser(PrettyForms):
 
     # --------------------------------------------------------------------------------------------------------- functions
 
-    def _function(self) -> Function:
-        return self._generic_function() if self.cursor.token.kind is TokenKind.STRING else self._pretty_function()
+    def _function(self) -> StableHloFunction:
+        return (
+            self._generic_function() if self.cursor.token.kind is StableHloTokenKind.STRING else self._pretty_function()
+        )
 
-    def _pretty_function(self) -> Function:
+    def _pretty_function(self) -> StableHloFunction:
         cursor = self.cursor
         token = cursor.advance()
         attributes = Attributes(cursor, "func.func", token)
@@ -223,13 +225,13 @@ class TreeParser(PrettyForms):
         name = self._symbol()
         self._values = {}
         body = Region(None, name_token)
-        function = Function(name, name_token, body, [], attributes, is_public=visibility == "public")
+        function = StableHloFunction(name, name_token, body, [], attributes, is_public=visibility == "public")
         cursor.expect("(", "before the parameters")
         types = list[Attribute]()
         while not cursor.at(")"):
             if body.arguments or types:
                 cursor.expect(",", "or ')' after a parameter")
-            if cursor.token.kind is TokenKind.VALUE or body.arguments:
+            if cursor.token.kind is StableHloTokenKind.VALUE or body.arguments:
                 self._parameter(function)
             else:
                 types.append(parse_type(cursor))
@@ -254,9 +256,9 @@ class TreeParser(PrettyForms):
             parse_dictionary(self.cursor, Attributes(self.cursor, "a parameter", at))
         self._optional_location()
 
-    def _parameter(self, function: Function) -> None:
+    def _parameter(self, function: StableHloFunction) -> None:
         cursor = self.cursor
-        token = cursor.expect_kind(TokenKind.VALUE, "a parameter")
+        token = cursor.expect_kind(StableHloTokenKind.VALUE, "a parameter")
         cursor.expect(":", "after the name of a parameter")
         self._define(Value(token.text[1:], parse_type(cursor), token, function.body))
         function.body.arguments.append(self._values[token.text[1:]])
@@ -266,7 +268,7 @@ class TreeParser(PrettyForms):
         function.parameter_attributes.append(found)
         function.parameter_locations.append(self._optional_location())
 
-    def _function_results(self, function: Function) -> None:
+    def _function_results(self, function: StableHloFunction) -> None:
         cursor = self.cursor
         if not cursor.accept("("):
             function.results.append(parse_type(cursor))
@@ -282,7 +284,7 @@ class TreeParser(PrettyForms):
 
         cursor.items(")", result, "a type")
 
-    def _generic_function(self) -> Function:
+    def _generic_function(self) -> StableHloFunction:
         cursor = self.cursor
         token = cursor.advance()
         attributes = Attributes(cursor, "func.func", token)
@@ -304,7 +306,7 @@ class TreeParser(PrettyForms):
             raise attributes.wrong("function_type", "the type of a function")
         if not is_declared and [argument.type for argument in body.arguments] != list(types.inputs):
             raise cursor.error("the arguments of the function's region are not those of its type", token)
-        function = Function(attributes.string("sym_name"), token, body, list(types.outputs), attributes)
+        function = StableHloFunction(attributes.string("sym_name"), token, body, list(types.outputs), attributes)
         function.is_declared = is_declared
         function.is_public = attributes.string("sym_visibility", "public") == "public"
         function.parameter_attributes = self._listed(attributes, "arg_attrs", len(body.arguments))
@@ -319,7 +321,7 @@ class TreeParser(PrettyForms):
             return found
         # Reads the text again to get the places of the single attributes.
         attributes.values(name, "a list of attributes")
-        cursor = Cursor(self.source, self.cursor.aliases)
+        cursor = StableHloCursor(self.source, self.cursor.aliases)
         cursor.skip_to(attributes.found[name].start)
         cursor.advance()
         for number in range(count + 1):
@@ -335,7 +337,7 @@ class TreeParser(PrettyForms):
         return found
 
     def _symbol(self) -> str:
-        return self._symbol_of(self.cursor.expect_kind(TokenKind.SYMBOL, "a name such as @main"))
+        return self._symbol_of(self.cursor.expect_kind(StableHloTokenKind.SYMBOL, "a name such as @main"))
 
     def _symbol_of(self, token: Token) -> str:
         text = token.text[1:]

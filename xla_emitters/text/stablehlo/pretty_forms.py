@@ -24,7 +24,7 @@ from xla_emitters.text.stablehlo.attribute_values import (
     parse_labels,
     parse_struct,
 )
-from xla_emitters.text.stablehlo.lexer import STAGE, Token, TokenKind
+from xla_emitters.text.stablehlo.lexer import STAGE, StableHloTokenKind, Token
 from xla_emitters.text.stablehlo.literals import Elided, Literal
 from xla_emitters.text.stablehlo.op_parser import CALLS, RETURNS, OpParser
 from xla_emitters.text.stablehlo.spellings import REGIONS
@@ -162,7 +162,7 @@ class PrettyForms(OpParser):
         op.operands += inits.operands
         op.spans += inits.spans
         op.attributes.add("operandSegmentSizes", [count, len(inits.operands)], start)
-        while cursor.token.kind is TokenKind.WORD and cursor.token.text != "attributes":
+        while cursor.token.kind is StableHloTokenKind.WORD and cursor.token.text != "attributes":
             name = cursor.advance().text
             cursor.expect("=", "after the name of an attribute")
             self._attribute(op, name)
@@ -178,7 +178,7 @@ class PrettyForms(OpParser):
         if cursor.at("<"):
             cursor.group("a name")
         self._parenthesized(op, region)
-        while cursor.token.kind is TokenKind.WORD and cursor.token.text != "attributes":
+        while cursor.token.kind is StableHloTokenKind.WORD and cursor.token.text != "attributes":
             key = cursor.advance().text
             cursor.expect("=", "after the name of an attribute")
             op.written[key] = cursor.group("the value of an attribute")
@@ -223,16 +223,16 @@ class PrettyForms(OpParser):
         first = True
         while True:
             token = cursor.token
-            if token.kind is TokenKind.VALUE:
+            if token.kind is StableHloTokenKind.VALUE:
                 self._operand(op, region)
                 if cursor.at("["):
                     if op.name == "tensor.extract":
                         self._indices(op, region)
                     else:
                         self._subscript(op)
-            elif token.kind is TokenKind.STRING and op.name in _QUOTED:
+            elif token.kind is StableHloTokenKind.STRING and op.name in _QUOTED:
                 self._attribute(op, _QUOTED[op.name])
-            elif token.kind is TokenKind.WORD and cursor.peek().text == "=":
+            elif token.kind is StableHloTokenKind.WORD and cursor.peek().text == "=":
                 cursor.advance()
                 cursor.advance()
                 if (name := keys.get(token.text)) is None:
@@ -243,7 +243,7 @@ class PrettyForms(OpParser):
                         help=f"it takes: {listed}",
                     )
                 self._keyed(op, token, name)
-            elif token.kind is TokenKind.WORD and token.text not in ("attributes", "loc"):
+            elif token.kind is StableHloTokenKind.WORD and token.text not in ("attributes", "loc"):
                 if (name := next(words, None)) is None:
                     raise cursor.unexpected(f"an operand of '{op.name}'")
                 cursor.advance()
@@ -255,7 +255,7 @@ class PrettyForms(OpParser):
             first = False
             if not cursor.accept(","):
                 # dim_numbers of a convolution follow the parenthesis without a comma.
-                if not (cursor.token.kind is TokenKind.WORD and cursor.peek().text == "="):
+                if not (cursor.token.kind is StableHloTokenKind.WORD and cursor.peek().text == "="):
                     return
 
     def _keyed(self, op: Op, key: Token, name: str) -> None:
@@ -273,7 +273,7 @@ class PrettyForms(OpParser):
             start = cursor.token.start
             op.attributes.add(f"rhs_{name}", parse_attribute(cursor), start)
         elif name == "format":
-            token = cursor.expect_kind(TokenKind.WORD, "a format such as e5m10")
+            token = cursor.expect_kind(StableHloTokenKind.WORD, "a format such as e5m10")
             if (match := re.fullmatch(FORMAT, token.text)) is None:
                 raise cursor.error(f"no format {token}", token, help="e5m10: five bits of exponent, ten of mantissa")
             op.attributes.add("exponent_bits", int(match[1]), start)
@@ -361,7 +361,7 @@ class PrettyForms(OpParser):
         cursor = self.cursor
 
         def value() -> Token:
-            name = cursor.expect_kind(TokenKind.VALUE, "a value of the loop")
+            name = cursor.expect_kind(StableHloTokenKind.VALUE, "a value of the loop")
             cursor.expect("=", "before its initial value")
             self._operand(op, region)
             return name
@@ -396,7 +396,7 @@ class PrettyForms(OpParser):
         op.operands += [value for value, _ in inits]
         op.spans += [token for _, token in inits]
         if cursor.accept("applies"):
-            token = cursor.expect_kind(TokenKind.WORD, "the op that the reduction applies")
+            token = cursor.expect_kind(StableHloTokenKind.WORD, "the op that the reduction applies")
             op.attributes.add("applies", token.text, token.start)
         cursor.expect("across", "before the dimensions")
         cursor.expect("dimensions", "after 'across'")

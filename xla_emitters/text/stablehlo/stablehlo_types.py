@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, TokenType, array_type, as
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.stablehlo.lexer import STAGE, Cursor, TokenKind
+from xla_emitters.text.stablehlo.lexer import STAGE, StableHloCursor, StableHloTokenKind
 
 ELEMENTS = {str(row.ir_type): row.ir_type for row in DTYPES}
 """The element types by their spelling in MLIR."""
@@ -90,10 +90,10 @@ def _bounds(encoding: str, dims: list[int], text: str) -> list[int]:
     return bounds
 
 
-def parse_type(cursor: Cursor) -> Attribute:
+def parse_type(cursor: StableHloCursor) -> Attribute:
     """Consumes the type of a value."""
     token = cursor.token
-    if token.kind is TokenKind.TYPE:
+    if token.kind is StableHloTokenKind.TYPE:
         try:
             found = tensor_type(token.text)
         except _NoType as error:
@@ -108,7 +108,7 @@ def parse_type(cursor: Cursor) -> Attribute:
         cursor.expect("<", "after 'tuple'")
         with cursor.nested():
             return tuple_type(cursor.items(">", lambda: parse_type(cursor), "a type of the tuple"))
-    if token.kind is TokenKind.DIALECT_TYPE and (alias := cursor.aliases.get(token.text)) is not None:
+    if token.kind is StableHloTokenKind.DIALECT_TYPE and (alias := cursor.aliases.get(token.text)) is not None:
         cursor.advance()
         return alias.value
     if token.text in ("!stablehlo.token", "!mhlo.token"):
@@ -119,14 +119,14 @@ def parse_type(cursor: Cursor) -> Attribute:
         return scalar
     if token.text == "tensor":
         raise cursor.error("this type is not closed", token, help="tensor<8x?xf32>")
-    if token.kind is TokenKind.DIALECT_TYPE or token.text in ("memref", "vector", "none"):
+    if token.kind is StableHloTokenKind.DIALECT_TYPE or token.text in ("memref", "vector", "none"):
         help = "xla-emitters-opt reads ops on buffers: lmhlo, and xla_lhlo of 2020" if token.text == "memref" else ""
         place = cursor.source.place(token.start, token.end)
         raise Unsupported(f"values of type {token.text} are not taken", stage=STAGE, place=place, help=help)
     raise cursor.unexpected("a type such as tensor<8x?xf32>")
 
 
-def parse_types(cursor: Cursor) -> list[Attribute]:
+def parse_types(cursor: StableHloCursor) -> list[Attribute]:
     """Consumes `(type, type ...)`, or one type."""
     if not cursor.at("("):
         return [parse_type(cursor)]
@@ -134,7 +134,7 @@ def parse_types(cursor: Cursor) -> list[Attribute]:
     return cursor.items(")", lambda: parse_type(cursor), "a type")
 
 
-def parse_listed_types(cursor: Cursor) -> list[Attribute]:
+def parse_listed_types(cursor: StableHloCursor) -> list[Attribute]:
     """Consumes `type, type ...`."""
     types = [parse_type(cursor)]
     while cursor.accept(","):
@@ -142,14 +142,14 @@ def parse_listed_types(cursor: Cursor) -> list[Attribute]:
     return types
 
 
-def parse_both_types(cursor: Cursor) -> tuple[list[Attribute], list[Attribute]]:
+def parse_both_types(cursor: StableHloCursor) -> tuple[list[Attribute], list[Attribute]]:
     """Consumes `(types) -> types`: those of operands, and of results."""
     operands = parse_types(cursor)
     cursor.expect("->", "after the types of the operands")
     return operands, parse_types(cursor)
 
 
-def parse_function_type(cursor: Cursor) -> FunctionType:
+def parse_function_type(cursor: StableHloCursor) -> FunctionType:
     """Consumes `(types) -> types`."""
     return FunctionType.from_lists(*parse_both_types(cursor))
 

@@ -95,7 +95,7 @@ class Region:
 
 
 @dataclass(eq=False)
-class Function:
+class StableHloFunction:
     """A function: `@name`, its place, its body, and the text's facts about its parameters and results.
 
     is_declared  whether it has no body
@@ -114,7 +114,7 @@ class Function:
 
 
 @dataclass(eq=False)
-class Program:
+class StableHloModule:
     """A module: its name, its functions in text order, and its attributes.
 
     declared  the functions without a body
@@ -124,8 +124,8 @@ class Program:
 
     name: str
     attributes: Attributes
-    functions: dict[str, Function] = field(default_factory=dict[str, Function])
-    declared: dict[str, Function] = field(default_factory=dict[str, Function])
+    functions: dict[str, StableHloFunction] = field(default_factory=dict[str, StableHloFunction])
+    declared: dict[str, StableHloFunction] = field(default_factory=dict[str, StableHloFunction])
     skipped: dict[str, Token] = field(default_factory=dict[str, Token])
     meshes: dict[str, str] = field(default_factory=dict[str, str])
 

@@ -203,6 +203,57 @@ def test_sizes_of_factorizations_are_checked() -> None:
         last_call(text)
 
 
+EIG = 'custom-call(a), custom_call_target="{}", api_version=API_VERSION_TYPED_FFI, backend_config={{{}}}'
+
+
+@pytest.mark.parametrize(
+    ("target", "config", "element", "values", "outputs"),
+    [
+        (
+            "cuhybrid_eig_real",
+            "left = false, right = true",
+            "f32",
+            "f32[3], f32[3]",
+            ["real", "imaginary", "workspace", "vectors"],
+        ),
+        ("cuhybrid_eig_comp", "left = false, right = false", "c64", "c64[3]", ["values", "workspace", "workspace"]),
+        (
+            "lapack_sgeev_ffi",
+            "compute_left = 78 : ui8, compute_right = 86 : ui8",
+            "f32",
+            "f32[3], f32[3]",
+            ["real", "imaginary", "workspace", "vectors"],
+        ),
+    ],
+)
+def test_eigenvalues_of_any_matrix(target: str, config: str, element: str, values: str, outputs: list[str]) -> None:
+    call = EIG.format(target, config)
+    text = module(f"a = {element}[3,3] parameter(0)", f"ROOT v = ({values}, c64[3,3], c64[3,3], s32[]) {call}")
+    name, found = last_call(text)
+    assert (name, found["outputs"]) == ("eig", [*outputs, "info"])
+    with pytest.raises(Unsupported, match="left eigenvectors"):
+        last_call(text.replace("left = false", "left = true").replace("left = 78", "left = 86"))
+    with pytest.raises(VerifyError, match="square matrices"):
+        last_call(text.replace(f"a = {element}[3,3]", f"a = {element}[3,4]"))
+
+
+def test_systems_of_three_diagonals() -> None:
+    a = [f"p{n} = f32[2,5] parameter({n})" for n in range(3)]
+    call = "custom-call(p0, p1, p2, b)"
+    text = module(
+        *a, "b = f32[2,5,3] parameter(3)", f'ROOT x = f32[2,5,3] {call}, custom_call_target="cusparse_gtsv2_ffi"'
+    )
+    name, config = last_call(text)
+    assert (name, config["outputs"]) == ("tridiagonal_solve", ["solution"])
+    results = "(f32[2,5], f32[2,5], f32[2,5], f32[2,5,3], s32[2])"
+    config = last_call(
+        text.replace("x = f32[2,5,3]", f"x = {results}").replace("cusparse_gtsv2_ffi", "lapack_sgtsv_ffi")
+    )[1]
+    assert config["outputs"] == [*["workspace"] * 3, "solution", "info"]
+    with pytest.raises(VerifyError, match=r"m\.hlo:(.|\n)*f32\[2,5\]"):
+        last_call(text.replace("p1 = f32[2,5]", "p1 = f32[2,4]"))
+
+
 def test_a_marker_passes_its_operand_and_is_no_call() -> None:
     text = module(
         "a = f32[3] parameter(0)",

@@ -55,7 +55,7 @@ def test_what_is_said_again_is_not_computed_again(monkeypatch: pytest.MonkeyPatc
 
 def test_another_fact_counts() -> None:
     """HLO rounds toward zero: x / 2 is floordiv(x, 2) only where x is not negative."""
-    divide, memory, x = op_of(program(1), "divide"), numbers.Arithmetic(), Size.symbol("x")
+    divide, memory, x = op_of(program(1), "divide"), numbers.SizeArithmetic(), Size.symbol("x")
     unknown = memory.elementwise(divide, [x, Size.constant(2)], Facts())
     assert unknown != x // 2
     assert memory.elementwise(divide, [x, Size.constant(2)], Facts().with_at_least(x, 0, "a test")) == x // 2

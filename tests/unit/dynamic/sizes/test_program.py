@@ -17,7 +17,7 @@ from xla_emitters.algebra.size import Size
 from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dynamic.sizes import Argument, Sizes, sizes_of
+from xla_emitters.dynamic.sizes import ArgumentFacts, Sizes, sizes_of
 from xla_emitters.dynamic.sizes.size_walk import Walk
 from xla_emitters.dynamic.sizes.walked_array import Leaf, Value
 from xla_emitters.errors import DataError, VerifyError
@@ -51,9 +51,9 @@ def named(sizes: Sizes, opcode: str) -> HloOp:
     return found
 
 
-def arguments(name: str, sizes: dict[str, int]) -> list[Argument]:
+def arguments(name: str, sizes: dict[str, int]) -> list[ArgumentFacts]:
     return [
-        Argument(
+        ArgumentFacts(
             HLO_NAMES.get(array.dtype.name, {"bfloat16": "bf16", "float16": "f16"}.get(array.dtype.name, "?")),
             array.shape,
         )
@@ -116,7 +116,7 @@ def test_without_names_symbols_are_numbered() -> None:
 def test_jaxs_assertion_speaks_first_and_in_its_words() -> None:
     guards = sizes_in("masked_softmax").guards
     with pytest.raises(DataError) as caught:
-        guards.check([Argument("f32", (2, 3, 4)), Argument("s32", (2,))])
+        guards.check([ArgumentFacts("f32", (2, 3, 4)), ArgumentFacts("s32", (2,))])
     assert "Found inconsistency between dimension size args[0].shape[2] (= 4) and the specification 's' (= 3)" in str(
         caught.value
     )
@@ -124,19 +124,19 @@ def test_jaxs_assertion_speaks_first_and_in_its_words() -> None:
 
 def test_a_division_that_is_not_exact_is_jaxs_error() -> None:
     with pytest.raises(DataError, match="Division had remainder 1 when computing the value of 'b'"):
-        sizes_in("halves").guards.check([Argument("f32", (5, 3))])
+        sizes_in("halves").guards.check([ArgumentFacts("f32", (5, 3))])
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Argument("f64", (2, 3, 32)), r"argument 0 \(p0\) 'x': type f64, expected f32"),
-        (Argument("f32", (2, 3)), r"argument 0 \(p0\) 'x': rank 2, expected 3"),
-        (Argument("f32", (2, 3, 31)), r"argument 0 \(p0\) 'x': axis 2 is 31, expected 32"),
-        (Argument("f32", (0, 3, 32)), "Expected value >= 1 for dimension variable 'b'"),
+        (ArgumentFacts("f64", (2, 3, 32)), r"argument 0 \(p0\) 'x': type f64, expected f32"),
+        (ArgumentFacts("f32", (2, 3)), r"argument 0 \(p0\) 'x': rank 2, expected 3"),
+        (ArgumentFacts("f32", (2, 3, 31)), r"argument 0 \(p0\) 'x': axis 2 is 31, expected 32"),
+        (ArgumentFacts("f32", (0, 3, 32)), "Expected value >= 1 for dimension variable 'b'"),
     ],
 )
-def test_an_argument_that_does_not_fit_is_named(given: Argument, message: str) -> None:
+def test_an_argument_that_does_not_fit_is_named(given: ArgumentFacts, message: str) -> None:
     guards = sizes_in("layer").guards
     right = arguments("layer", {"b": 2, "s": 3})
     with pytest.raises(DataError, match=message):
@@ -150,9 +150,9 @@ def test_one_against_n_is_no_broadcast() -> None:
         "%a: tensor<?xf32>, %b: tensor<?xf32>",
         "tensor<?xf32>",
     )
-    assert sizes.guards.check([Argument("f32", (5,))] * 2) == {"d0": 5}
+    assert sizes.guards.check([ArgumentFacts("f32", (5,))] * 2) == {"d0": 5}
     with pytest.raises(DataError, match=r"argument 1 \(p1\): axis 0 is 1, but d0 is 5"):
-        sizes.guards.check([Argument("f32", (5,)), Argument("f32", (1,))])
+        sizes.guards.check([ArgumentFacts("f32", (5,)), ArgumentFacts("f32", (1,))])
 
 
 def test_known_sizes_that_cannot_be_equal_are_an_error_at_the_op() -> None:
@@ -194,10 +194,10 @@ def test_a_gather_from_an_axis_without_elements_stops_the_run() -> None:
         "%x: tensor<?x3xf32>, %i: tensor<?x1xi32>",
         "tensor<?x3xf32>",
     )
-    sizes.guards.check([Argument("f32", (1, 3)), Argument("s32", (2, 1))])
+    sizes.guards.check([ArgumentFacts("f32", (1, 3)), ArgumentFacts("s32", (2, 1))])
     for rows in (0, 2):
         with pytest.raises(DataError, match=r"gather: the range from 0 to 1 .* not inside an axis of size 0"):
-            sizes.guards.check([Argument("f32", (0, 3)), Argument("s32", (rows, 1))])
+            sizes.guards.check([ArgumentFacts("f32", (0, 3)), ArgumentFacts("s32", (rows, 1))])
 
 
 def test_a_window_of_updates_that_is_larger_than_the_array_stops_the_run() -> None:
@@ -209,13 +209,13 @@ def test_a_window_of_updates_that_is_larger_than_the_array_stops_the_run() -> No
         "%x: tensor<?x?xf32>, %i: tensor<1xi32>, %u: tensor<?x2xf32>",
         "tensor<?x?xf32>",
     )
-    indices = Argument("s32", (1,))
-    sizes.guards.check([Argument("f32", (3, 2)), indices, Argument("f32", (3, 2))])
-    sizes.guards.check([Argument("f32", (3, 9)), indices, Argument("f32", (1, 2))])
+    indices = ArgumentFacts("s32", (1,))
+    sizes.guards.check([ArgumentFacts("f32", (3, 2)), indices, ArgumentFacts("f32", (3, 2))])
+    sizes.guards.check([ArgumentFacts("f32", (3, 9)), indices, ArgumentFacts("f32", (1, 2))])
     with pytest.raises(DataError, match=r"scatter: the range from 0 to 2 .* not inside an axis of size 1"):
-        sizes.guards.check([Argument("f32", (3, 1)), indices, Argument("f32", (3, 2))])
+        sizes.guards.check([ArgumentFacts("f32", (3, 1)), indices, ArgumentFacts("f32", (3, 2))])
     with pytest.raises(DataError, match=r"scatter: the range from 0 to d2 is 0 to 4, not inside an axis of size 3"):
-        sizes.guards.check([Argument("f32", (3, 2)), indices, Argument("f32", (4, 2))])
+        sizes.guards.check([ArgumentFacts("f32", (3, 2)), indices, ArgumentFacts("f32", (4, 2))])
 
 
 def test_more_of_the_largest_than_there_are_stop_the_run() -> None:
@@ -226,11 +226,11 @@ def test_more_of_the_largest_than_there_are_stop_the_run() -> None:
         "%x: tensor<2x?xf32>, %y: tensor<?xf32>",
         "tensor<2x?xf32>",
     )
-    sizes.guards.check([Argument("f32", (2, 5)), Argument("f32", (5,))])
+    sizes.guards.check([ArgumentFacts("f32", (2, 5)), ArgumentFacts("f32", (5,))])
     with pytest.raises(
         DataError, match=r"dynamic-top-k: the range from 0 to d1 is 0 to 6, not inside an axis of size 5"
     ):
-        sizes.guards.check([Argument("f32", (2, 5)), Argument("f32", (6,))])
+        sizes.guards.check([ArgumentFacts("f32", (2, 5)), ArgumentFacts("f32", (6,))])
 
 
 def test_a_batch_of_transforms_has_the_sizes_of_the_operand() -> None:
@@ -263,9 +263,9 @@ def test_a_product_of_sizes_that_32_bits_do_not_hold_stops_the_run() -> None:
         "%x: tensor<?x?xi8>",
         "tensor<?xi8>",
     )
-    assert sizes.guards.check([Argument("s8", (4, 5))]) == {"d0": 4, "d1": 5}
+    assert sizes.guards.check([ArgumentFacts("s8", (4, 5))]) == {"d0": 4, "d1": 5}
     with pytest.raises(DataError, match=r"the size d0\*d1 is 4295032832, which 32 bits do not hold"):
-        sizes.guards.check([Argument("s8", (65536, 65537))])
+        sizes.guards.check([ArgumentFacts("s8", (65536, 65537))])
 
 
 def test_a_loop_that_grows_its_array_leaves_the_size_open() -> None:
@@ -316,7 +316,7 @@ module @m {
 }
 """
     sizes = sizes_of(parse_stablehlo(text, "m.mlir"))
-    assert sizes.guards.check([Argument("f32", (2,)), Argument("f32", (3,)), Argument("pred", ())]) == {
+    assert sizes.guards.check([ArgumentFacts("f32", (2,)), ArgumentFacts("f32", (3,)), ArgumentFacts("pred", ())]) == {
         "d0": 2,
         "d1": 3,
     }
@@ -342,10 +342,10 @@ def test_a_window_that_scatters_has_one_source_for_each_place(size: int, places:
     signature = "%x: tensor<?xf32>, %s: tensor<?xf32>"
     sizes = program(f"{SCATTERED} return %r : tensor<?xf32>", signature, "tensor<?xf32>")
     assert not sizes.walk.unproved
-    sizes.guards.check([Argument("f32", (size,)), Argument("f32", (places,))])
+    sizes.guards.check([ArgumentFacts("f32", (size,)), ArgumentFacts("f32", (places,))])
     for wrong in {abs(places - 1), places + 1}:
         with pytest.raises(DataError, match="argument 1"):
-            sizes.guards.check([Argument("f32", (size,)), Argument("f32", (wrong,))])
+            sizes.guards.check([ArgumentFacts("f32", (size,)), ArgumentFacts("f32", (wrong,))])
     # In a branch it checks itself, so that no kernel takes it.
     branch = f"""
     %q = "stablehlo.if"(%p) ({{ {SCATTERED}
@@ -386,7 +386,7 @@ def test_a_call_is_refused_exactly_where_jaxs_assertions_refuse_it(name: str) ->
             for shape, parameter in zip(drawn, guards.parameters, strict=True)
         ]
         inputs = [np.zeros(shape, array.dtype) for shape, array in zip(fixed, examples, strict=True)]
-        given = [Argument(HLO_NAMES[array.dtype.name], array.shape) for array in inputs]
+        given = [ArgumentFacts(HLO_NAMES[array.dtype.name], array.shape) for array in inputs]
         said = ""
         try:
             evaluate(entry, inputs)
@@ -491,7 +491,7 @@ def test_an_argument_is_at_most_as_large_as_its_types_bound(
     x: tuple[int, ...], y: tuple[int, ...], message: str
 ) -> None:
     guards = sizes_of(parse_stablehlo(BOUNDED, "<bounded>")).guards
-    given = [Argument("f32", x), Argument("f32", y)]
+    given = [ArgumentFacts("f32", x), ArgumentFacts("f32", y)]
     if not message:
         assert guards.check(given) == {"d0": x[0], "d1": x[1], "d2": y[0]}
         return

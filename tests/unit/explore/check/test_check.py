@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
 from xla_emitters.explore.check.check import check
-from xla_emitters.explore.check.module_stages import Comparison
+from xla_emitters.explore.check.module_stages import CheckOptions
 from xla_emitters.explore.check.verdict import depends_on_iteration_order
 from xla_emitters.graph import select_fusion, split_reductions
 from xla_emitters.lowering import libdevice_calls
@@ -226,20 +226,25 @@ def test_a_wrong_choice_of_a_fusion(monkeypatch: pytest.MonkeyPatch):
 )
 def test_stages_that_there_are_not(stages: str, message: str, help: str):
     with pytest.raises(UsageError) as raised:
-        Comparison(stages)
+        CheckOptions(stages)
     assert raised.value.message == message
     assert raised.value.help.startswith(help)
 
 
 def test_what_a_comparison_wants():
-    assert [Comparison("scf,flat").wants(stage) for stage in ("scf", "flat", "hlo", None)] == [True, True, False, False]
-    assert [Comparison("all").wants(stage) for stage in ("scf", None)] == [True, False]
-    assert [Comparison("passes").wants(stage) for stage in ("scf", None)] == [True, True]
-    assert [Comparison(stages).last_stage for stages in ("flat,scf", "all", "passes")] == [
+    assert [CheckOptions("scf,flat").wants(stage) for stage in ("scf", "flat", "hlo", None)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [CheckOptions("all").wants(stage) for stage in ("scf", None)] == [True, False]
+    assert [CheckOptions("passes").wants(stage) for stage in ("scf", None)] == [True, True]
+    assert [CheckOptions(stages).last_stage for stages in ("flat,scf", "all", "passes")] == [
         *("flat", "llvm-dialect", "llvm-dialect")
     ]
     with pytest.raises(UsageError, match="-3 blocks cannot be run"):
-        Comparison(blocks=-3)
+        CheckOptions(blocks=-3)
 
 
 UNREACHED = """

@@ -14,9 +14,9 @@ from xla_emitters.device import device
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.explore.compare import compare as comparing
 from xla_emitters.explore.compare.compare import (
-    Code,
     Comparison,
     KernelComparison,
+    KernelFigures,
     compare,
     compiled,
     kernel_ptx,
@@ -24,7 +24,7 @@ from xla_emitters.explore.compare.compare import (
     read_dump,
     same_kernels,
 )
-from xla_emitters.explore.compare.compare_report import FileRow, diff_text, files_text, report_text
+from xla_emitters.explore.compare.compare_report import ComparedFile, diff_text, files_text, report_text
 from xla_emitters.explore.compare.pass_rows import compare_passes, our_name
 from xla_emitters.explore.compare.xla_log import parse_log
 from xla_emitters.explore.optimize import ask_xla
@@ -55,8 +55,8 @@ def compared(gelu: Passes) -> Comparison:
     return comparison(gelu)
 
 
-def code_of(ptx: str) -> Code:
-    return Code((24576, 1, 1), (128, 1, 1), 23, 101, 0, 0, 0, 0, {8: 1}, {8: 1}, {}, 125, ptx)
+def code_of(ptx: str) -> KernelFigures:
+    return KernelFigures((24576, 1, 1), (128, 1, 1), 23, 101, 0, 0, 0, 0, {8: 1}, {8: 1}, {}, 125, ptx)
 
 
 def comparison(passes: Passes) -> Comparison:
@@ -128,7 +128,7 @@ def test_one_point_as_a_diff(compared: Comparison) -> None:
 
 def test_a_file_that_is_not_compared_keeps_its_reason() -> None:
     alone = Comparison("m", "h200", (), ("a", "b"), ("c",))
-    text = files_text([FileRow("x.hlo", None, "XLA aborted"), FileRow("y.hlo", alone)])
+    text = files_text([ComparedFile("x.hlo", None, "XLA aborted"), ComparedFile("y.hlo", alone)])
     assert text.splitlines() == ["x.hlo: XLA aborted", "y.hlo: only ours: a, b", "y.hlo: only XLA's: c"]
 
 

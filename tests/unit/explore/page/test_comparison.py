@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tools_here import PTX, needs
 
-from xla_emitters.explore.compare.compare import Code, Comparison, KernelComparison, compiled
+from xla_emitters.explore.compare.compare import Comparison, KernelComparison, KernelFigures, compiled
 from xla_emitters.explore.compare.compare_report import report_text
 from xla_emitters.explore.compare.pass_rows import compare_passes
 from xla_emitters.explore.compare.xla_log import parse_log
@@ -32,7 +32,7 @@ pytestmark = needs(*PTX)
 def found() -> Comparison:
     (kernel,) = compiled(read_module(GELU / "input.hlo"), CompileOptions())
     rows = compare_passes(kernel.passes, parse_log((GELU / "passes.mlir.log").read_text()))
-    ours = Code(kernel.grid, kernel.block, 23, 101, 0, 0, 0, 0, {8: 1}, {8: 1}, {}, 125, "both;\nours;")
+    ours = KernelFigures(kernel.grid, kernel.block, 23, 101, 0, 0, 0, 0, {8: 1}, {8: 1}, {}, 125, "both;\nours;")
     return Comparison(
         "gelu",
         "h200",

@@ -143,8 +143,8 @@ def test_another_llvm_is_refused() -> None:
     class Binding:
         llvm_version_info = (15, 0, 7)
 
-    with pytest.raises(llvm_process.Refused, match="this llvmlite has LLVM 15; 22 is needed"):
-        llvm_process.Compiler(Binding, [])
+    with pytest.raises(llvm_process.RefusedByLlvm, match="this llvmlite has LLVM 15; 22 is needed"):
+        llvm_process.LlvmCompiler(Binding, [])
 
 
 def test_llvm_ir_beside_the_ptx_that_is_made_of_it() -> None:

@@ -50,8 +50,8 @@ def test_an_instruction_has_the_line_before_it() -> None:
 
 
 def test_a_constant_has_the_line_of_its_reader_and_a_branch_that_of_its_condition() -> None:
-    assert places()["mov"] == PtxLine("k", 8, 4, is_derived=True)
-    assert places()["bra"] == PtxLine("k", 8, 4, is_derived=True)
+    assert places()["mov"] == PtxLine("k", 8, 4)
+    assert places()["bra"] == PtxLine("k", 8, 4)
 
 
 def test_the_prologue_and_the_end_have_none() -> None:

@@ -320,7 +320,7 @@ def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs("mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
 def test_the_cache_knows_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     found: set[str] = set()
-    for way in tools.Way:
+    for way in tools.PtxWay:
         monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
         found.add(tools.tools_fingerprint(here()))
     assert len(found) == 3

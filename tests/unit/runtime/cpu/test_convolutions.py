@@ -10,7 +10,7 @@ import pytest
 from long_lists import every
 
 from xla_emitters.library import call
-from xla_emitters.library.convolution import Window
+from xla_emitters.library.convolution import SpatialWindow
 from xla_emitters.runtime.cpu import blas, convolutions
 from xla_emitters.runtime.cpu.convolutions import convolution_of
 
@@ -54,7 +54,7 @@ def test_any_window_layout_and_groups(seed: int, monkeypatch: pytest.MonkeyPatch
     features, outputs, batch = draw.choice([1, 2, 3, 16, 17]), draw.choice([1, 2, 4]), draw.choice([1, 2, 3])
     image = [draw.choice([3, 5, 8]) for _ in window]
     extents = [(dim["size"] - 1) * dim["window_dilation"] + 1 for dim in window]
-    padded = Window(window).padded_sizes(image)
+    padded = SpatialWindow(window).padded_sizes(image)
     places = [
         max(0, (size - extent) // dim["stride"] + 1)
         for size, extent, dim in zip(padded, extents, window, strict=True)

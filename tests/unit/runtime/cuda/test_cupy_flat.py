@@ -18,7 +18,7 @@ from xla_emitters.library.arguments import numpy_type
 from xla_emitters.program import Arrays, ArraySpec, Kernel, LibraryCall
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.step_values import place_of
-from xla_emitters.program.steps import Call, Launch, Place
+from xla_emitters.program.steps import ArrayPlace, Call, Launch
 from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform, load_functions, refusal
 from xla_emitters.runtime.cuda.cupy_platform import bytes_of, to_device, to_host
 from xla_emitters.runtime.cuda.cupy_steps import CupyMemory
@@ -61,7 +61,7 @@ def test_an_update_in_place_copies_a_parameter(cupy: ModuleType) -> None:
     assert np.array_equal(to_host(cupy, x, spec), X)
 
 
-def places(arrays: Arrays) -> tuple[Place, ...]:
+def places(arrays: Arrays) -> tuple[ArrayPlace, ...]:
     """Of all parameters, then of all results."""
     parameters = arrays.places("parameter", len(arrays.parameters))
     return (*parameters, *arrays.places("result", len(arrays.results)))

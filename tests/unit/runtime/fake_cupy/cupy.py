@@ -54,7 +54,7 @@ def _exchange(old: dict[str, ModuleType], new: dict[str, ModuleType]) -> None:
 
 with whole_package():
     from xla_emitters.errors import XlaEmittersError
-    from xla_emitters.program import Launch
+    from xla_emitters.program import LaunchDimensions
     from xla_emitters.runtime.simt.execute import execute
     from xla_emitters.runtime.simt.sized_kernels import SizedKernel
     from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
@@ -345,7 +345,7 @@ class RawModule:
 
             def work() -> None:
                 with whole_package():
-                    sized[0](Launch(tuple(grid), tuple(block)), values, shared_mem)
+                    sized[0](LaunchDimensions(tuple(grid), tuple(block)), values, shared_mem)
 
             return work
 
@@ -356,7 +356,7 @@ class RawModule:
             if not alone:  # most kernels of a module are never launched
                 alone.append(self._raised(name))
             (module,) = alone
-            given = Launch(tuple(grid), tuple(block))
+            given = LaunchDimensions(tuple(grid), tuple(block))
             with whole_package():
                 if shared_mem == 0 and all(isinstance(pointer, ndarray) and pointer.ndim == 1 for pointer in pointers):
                     arrays = [pointer.host.view(np.uint8) for pointer in pointers]

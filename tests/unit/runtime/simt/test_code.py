@@ -10,7 +10,7 @@ from xdsl.ir import Block, Region
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir.cf import BranchOp
 from xla_emitters.dialects.mlir.func import FuncOp, ReturnOp
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt.block_order import loops_together, reachable
 from xla_emitters.runtime.simt.code import Compiler
 from xla_emitters.runtime.simt.execute import RULES
@@ -101,7 +101,7 @@ func.func @main(%a: index, %b: index) -> index attributes {{xla.entry, {launch(2
   return %d : index
 }}""")
     function = Compiler.of(module, RULES).function("main")
-    launched = Launch((1, 1, 1), (2, 1, 1))
+    launched = LaunchDimensions((1, 1, 1), (2, 1, 1))
     machine = Machine(launched, np.zeros(1, np.int64), Memory(launched, np.zeros(1, np.int64)))
     frame = [None] * function.slots
     one = np.ones((1, 1), np.int64)

@@ -7,7 +7,7 @@ from unit.runtime.simt.kernels import launch
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, VerifyError
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt import execute, written_elements
 from xla_emitters.runtime.simt.memory import Access, Watcher
 
@@ -99,7 +99,7 @@ def test_the_launch_may_be_given_instead():
     module = parse_ir(doubling(attributes="xla.entry"))
     with pytest.raises(VerifyError, match="launch of the entry is not known"):
         execute(module, [source, out])
-    execute(module, [source, out], launch=Launch((8, 1, 1), (THREADS, 1, 1)))
+    execute(module, [source, out], launch=LaunchDimensions((8, 1, 1), (THREADS, 1, 1)))
     np.testing.assert_array_equal(out, 2 * source)
 
 

@@ -5,7 +5,7 @@ import pytest
 from xdsl.dialects import test
 
 from xla_emitters.errors import ExecutionError, Unsupported
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt.machine import Machine, merge
 from xla_emitters.runtime.simt.memory import Memory
 from xla_emitters.runtime.simt.scalars import integer
@@ -14,7 +14,7 @@ BYTE = integer(8)
 
 
 def machine() -> Machine:
-    launch = Launch((6, 2, 1), (2, 2, 2))
+    launch = LaunchDimensions((6, 2, 1), (2, 2, 2))
     blocks = np.array([0, 7, 11])
     return Machine(launch, blocks, Memory(launch, blocks))
 

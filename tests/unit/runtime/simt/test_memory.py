@@ -5,15 +5,15 @@ import pytest
 from xdsl.dialects import test
 
 from xla_emitters.errors import ExecutionError, InternalError
-from xla_emitters.program import Launch
-from xla_emitters.runtime.simt.memory import Memory, Space, bounds, row_major_strides
+from xla_emitters.program import LaunchDimensions
+from xla_emitters.runtime.simt.memory import Memory, Space, bounds
 
 OP = test.TestOp()
 BLOCKS, THREADS = 2, 3
 
 
 def memory(**options) -> Memory:
-    return Memory(Launch((9, 1, 1), (THREADS, 1, 1)), np.array([4, 7]), **options)
+    return Memory(LaunchDimensions((9, 1, 1), (THREADS, 1, 1)), np.array([4, 7]), **options)
 
 
 def lanes(*rows) -> np.ndarray:
@@ -114,9 +114,3 @@ def test_bounds_look_at_active_lanes_alone():
     assert bounds(lanes([5, -3, 9]), None) == (-3, 9)
     assert bounds(lanes([5, -3, 9]), np.array([[True, False, False]])) == (5, 5)
     assert bounds(lanes([5]), np.array([[True, False], [True, True]])) == (5, 5)
-
-
-def test_strides():
-    assert row_major_strides((2, 3, 4)) == (12, 4, 1)
-    assert row_major_strides((7,)) == (1,)
-    assert row_major_strides(()) == ()

@@ -92,6 +92,15 @@ def test_readers_of_several_warps_that_arrive_are_before_the_next_write() -> Non
     race(body.replace("WAIT", "").replace("@!%p bar.arrive 1, 128;", ""))
 
 
+@pytest.mark.parametrize("fence", ["fence.proxy.async;", "membar.gl; red.global.add.u32 [%f], 1;", "bar.sync 1, 64;"])
+def test_a_thread_is_in_no_race_with_itself(fence: str) -> None:
+    body = f"""
+      setp.ge.u32 %p, %t, 64; @%p bra E; st.shared.u32 [%s], 1; {fence} st.shared.u32 [%s], %t; {fence}
+      ld.shared.u32 %v, [%s]; st.global.u32 [%a], %v; {fence} st.global.u32 [%a], %v;
+    E:"""
+    np.testing.assert_array_equal(after(body), [*range(64), *[0] * 64])
+
+
 FLAG = """
   setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [tile+64], 0; bar.sync 0; @!%p bra C;
   st.shared.u32 [tile], 77; FENCE STORE [tile+64], 1; bra E;
@@ -151,3 +160,41 @@ def test_a_warp_hands_on_what_one_of_its_lanes_has_seen() -> None:
     E:"""
     assert after(body.replace("MEET", "bar.warp.sync -1;"), "1x64").tolist()[:64] == [0] * 32 + [77] * 32
     race(body.replace("MEET", ""), "1x64")
+
+
+# A ring of two tiles: a thread of warp 0 fills them by bulk copies, warp 1 adds up what its neighbour's place had.
+RING = """.visible .entry k(.param .u64 p0, .param .u64 p1) {
+  .reg .b64 %x, %y, %a; .reg .b32 %t, %s, %i, %n, %b, %f, %e, %w, %l; .reg .pred %p, %q; .reg .f32 %u, %v;
+  .shared .align 128 .b8 tiles[256]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty[2];
+  ld.param.u64 %x, [p0]; ld.param.u64 %y, [p1]; mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0; mov.u32 %i, 0; @%p bra I;
+  mbarrier.init.shared.b64 [full], 1; mbarrier.init.shared.b64 [full+8], 1;
+  mbarrier.init.shared.b64 [empty], 1; mbarrier.init.shared.b64 [empty+8], 1; fence.mbarrier_init.release.cluster;
+I: bar.sync 0; setp.ge.u32 %q, %t, 32; @%q bra C; @%p bra E;
+P: and.b32 %n, %i, 1; shr.u32 %b, %i, 1; and.b32 %b, %b, 1; xor.b32 %b, %b, 1;
+  mov.u32 %f, full; mad.lo.u32 %f, %n, 8, %f; mov.u32 %e, empty; mad.lo.u32 %e, %n, 8, %e; mov.u32 %s, tiles; mad.lo.u32 %s, %n, 128, %s;
+W: EMPTY @!%q bra W;
+  mad.wide.u32 %a, %i, 128, %x; mbarrier.arrive.expect_tx.shared.b64 _, [%f], 128;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%a], 128, [%f];
+  add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 6; @%q bra P; bra E;
+C: sub.u32 %l, %t, 32; mov.f32 %u, 0f00000000;
+D: and.b32 %n, %i, 1; shr.u32 %b, %i, 1; and.b32 %b, %b, 1;
+  mov.u32 %f, full; mad.lo.u32 %f, %n, 8, %f; mov.u32 %e, empty; mad.lo.u32 %e, %n, 8, %e; mov.u32 %s, tiles; mad.lo.u32 %s, %n, 128, %s;
+V: mbarrier.try_wait.parity.shared.b64 %q, [%f], %b; @!%q bra V;
+  xor.b32 %w, %l, 1; mad.lo.u32 %w, %w, 4, %s; ld.shared.f32 %v, [%w]; add.f32 %u, %u, %v; MEET
+  setp.eq.u32 %q, %l, 0; @%q mbarrier.arrive.shared.b64 _, [%e];
+  add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 6; @%q bra D; mad.wide.u32 %a, %l, 4, %y; st.global.f32 [%a], %u;
+E: ret; }"""
+
+
+def test_a_ring_of_tiles_that_bulk_copies_fill() -> None:
+    """The copies wait for those that read the tile before, and the readers for the copies."""
+    given, wait = np.arange(192, dtype=np.float32), "mbarrier.try_wait.parity.shared.b64 %q, [%e], %b;"
+    text = RING.replace("MEET", "bar.warp.sync -1;")
+
+    def added(body: str) -> np.ndarray:
+        kernel, arrays = PtxKernel.read(HEAD + body, "k.ptx"), [given, np.zeros(32, np.float32)]
+        return kernel.run(arrays, launch_of("1x64")[0], watchers=[Sanitizer()])[1]
+
+    np.testing.assert_array_equal(added(text.replace("EMPTY", wait)), given.reshape(6, 32)[:, np.arange(32) ^ 1].sum(0))
+    with pytest.raises(ExecutionError, match=r"begins to copy to .* its block read: a race"):
+        added(text.replace("EMPTY", "setp.eq.u32 %q, %t, %t;"))

@@ -8,11 +8,11 @@ from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.attribute_text import COMMON, SYNTAX, attributes_of
-from xla_emitters.text.hlo.lexer import Cursor, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloTokenKind
 
 
-def cursor(text: str) -> Cursor:
-    return Cursor(Source(text, "t.hlo"))
+def cursor(text: str) -> HloCursor:
+    return HloCursor(Source(text, "t.hlo"))
 
 
 @pytest.mark.parametrize("opcode", HLO_OPS)
@@ -47,7 +47,7 @@ def test_every_attribute_of_an_opcode_has_a_syntax(opcode: str):
 def test_a_value_is_written_as_it_was_read(name: str, text: str):
     c = cursor(text)
     value = SYNTAX[name].parse(c)
-    assert c.token.kind is TokenKind.END
+    assert c.token.kind is HloTokenKind.END
     assert SYNTAX[name].text(value) == text
 
 

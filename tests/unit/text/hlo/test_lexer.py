@@ -6,13 +6,13 @@ import pytest
 
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.lexer import MAX_NESTING, Cursor, Token, TokenKind, read_token
+from xla_emitters.text.hlo.lexer import MAX_NESTING, HloCursor, HloToken, HloTokenKind, read_token
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[HloToken]:
     source = Source(text, "t.hlo")
-    found = list[Token]()
-    while (token := read_token(source, found[-1].end if found else 0)).kind is not TokenKind.END:
+    found = list[HloToken]()
+    while (token := read_token(source, found[-1].end if found else 0)).kind is not HloTokenKind.END:
         found.append(token)
     return found
 
@@ -20,33 +20,33 @@ def tokens(text: str) -> list[Token]:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("%tanh_0", TokenKind.NAME),
-        ("fused.1-clone", TokenKind.NAME),
-        ("inf.1", TokenKind.NAME),
-        ("nano", TokenKind.NAME),
-        ("12", TokenKind.INT),
-        ("-12", TokenKind.INT),
-        ("1.5e-3", TokenKind.FLOAT),
-        ("1.", TokenKind.FLOAT),
-        ("-2e+10", TokenKind.FLOAT),
-        ("inf", TokenKind.FLOAT),
-        ("-inf", TokenKind.FLOAT),
-        ("nan", TokenKind.FLOAT),
-        ("-nan(0x7f)", TokenKind.FLOAT),
-        ("3x4x5", TokenKind.SIZES),
-        ("0_1", TokenKind.PADDING),
-        ("-1_2_3x0_-4", TokenKind.PADDING),
-        ("b01f_01io->b01f", TokenKind.LABELS),
-        ("0b1f_?i0o->01bf", TokenKind.LABELS),
-        (r'"a \" b"', TokenKind.STRING),
-        ("'a'", TokenKind.STRING),
-        ("->", TokenKind.PUNCTUATION),
-        ("<=", TokenKind.PUNCTUATION),
-        ("...", TokenKind.PUNCTUATION),
-        ("@", TokenKind.UNKNOWN),
+        ("%tanh_0", HloTokenKind.NAME),
+        ("fused.1-clone", HloTokenKind.NAME),
+        ("inf.1", HloTokenKind.NAME),
+        ("nano", HloTokenKind.NAME),
+        ("12", HloTokenKind.INT),
+        ("-12", HloTokenKind.INT),
+        ("1.5e-3", HloTokenKind.FLOAT),
+        ("1.", HloTokenKind.FLOAT),
+        ("-2e+10", HloTokenKind.FLOAT),
+        ("inf", HloTokenKind.FLOAT),
+        ("-inf", HloTokenKind.FLOAT),
+        ("nan", HloTokenKind.FLOAT),
+        ("-nan(0x7f)", HloTokenKind.FLOAT),
+        ("3x4x5", HloTokenKind.SIZES),
+        ("0_1", HloTokenKind.PADDING),
+        ("-1_2_3x0_-4", HloTokenKind.PADDING),
+        ("b01f_01io->b01f", HloTokenKind.LABELS),
+        ("0b1f_?i0o->01bf", HloTokenKind.LABELS),
+        (r'"a \" b"', HloTokenKind.STRING),
+        ("'a'", HloTokenKind.STRING),
+        ("->", HloTokenKind.PUNCTUATION),
+        ("<=", HloTokenKind.PUNCTUATION),
+        ("...", HloTokenKind.PUNCTUATION),
+        ("@", HloTokenKind.UNKNOWN),
     ],
 )
-def test_one_token(text: str, kind: TokenKind):
+def test_one_token(text: str, kind: HloTokenKind):
     """Each of these is one token, and its own text."""
     (token,) = tokens(text)
     assert (token.kind, token.text) == (kind, text)
@@ -102,11 +102,11 @@ def test_the_last_line_needs_no_newline_and_characters_that_do_not_print_are_rep
 
 def test_a_string_of_a_megabyte_is_one_token():
     (token,) = tokens('"' + "x" * 1_000_000 + '"')
-    assert token.kind is TokenKind.STRING
+    assert token.kind is HloTokenKind.STRING
 
 
-def cursor(text: str) -> Cursor:
-    return Cursor(Source(text, "t.hlo"))
+def cursor(text: str) -> HloCursor:
+    return HloCursor(Source(text, "t.hlo"))
 
 
 def test_peek_consumes_nothing():

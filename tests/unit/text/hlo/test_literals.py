@@ -14,14 +14,14 @@ from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo import literals, parse_hlo, print_hlo
-from xla_emitters.text.hlo.lexer import Cursor, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloTokenKind
 from xla_emitters.text.hlo.literals import literal_text, parse_literal
 
 
 def read(text: str, name: str, dims: tuple[int, ...] = ()) -> Any:
-    cursor = Cursor(Source(text, "t.hlo"))
+    cursor = HloCursor(Source(text, "t.hlo"))
     value = parse_literal(cursor, array_type(dtype(name).ir_type, dims))
-    assert cursor.token.kind is TokenKind.END
+    assert cursor.token.kind is HloTokenKind.END
     assert is_dense(value)
     return undense(value)
 
@@ -138,7 +138,7 @@ def test_an_out_of_range_number_is_pointed_at():
 
 
 def test_elided_data_is_none():
-    cursor = Cursor(Source("{...}", "t.hlo"))
+    cursor = HloCursor(Source("{...}", "t.hlo"))
     assert parse_literal(cursor, array_type(dtype("f32").ir_type, (10**12,))) is None
 
 

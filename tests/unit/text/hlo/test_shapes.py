@@ -9,14 +9,14 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.lexer import Cursor, TokenKind
+from xla_emitters.text.hlo.lexer import HloCursor, HloTokenKind
 from xla_emitters.text.hlo.shapes import ShapeReader
 
 
 def read(text: str) -> Attribute:
-    cursor = Cursor(Source(text, "t.hlo"))
+    cursor = HloCursor(Source(text, "t.hlo"))
     type = ShapeReader(cursor).shape()
-    assert cursor.token.kind is TokenKind.END
+    assert cursor.token.kind is HloTokenKind.END
     return type
 
 
@@ -66,7 +66,7 @@ def test_a_type_with_its_layout_is_written_as_it_was_read(text: str):
 
 
 def test_a_brace_after_a_space_and_before_a_name_opens_a_computation():
-    cursor = Cursor(Source("f32[2] { a", "t.hlo"))
+    cursor = HloCursor(Source("f32[2] { a", "t.hlo"))
     shapes = ShapeReader(cursor)
     assert str(shapes.shape()) == "tensor<2xf32>"
     assert cursor.token.text == "{"
@@ -74,7 +74,7 @@ def test_a_brace_after_a_space_and_before_a_name_opens_a_computation():
 
 def test_a_shape_met_again_may_be_followed_by_anything():
     """The second time a shape is found by its text; what follows must be read just the same."""
-    cursor = Cursor(Source("f32[2] f32[2]{0} f32[2] {0} f32[2]{0:S(1)} f32[2] x f32[2]", "t.hlo"))
+    cursor = HloCursor(Source("f32[2] f32[2]{0} f32[2] {0} f32[2]{0:S(1)} f32[2] x f32[2]", "t.hlo"))
     shapes = ShapeReader(cursor)
     types = [str(shapes.shape()) for _ in range(5)]
     assert types == ["tensor<2xf32>"] * 3 + ['tensor<2xf32, #hlo.layout<[0], "S(1)">>', "tensor<2xf32>"]

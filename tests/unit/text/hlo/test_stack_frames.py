@@ -7,10 +7,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.text.hlo import parse_hlo, print_hlo
-from xla_emitters.text.hlo.stack_frames import STACK_TABLES, Frame, PythonLines, StackTables, own_frame, stacks_of
+from xla_emitters.text.hlo.stack_frames import STACK_TABLES, PythonFrame, PythonLines, StackTables, own_frame, stacks_of
 from xla_emitters.text.stablehlo import parse_stablehlo
 
-MINE = Frame("/home/me/train.py", 22, "step")
+MINE = PythonFrame("/home/me/train.py", 22, "step")
 TABLES = """FileNames
 1 "/home/me/train.py"
 2 "/venv/lib/python3.12/site-packages/flax/linen/linear.py"
@@ -83,7 +83,7 @@ def shown(module: ModuleOp, computation: str) -> list[tuple[str, float]]:
     ],
 )
 def test_the_innermost_frame_of_own_code_is_shown(stack: list[str], line: int) -> None:
-    assert own_frame([Frame(file, number) for number, file in enumerate(stack)]) == Frame(stack[line], line)
+    assert own_frame([PythonFrame(file, number) for number, file in enumerate(stack)]) == PythonFrame(stack[line], line)
 
 
 def test_no_frame_is_shown_for_an_empty_stack() -> None:
@@ -119,7 +119,10 @@ def test_broken_tables_end_a_stack() -> None:
 
 def test_tables_are_written_as_they_are_read() -> None:
     tables = StackTables()
-    stacks = [(Frame('/a "b"\\c.py', 3, "f"), Frame("/d.py", 9, "<module>")), (Frame("/d.py", 9, "<module>"),)]
+    stacks = [
+        (PythonFrame('/a "b"\\c.py', 3, "f"), PythonFrame("/d.py", 9, "<module>")),
+        (PythonFrame("/d.py", 9, "<module>"),),
+    ]
     numbers = [tables.add(stack) for stack in (*stacks, stacks[0])]
     assert numbers[0] == numbers[2] != numbers[1]
     found = stacks_of(tables.text())
@@ -178,7 +181,7 @@ def test_call_sites_of_stablehlo_are_the_same_stacks() -> None:
     module = parse_stablehlo(STABLEHLO, "m.mlir")
     tables = module.attributes[STACK_TABLES]
     assert isinstance(tables, StringAttr)
-    assert (Frame(MINE.file, 22, "step"), Frame(MINE.file, 40, "<module>")) in {
+    assert (PythonFrame(MINE.file, 22, "step"), PythonFrame(MINE.file, 40, "<module>")) in {
         stack[1:] for stack in stacks_of(tables.data).values()
     }
     lines = PythonLines(module)

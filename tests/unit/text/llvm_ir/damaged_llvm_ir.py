@@ -16,7 +16,7 @@ from unit.text.ptx.damaged_ptx import Ending, replaced_at, with_other_lines
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.support.limits import limited_iterations
 
 _TOKEN = re.compile(r"[%@!#]?[\w.$]+|\S")
@@ -100,7 +100,7 @@ def damaged(dice: random.Random, text: str) -> tuple[str, str]:
     return " and ".join(done), text
 
 
-def how_it_ends(text: str, arrays: Sequence[Array], launch: Launch, most_iterations: int = 100) -> Ending:
+def how_it_ends(text: str, arrays: Sequence[Array], launch: LaunchDimensions, most_iterations: int = 100) -> Ending:
     """Reads and runs a text's kernel, one block of it. Any other exception than a message goes through: it is a bug."""
     start = time.process_time()
     outcome, message, is_located = "ran", "", True

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 _NAMES = {"float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double", "bool": "i8"}
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -38,6 +38,6 @@ def executed(body: str, *operands: np.ndarray, result: np.dtype | type, more: st
     text = kernel_text(body, [each.dtype for each in operands], wanted, more)
     count = operands[0].size
     after = LlvmIrKernel.read(text, "one.ll").run(
-        [*operands, np.zeros(count, wanted)], Launch((1, 1, 1), (count, 1, 1))
+        [*operands, np.zeros(count, wanted)], LaunchDimensions((1, 1, 1), (count, 1, 1))
     )
     return after[len(operands)]

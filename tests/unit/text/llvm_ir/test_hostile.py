@@ -14,7 +14,7 @@ from unit.text.ptx.damaged_ptx import Ending
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 CORPUS = Path(__file__).parents[3] / "corpus"
 FILES = (
@@ -28,7 +28,7 @@ SECONDS = 20.0
 
 
 @cache
-def source(file: str) -> tuple[str, tuple[Array, ...], Launch]:
+def source(file: str) -> tuple[str, tuple[Array, ...], LaunchDimensions]:
     """LLVM IR, arrays of zeros, and the launch."""
     program = compile(CORPUS / file, target="h100", stage="llvm")
     (kernel,) = program.kernels
@@ -36,7 +36,7 @@ def source(file: str) -> tuple[str, tuple[Array, ...], Launch]:
     return program.code, arrays, kernel.launch
 
 
-def survives(text: str, arrays: Sequence[Array], launch: Launch) -> Ending:
+def survives(text: str, arrays: Sequence[Array], launch: LaunchDimensions) -> Ending:
     """How a text ends; its message has a place."""
     found = how_it_ends(text, arrays, launch)
     assert found.is_located, found
@@ -83,4 +83,4 @@ def test_damaged_texts(file: str) -> None:
     ],
 )
 def test_texts_that_are_no_kernels(text: str) -> None:
-    survives(text, (), Launch((1, 1, 1), (1, 1, 1)))
+    survives(text, (), LaunchDimensions((1, 1, 1), (1, 1, 1)))

@@ -16,7 +16,7 @@ from typing import Any
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.support.limits import limited_iterations
 
 _TOKEN = re.compile(r"[%$.\w]+|\S")
@@ -167,7 +167,9 @@ class Ending:
     seconds: float
 
 
-def how_it_ends(text: str, arrays: Sequence[Array], launch: Launch, most_iterations: int = 100, **more: Any) -> Ending:
+def how_it_ends(
+    text: str, arrays: Sequence[Array], launch: LaunchDimensions, most_iterations: int = 100, **more: Any
+) -> Ending:
     """Reads and runs a text's kernel, one block or cluster of it. Any other exception than a message goes through: it is a bug.
 
     more   for `PtxKernel.run`

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xla_emitters.explore.check.any_ptx import PtxKernel
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 HEAD = ".version 8.6\n.target sm_90\n.address_size 64\n"
 _WIDTHS = {1: "b16", 2: "b16", 4: "b32", 8: "b64"}
@@ -35,5 +35,5 @@ def executed(body: str, *operands: np.ndarray, result: np.dtype | type, more: st
     count = operands[0].size
     text = kernel_text(body, [each.dtype for each in operands], wanted, more)
     kernel = PtxKernel.read(text, "one.ptx")
-    after = kernel.run([*operands, np.zeros(count, wanted)], Launch((1, 1, 1), (count, 1, 1)))
+    after = kernel.run([*operands, np.zeros(count, wanted)], LaunchDimensions((1, 1, 1), (count, 1, 1)))
     return after[len(operands)]

@@ -18,7 +18,7 @@ from unit.tools.test_ptx_files import MAPPED
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.program import Launch
+from xla_emitters.program import LaunchDimensions
 
 CORPUS = Path(__file__).parents[3] / "corpus"
 FILES = (
@@ -38,9 +38,9 @@ WARPGROUP = KERNEL.format(
     },
     **{"a": "%rd4", "registers": "%d0, %d1, %d2, %d3", "end": ", 1, 1, 0, 1", "loads": "", "stores": ""},
 )
-HOPPER: dict[str, tuple[str, list[Array], Launch, dict[str, Any]]] = {
+HOPPER: dict[str, tuple[str, list[Array], LaunchDimensions, dict[str, Any]]] = {
     "tensor maps": (
-        *(MAPPED, [ZEROS, np.zeros(128, np.uint8), ZEROS], Launch((2, 1, 1), (32, 1, 1))),
+        *(MAPPED, [ZEROS, np.zeros(128, np.uint8), ZEROS], LaunchDimensions((2, 1, 1), (32, 1, 1))),
         {"tensor_maps": {0: TensorMap((8, 16), 64), 1: TensorMap((8, 16), 64, argument=2)}},
     ),
     "warpgroups": (
@@ -48,7 +48,7 @@ HOPPER: dict[str, tuple[str, list[Array], Launch, dict[str, Any]]] = {
             HEAD + WARPGROUP,
             [np.zeros(SHARED, np.uint8), *[np.zeros((128, 4), np.uint32)] * 2, *[np.array(1 << 62)] * 2],
         ),
-        *(Launch((1, 1, 1), (128, 1, 1)), {"shared_bytes": SHARED}),
+        *(LaunchDimensions((1, 1, 1), (128, 1, 1)), {"shared_bytes": SHARED}),
     ),
 }
 SECONDS = 20.0
@@ -56,14 +56,14 @@ SECONDS = 20.0
 
 
 @cache
-def source(file: str) -> tuple[str, tuple[Array, ...], Launch]:
+def source(file: str) -> tuple[str, tuple[Array, ...], LaunchDimensions]:
     """PTX, arrays of zeros, and the launch."""
     (kernel,) = compile(CORPUS / file, target="h100", stage="ptx").kernels
     arrays = tuple(np.zeros(each.array.elements, dtype(each.array.dtype).numpy) for each in kernel.arguments)
     return kernel.ptx, arrays, kernel.launch
 
 
-def survives(text: str, arrays: Sequence[Array], launch: Launch, **more: Any) -> Ending:
+def survives(text: str, arrays: Sequence[Array], launch: LaunchDimensions, **more: Any) -> Ending:
     """How a text ends; its message has a place."""
     found = how_it_ends(text, arrays, launch, **more)
     assert found.is_located, found
@@ -117,4 +117,4 @@ def test_damaged_texts_for_hopper(name: str) -> None:
     ],
 )
 def test_made_up_texts(text: str) -> None:
-    survives(text, [], Launch((1, 1, 1), (32, 1, 1)))
+    survives(text, [], LaunchDimensions((1, 1, 1), (32, 1, 1)))

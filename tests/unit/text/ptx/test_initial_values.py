@@ -8,7 +8,7 @@ import pytest
 from xla_emitters.errors import ParseError
 from xla_emitters.text.ptx import read_ptx
 from xla_emitters.text.ptx.lexer import PtxCursor
-from xla_emitters.text.ptx.syntax import Number
+from xla_emitters.text.ptx.syntax import PtxLiteral
 
 TEXT = """.version 8.6
 .target sm_80
@@ -23,8 +23,8 @@ def values_of(values: str, count: int, element: str = ".b8") -> list[int]:
     module = read_ptx(TEXT.format(element=element, count=count, values=values), "<test>")
     found = module.variables["data"].values
     assert found is not None
-    assert all(isinstance(value, Number) for value in found)
-    return [value.value for value in found if isinstance(value, Number)]
+    assert all(isinstance(value, PtxLiteral) for value in found)
+    return [value.value for value in found if isinstance(value, PtxLiteral)]
 
 
 @pytest.mark.parametrize(

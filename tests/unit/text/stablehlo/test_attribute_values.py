@@ -9,12 +9,12 @@ from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.stablehlo.attribute_values import parse_attribute
-from xla_emitters.text.stablehlo.lexer import Cursor
+from xla_emitters.text.stablehlo.lexer import StableHloCursor
 from xla_emitters.text.stablehlo.literals import Literal, literal_text
 
 
 def read(text: str) -> object:
-    return parse_attribute(Cursor(Source(text, "x")))
+    return parse_attribute(StableHloCursor(Source(text, "x")))
 
 
 def literal(text: str) -> np.ndarray:

@@ -9,7 +9,7 @@ from xla_emitters.dialects.hlo.types import dims_of, size_bounds
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Unsupported, XlaEmittersError
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.lexer import Cursor
+from xla_emitters.text.stablehlo.lexer import StableHloCursor
 from xla_emitters.text.stablehlo.stablehlo_types import parse_type, stablehlo_type
 
 TEXTS = [
@@ -25,11 +25,13 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_type_is_printed_as_it_is_read(text: str) -> None:
-    assert stablehlo_type(parse_type(Cursor(Source(text, "x")))) == text
+    assert stablehlo_type(parse_type(StableHloCursor(Source(text, "x")))) == text
 
 
 def test_an_unknown_size_is_no_number_that_looks_known() -> None:
-    ir_type = parse_type(Cursor(Source("tensor<?x4x?xf32, #stablehlo.type_extensions<bounds = [8, ?, ?]>>", "x")))
+    ir_type = parse_type(
+        StableHloCursor(Source("tensor<?x4x?xf32, #stablehlo.type_extensions<bounds = [8, ?, ?]>>", "x"))
+    )
     assert dims_of(ir_type) == (DYNAMIC_INDEX, 4, DYNAMIC_INDEX)
     assert size_bounds(ir_type) == (8, 4, DYNAMIC_INDEX)
 
@@ -51,5 +53,5 @@ def test_an_unknown_size_is_no_number_that_looks_known() -> None:
 )
 def test_a_type_that_is_not_taken_is_named(text: str, kind: type[XlaEmittersError]) -> None:
     with pytest.raises(kind) as found:
-        parse_type(Cursor(Source(text, "x")))
+        parse_type(StableHloCursor(Source(text, "x")))
     assert found.value.place is not None

@@ -52,6 +52,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.mlir.directives import numbered_word
+from xla_emitters.dialects.mlir.llvm.control import parse_typed_operands
 from xla_emitters.dialects.mlir.llvm.function_ops import (
     C_CONVENTION,
     CALLING_CONVENTIONS,
@@ -78,13 +79,7 @@ def _parse_bundles(parser: Parser) -> list[tuple[str, list[SSAValue]]]:
         parser.parse_punctuation("(")
         if parser.parse_optional_punctuation(")") is not None:
             return tag, []
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
-        parser.parse_punctuation(":")
-        start = parser.pos
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        values = parser.resolve_operands(operands, types, start)
-        parser.parse_punctuation(")")
-        return tag, list(values)
+        return tag, parse_typed_operands(parser)
 
     return parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, bundle) or []
 

@@ -60,13 +60,18 @@ def _parse_way(parser: Parser) -> tuple[Block, list[SSAValue]]:
     block = parser.parse_successor()
     if parser.parse_optional_punctuation("(") is None:
         return block, []
+    return block, parse_typed_operands(parser)
+
+
+def parse_typed_operands(parser: Parser) -> list[SSAValue]:
+    """`%x, %i : f32, i32)`"""
     operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
     parser.parse_punctuation(":")
     start = parser.pos
     types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
     values = parser.resolve_operands(operands, types, start)
     parser.parse_punctuation(")")
-    return block, list(values)
+    return list(values)
 
 
 def _print_way(printer: Printer, block: Block, values: Sequence[SSAValue]) -> None:

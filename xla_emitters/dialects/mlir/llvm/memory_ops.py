@@ -117,10 +117,6 @@ class GEPOp(QuickOp):
             result_types=[result_type or _POINTER],
         )
 
-    @property
-    def inbounds(self) -> bool:
-        return self.noWrapFlags.value.data & 3 == 3
-
     @classmethod
     def parse(cls, parser: Parser) -> GEPOp:
         flags = 0

@@ -36,7 +36,7 @@ BaseT = TypeVar("BaseT", bound=ParametrizedAttribute)
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterSyntax:
     """How one parameter's value is written."""
 
     parse: Callable[[AttrParser], Attribute]
@@ -44,34 +44,34 @@ class Parameter:
     is_required: bool = False
 
 
-def required(parameter: Parameter) -> Parameter:
+def required(parameter: ParameterSyntax) -> ParameterSyntax:
     """The parameter, without which the attribute is refused."""
     return replace(parameter, is_required=True)
 
 
-ATTRIBUTE = Parameter(AttrParser.parse_attribute, Printer.print_attribute)
+ATTRIBUTE = ParameterSyntax(AttrParser.parse_attribute, Printer.print_attribute)
 """`count = 4 : i32`, `id = distinct[0]<>`, `description = "d"`."""
 
-NUMBER = Parameter(
+NUMBER = ParameterSyntax(
     lambda parser: IntegerAttr(parser.parse_integer(allow_boolean=False), i64),
     lambda printer, value: printer.print_string(str(value.value.data)),
 )
 """`offset = 0`: without a type."""
 
-LIST = Parameter(
+LIST = ParameterSyntax(
     lambda parser: ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_attribute)),
     lambda printer, value: printer.print_list(value, printer.print_attribute),
 )
 """`parallelAccesses = #g, #h`: to the end, without brackets."""
 
-STRING = Parameter(
+STRING = ParameterSyntax(
     lambda parser: StringAttr(parser.parse_str_literal()),
     lambda printer, value: printer.print_string_literal(value.data),
 )
 """`producer = "xla-emitters"`."""
 
 
-def one_of(*words: str) -> Parameter:
+def one_of(*words: str) -> ParameterSyntax:
     """`argMem = readwrite`."""
 
     def parse(parser: AttrParser) -> Attribute:
@@ -81,10 +81,10 @@ def one_of(*words: str) -> Parameter:
             parser.raise_error(f"expected one of: {', '.join(words)}", start, start + len(word))
         return StringAttr(word)
 
-    return Parameter(parse, lambda printer, value: printer.print_string(value.data))
+    return ParameterSyntax(parse, lambda printer, value: printer.print_string(value.data))
 
 
-def nested(attribute: type[ParametrizedAttribute]) -> Parameter:
+def nested(attribute: type[ParametrizedAttribute]) -> ParameterSyntax:
     """`unroll = <disable = true>` or `unroll = #llvm.loop_unroll<disable = true>`: an `attribute`, whose name may be left out."""
 
     def parse(parser: AttrParser) -> Attribute:
@@ -96,7 +96,7 @@ def nested(attribute: type[ParametrizedAttribute]) -> Parameter:
             parser.raise_error(f"expected #{attribute.name}", start, parser.pos)
         return value
 
-    return Parameter(parse, Printer.print_attribute)
+    return ParameterSyntax(parse, Printer.print_attribute)
 
 
 _MADE = dict[str, type[ParametrizedAttribute]]()
@@ -122,7 +122,7 @@ class NamedParametersAttr(ParametrizedAttribute):
 
     parameters_by_name: DictionaryAttr
 
-    PARAMETERS: ClassVar[Mapping[str, Parameter]]
+    PARAMETERS: ClassVar[Mapping[str, ParameterSyntax]]
     IS_OPTIONAL: ClassVar[bool] = False
 
     __reduce__ = _by_name
@@ -183,7 +183,7 @@ class NamedParametersAttr(ParametrizedAttribute):
 
 
 def named_parameters(
-    name: str, parameters: Mapping[str, Parameter], *, is_optional: bool = False
+    name: str, parameters: Mapping[str, ParameterSyntax], *, is_optional: bool = False
 ) -> type[NamedParametersAttr]:
     """The attribute `name` with the given parameters."""
 
@@ -294,7 +294,7 @@ def _print_members(printer: Printer, members: ArrayAttr[TBAAMemberAttr]) -> None
         printer.print_list(members, lambda member: member.print_parameters(printer))
 
 
-_MEMBERS = Parameter(
+_MEMBERS = ParameterSyntax(
     lambda parser: ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _MEMBER.parse(parser))),
     _print_members,
 )

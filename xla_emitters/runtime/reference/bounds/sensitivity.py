@@ -48,7 +48,15 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind, NumpyType, dtype
 from xla_emitters.graph.reduction_starts import combining_opcodes
 from xla_emitters.runtime.reference.bounds.contraction import matrix_product, rounding_of, transposed_products
-from xla_emitters.runtime.reference.bounds.slopes import EPS, SLOPES, Ends, Given, as_float64, linearized, outside
+from xla_emitters.runtime.reference.bounds.slopes import (
+    EPS,
+    SLOPES,
+    CenteredOperand,
+    Ends,
+    as_float64,
+    linearized,
+    outside,
+)
 from xla_emitters.runtime.reference.bounds.sums import (
     any_order,
     around,
@@ -111,13 +119,13 @@ class Tape:
     steps: list[_Step] = field(default_factory=list[_Step])
     numbers: dict[int, int] = field(default_factory=dict[int, int])
 
-    def _given(self, bounds: Bounds) -> Given:
+    def _given(self, bounds: Bounds) -> CenteredOperand:
         number = self.numbers.get(id(bounds))
         if number is None:
             value = bounds.low.astype(np.float64)
-            return Given(value, np.zeros(value.shape), (value, value))
+            return CenteredOperand(value, np.zeros(value.shape), (value, value))
         step = self.steps[number]
-        return Given(step.center, step.reach, as_float64(bounds))
+        return CenteredOperand(step.center, step.reach, as_float64(bounds))
 
     def has(self, bounds: Bounds) -> bool:
         """Whether the distance from the center is known: the bounds are a step's box, or a point."""
@@ -264,7 +272,7 @@ def intersected(one: Bounds, other: Bounds) -> Bounds:
 # ---------------------------------------------------------------------------------------------------- ops
 
 
-def _rule_of(op: HloOp, operands: Sequence[Given], found: Bounds, chain: int | None) -> _Rule | None:
+def _rule_of(op: HloOp, operands: Sequence[CenteredOperand], found: Bounds, chain: int | None) -> _Rule | None:
     """The rule of an op; None where it has no derivative here."""
     if isinstance(op, MoveOp):
         return _moved(op, operands[0])
@@ -282,7 +290,7 @@ def _rounded(exact: Array, off: Array, kind: NumpyType, back: Back, flow: Array,
     return _Rule(center, outside((-off - missed, off - missed)), back, flow, terms)
 
 
-def _moved(op: MoveOp, operand: Given) -> _Rule | None:
+def _moved(op: MoveOp, operand: CenteredOperand) -> _Rule | None:
     if isinstance(op, BitcastOp) and element_of(op.operands[0]) != element_of(op.result):
         return None
     shape = operand.center.shape
@@ -299,7 +307,7 @@ def _moved(op: MoveOp, operand: Given) -> _Rule | None:
     return _Rule(center, (nothing, nothing), back, reach, len(numbers))
 
 
-def _dot(op: DotOp, x: Given, y: Given) -> _Rule | None:
+def _dot(op: DotOp, x: CenteredOperand, y: CenteredOperand) -> _Rule | None:
     """x y = a b + b (x - a) + a (y - b) + (x - a) (y - b), for centers a and b."""
     if op.held != dtype("f32") or any(op.kept(number)[1:] != [dtype("f32")] for number in (0, 1)):
         return None
@@ -316,7 +324,7 @@ def _dot(op: DotOp, x: Given, y: Given) -> _Rule | None:
     return _rounded(exact, off + left * (1 + (terms + 2) * EPS), kind, back, flow, 2 * exact.size * terms)
 
 
-def _reduced(op: ReduceOp, operands: Sequence[Given], kind: NumpyType, chain: int | None) -> _Rule | None:
+def _reduced(op: ReduceOp, operands: Sequence[CenteredOperand], kind: NumpyType, chain: int | None) -> _Rule | None:
     body = find_computation(op, op.to_apply)
     if len(op.arrays) > 1 or len(list(body.instructions)) != 3 or operands[1].reach.any():
         return None
@@ -365,7 +373,7 @@ def _reduced(op: ReduceOp, operands: Sequence[Given], kind: NumpyType, chain: in
     return _Rule(center, own, back_by((may & ~over(is_open)).astype(np.float64)), flow)
 
 
-def _elementwise(op: ElementwiseOp, operands: Sequence[Given], found: Bounds) -> _Rule | None:
+def _elementwise(op: ElementwiseOp, operands: Sequence[CenteredOperand], found: Bounds) -> _Rule | None:
     result = element_of(op.result)
     shape, kind = found.low.shape, result.numpy
     if isinstance(op, SelectOp):
@@ -409,7 +417,7 @@ def _elementwise(op: ElementwiseOp, operands: Sequence[Given], found: Bounds) ->
     return _rounded(exact, off + left, kind, back, flow)
 
 
-def _is_exact(operands: Sequence[Given], most: Array, kind: NumpyType) -> Array:
+def _is_exact(operands: Sequence[CenteredOperand], most: Array, kind: NumpyType) -> Array:
     """Mask of exact sums: both operands are multiples of the spacing of numbers at the sum, so the sum is a number of the type."""
     grids = [half_spacing(nearest_to_zero(*operand.ends), kind) for operand in operands]
     return np.minimum(*grids) >= half_spacing(most, kind)

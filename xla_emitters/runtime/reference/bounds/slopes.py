@@ -30,7 +30,7 @@ Ends = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
-class Given:
+class CenteredOperand:
     """An operand, in float64.
 
     center  one of its values
@@ -53,7 +53,7 @@ def outside(ends: Ends) -> Ends:
     return ends[0] - size, ends[1] + size
 
 
-def linearized(opcode: str, operands: Sequence[Given]) -> tuple[list[Array], Array]:
+def linearized(opcode: str, operands: Sequence[CenteredOperand]) -> tuple[list[Array], Array]:
     """The slope by each operand, and a bound of the rest; an infinite rest means no bound."""
     if opcode == "multiply":
         x, y = operands

@@ -1,0 +1,55 @@
+"""Memory of the device's heap: functions that PTX declares and calls, and that a GPU's system defines.
+
+    .extern .func (.param .b64 r) malloc(.param .b64 n);        has the body below from here on
+
+The heap has 8 MiB, as CUDA's has by default, and begins empty at each launch; where it is full, `malloc` gives a null pointer. What is
+freed is not given again. An access that leaves its piece and stays in the heap is not found: pieces are 16 bytes apart or a multiple.
+Source: CUDA C++ Programming Guide, "Dynamic Global Memory Allocation and Operations".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xla_emitters.text.ptx.syntax import Function, Instruction, PtxModule
+
+TEXT = """.version 8.0 .target sm_70 .address_size 64
+.global .align 16 .b8 __heap_of_device[8388608];
+.global .align 8 .u64 __heap_in_use;
+.func (.param .b64 found) malloc(.param .b64 bytes) {
+  .reg .b64 %size, %before, %after, %at; .reg .pred %is_full;
+  ld.param.b64 %size, [bytes]; max.u64 %size, %size, 1; min.u64 %size, %size, 16777216; add.u64 %size, %size, 15; and.b64 %size, %size, -16;
+  atom.global.add.u64 %before, [__heap_in_use], %size; add.u64 %after, %before, %size; setp.gt.u64 %is_full, %after, 8388608;
+  mov.u64 %at, __heap_of_device; cvta.global.u64 %at, %at; add.u64 %at, %at, %before; selp.b64 %at, 0, %at, %is_full;
+  st.param.b64 [found], %at; ret;
+}
+.func free(.param .b64 address) { ret; }
+"""
+
+
+def add_system_functions(module: PtxModule, system: PtxModule) -> PtxModule:
+    """Gives functions that a module declares and does not define the bodies that `system`, which was read from `TEXT`, has."""
+    for name, function in system.functions.items():
+        declared = module.functions.get(name)
+        if declared is not None and declared.body is None and _takes_the_same(declared, function):
+            module.functions[name] = _at(function, declared)
+            for variable in system.variables.values():
+                module.variables.setdefault(variable.name, replace(variable, start=declared.start))
+    return module
+
+
+def _takes_the_same(one: Function, other: Function) -> bool:
+    def sizes(function: Function) -> list[list[int]]:
+        return [[variable.size for variable in part] for part in (function.results, function.parameters)]
+
+    return sizes(one) == sizes(other)
+
+
+def _at(function: Function, declared: Function) -> Function:
+    """The function with the place of its declaration, which is the only one that the text has."""
+    place = {"start": declared.start, "end": declared.end}
+    body = [
+        replace(item, **place) if isinstance(item, Instruction) else replace(item, start=declared.start)
+        for item in function.body or ()
+    ]
+    return replace(function, **place, body=body)
