@@ -33,5 +33,6 @@ def __getattr__(name: str) -> Any:
     if name in ("FUNCTIONS", "LibraryFunction", "call"):
         from xla_emitters.library import function_table
 
-        return getattr(function_table, name)
+        found = globals()[name] = getattr(function_table, name)  # a loop calls small functions thousands of times
+        return found
     raise AttributeError(f"module 'xla_emitters.library' has no attribute '{name}'")

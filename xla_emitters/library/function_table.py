@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -44,9 +45,10 @@ class LibraryFunction:
 
 def _of(file: str, name: str) -> Callable[[LibraryArguments], list[Array]]:
     """The function of a file of this folder, which is loaded when the function is called first: a program calls few."""
+    found = cache(lambda: getattr(import_module(f"{__package__}.{file}"), name))
 
     def compute(arguments: LibraryArguments) -> list[Array]:
-        return getattr(import_module(f"{__package__}.{file}"), name)(arguments)
+        return found()(arguments)
 
     compute.__module__ = f"{__package__}.{file}"
     return compute

@@ -58,7 +58,7 @@ class ThreadClocks:
     def meet(self, there: Array, waiting: Array, epochs: Array) -> None:
         """Threads have met, of which those that waited go on knowing what all did; bool (blocks, threads)."""
         joined = np.where(there[:, :, None], self.known, 0).max(axis=1)
-        starts = np.arange(0, there.shape[1], WARP_SIZE)
+        starts = list(range(0, there.shape[1], WARP_SIZE))
         came = np.logical_or.reduceat(there, starts, axis=1)
         several = came.sum(axis=1, keepdims=True) > 1
         joined = np.where(np.concatenate((came, several), axis=1), epochs[:, None], joined)
@@ -66,7 +66,7 @@ class ThreadClocks:
 
     def meet_in_warps(self, lanes: Array, epochs: Array) -> None:
         """These threads of each warp have met."""
-        starts = np.arange(0, lanes.shape[1], WARP_SIZE)
+        starts = list(range(0, lanes.shape[1], WARP_SIZE))
         joined = np.maximum.reduceat(np.where(lanes[:, :, None], self.known, 0), starts, axis=1)[:, self._warp]
         own = self._warp[:, None] == np.arange(self.warps + 1)
         joined = np.where(own, epochs[:, None, None], joined)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xla_emitters.text.ptx.syntax import Function, Instruction, PtxModule
+from xla_emitters.text.ptx.syntax import Instruction, PtxFunction, PtxModule
 
 TEXT = """.version 8.0 .target sm_70 .address_size 64
 .global .align 16 .b8 __heap_of_device[8388608];
@@ -38,14 +38,14 @@ def add_system_functions(module: PtxModule, system: PtxModule) -> PtxModule:
     return module
 
 
-def _takes_the_same(one: Function, other: Function) -> bool:
-    def sizes(function: Function) -> list[list[int]]:
+def _takes_the_same(one: PtxFunction, other: PtxFunction) -> bool:
+    def sizes(function: PtxFunction) -> list[list[int]]:
         return [[variable.size for variable in part] for part in (function.results, function.parameters)]
 
     return sizes(one) == sizes(other)
 
 
-def _at(function: Function, declared: Function) -> Function:
+def _at(function: PtxFunction, declared: PtxFunction) -> PtxFunction:
     """The function with the place of its declaration, which is the only one that the text has."""
     place = {"start": declared.start, "end": declared.end}
     body = [

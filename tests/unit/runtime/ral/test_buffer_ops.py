@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from xdsl.ir import Block
 
+from xla_emitters.dialects.hlo import library_calls
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.contractions import DotOp
-from xla_emitters.dialects.hlo.types import as_array, element_of
+from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
 from xla_emitters.dialects.lmhlo import buffer_type
 from xla_emitters.dialects.lmhlo_dialect import BUFFER_OPS
 from xla_emitters.errors import DataError
@@ -107,6 +108,26 @@ def test_a_matrix_times_itself_has_the_bits_of_a_copy() -> None:
     multiply(x, x, one)
     multiply(x, x.copy(), other)
     np.testing.assert_array_equal(one, other)
+
+
+def test_a_custom_call_is_read_once_for_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter's loop factorizes a small matrix in each iteration: reading its configuration took longer than that."""
+    call = '(f32[2,2], s32[2], s32[]) custom-call(a), custom_call_target="cusolver_getrf_ffi"'
+    module = parse_hlo(f"HloModule m\nENTRY e {{\n  a = f32[2,2] parameter(0)\n  ROOT r = {call}\n}}")
+    op = next(op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "custom-call")
+    values = [op.operands[0].type, *leaf_types(op.results[0].type)]
+    buffers = Block(arg_types=[buffer_type(as_array(t).element_type, dims_of(t), "cpu") for t in values]).args
+    read = list[HloOp]()
+    monkeypatch.setattr(
+        library_calls, "library_call_of", lambda op, found=library_calls.library_call_of: read.append(op) or found(op)
+    )
+    run = function_of(BUFFER_OPS["custom-call"].of(op, buffers[:1], buffers[1:]))
+    for a in (np.array([[1, 2], [4, 2]], np.float32), np.array([[2, 0], [1, 3]], np.float32)):
+        factors, pivots, info = np.empty((2, 2), np.float32), np.empty(2, np.int32), np.empty((), np.int32)
+        run(a, factors, pivots, info)
+        lower, upper = np.tril(factors, -1) + np.eye(2), np.triu(factors)
+        np.testing.assert_array_equal(lower @ upper, a[::-1] if pivots[0] == 2 else a)
+    assert len(read) == 1
 
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
