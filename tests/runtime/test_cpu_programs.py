@@ -7,7 +7,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from long_lists import but_long
 from runtime.programs_table import programs
 
 from xla_emitters.errors import UsageError
@@ -20,7 +19,6 @@ from xla_emitters.text.stablehlo import parse_stablehlo
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 Array = np.ndarray[Any, Any]
-NAMES = ("layer", "masked_softmax", "cross_entropy", "half_norm", "bfloat_softmax", "gather_rows", "loop", "random")
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +30,8 @@ def compiled(text: str) -> Program:
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
 
 
-@pytest.mark.parametrize("name", but_long(NAMES, ("masked_softmax", "cross_entropy", "bfloat_softmax", "random")))
+# All others: `make programs`.
+@pytest.mark.parametrize("name", ["layer", "half_norm", "gather_rows", "loop"])
 def test_it_has_the_values_that_jax_gave(name: str) -> None:
     program = programs()[name]
     found = program.compiled()

@@ -27,10 +27,7 @@ def program(name: str) -> Program:
     return compiled(programs()[name])
 
 
-@pytest.mark.parametrize(
-    "name",
-    but_long(["masked_softmax", "histogram", "layer", "maybe_empty", "complex"], ["layer", "maybe_empty", "complex"]),
-)
+@pytest.mark.parametrize("name", ["masked_softmax", "histogram"])
 def test_each_stage_is_within_the_ops_bounds_and_later_ones_keep_the_bits(name: str) -> None:
     assert not verdicts(programs()[name], program(name))
 

@@ -480,11 +480,10 @@ def test_arrays_that_never_come_back_are_followed(condition: str, monkeypatch: p
     assert ends is not None
     state = [(0, *STARTS)[leaf] for leaf in ends.state]
     assert [outlasts(ends, state, most) for most in (trips - 1, trips)] == [True, False]
-    program = xe.compile(array_loop(condition.replace("LIMIT", str(limit)), LOGISTIC))
-    np.testing.assert_array_equal(program.run_cpu(np.int32(0), *STARTS), trips)
-
     endless = array_loop(condition.replace("LIMIT", "2"), LOGISTIC)
     if condition == LARGEST:
+        program = xe.compile(array_loop(condition.replace("LIMIT", str(limit)), LOGISTIC))
+        np.testing.assert_array_equal(program.run_cpu(np.int32(0), *STARTS), trips)
         with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
             evaluate(entry_of(parse_hlo(endless)), [np.int32(0), *STARTS])
     monkeypatch.setattr("xla_emitters.runtime.walk.Repetition.is_found", refuse)

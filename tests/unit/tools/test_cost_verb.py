@@ -117,8 +117,8 @@ def test_fail_on(condition: str, code: int, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_wrong_uses(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", str(EXAMPLES / "gelu.hlo"), "--target", "h200,gtx1080"]) == 2
-    assert main(["cost", str(EXAMPLES / "gelu.hlo"), "--json", "--access-report"]) == 2
+    assert main(["cost", str(EXAMPLES / "negate_20.hlo"), "--target", "h200,gtx1080"]) == 2
+    assert main(["cost", str(EXAMPLES / "negate_20.hlo"), "--json", "--access-report"]) == 2
     assert main(["cost", str(EXAMPLES / "softmax.mlir"), "--sizes", "b=2"]) == 1
     assert "has no size 'b': all its sizes are known" in capsys.readouterr().err
 
