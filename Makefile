@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml
 # What only tests, documentation and the notebook need comes later: the first run waits for less.
 $(TESTS_STAMP): $(STAMP)
 	@echo "installing what tests need into $(VENV)"
-	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,lsp,notebook,ptxas]'
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,lsp,notebook,prove,ptxas]'
 	@touch $@
 
 # Arrays that were freed stay with the process: to give them back and take them again is half of the system's time.

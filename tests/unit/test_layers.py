@@ -185,6 +185,7 @@ def test_no_pass_is_made_of_another() -> None:
     ("module", "homes"),
     [
         ("cupy", {"runtime/cuda/cupy_platform.py"}),
+        ("islpy", {"explore/prove.py"}),
         ("jax", {"explore/from_jax/jax_program.py"}),
         ("jaxlib", {"text/binary/jaxlib_process.py", "explore/real_xla.py"}),
         ("torch", {"explore/from_torch/torch_program.py"}),

@@ -32,6 +32,7 @@ PACKAGES = {
     "ml_dtypes": ("", "narrow float types"),
     "platformdirs": ("", "where the cache is"),
     "pygments": ("", "colours"),
+    "islpy": ("prove", "proofs about indexing maps"),
     "marimo": ("notebook", "the notebooks"),
     "jax": ("jax", "JAX functions in"),
     "torch": ("torch", "PyTorch modules in"),

@@ -69,7 +69,7 @@ def test_a_package_that_is_not_installed(capsys: pytest.CaptureFixture[str], mon
     installed = metadata.version
 
     def version(name: str) -> str:
-        if name in ("ml_dtypes", "marimo"):
+        if name in ("ml_dtypes", "islpy"):
             raise metadata.PackageNotFoundError(name)
         return installed(name)
 
@@ -77,7 +77,7 @@ def test_a_package_that_is_not_installed(capsys: pytest.CaptureFixture[str], mon
     assert main(["doctor", "--json"]) == 4
     found = {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
     assert (found["ml_dtypes"]["state"], found["ml_dtypes"]["remedy"]) == ("missing", install_command("ml_dtypes"))
-    assert (found["marimo"]["state"], found["marimo"]["remedy"]) == ("absent", install_command(extras="notebook"))
+    assert (found["islpy"]["state"], found["islpy"]["remedy"]) == ("absent", install_command(extras="prove"))
 
 
 def test_every_variable_has_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

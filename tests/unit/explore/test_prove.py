@@ -1,6 +1,7 @@
 """Proofs at full size: every launch and every simplification of a compilation; and that the prover refutes what is wrong."""
 
 import math
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,19 +22,19 @@ from xla_emitters.algebra.size import Size, as_size, maximum, minimum
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
-from xla_emitters.errors import Unsupported, VerifyError
+from xla_emitters.errors import ToolError, Unsupported, VerifyError
+from xla_emitters.explore import prove
+from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_fact, prove_injective
 from xla_emitters.graph.launch import launch_for, work_item_map
 from xla_emitters.graph.thread_work import elements_per_thread
 from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import LaunchDimensions
+from xla_emitters.support.extras import install_command
 from xla_emitters.text.hlo import parse_hlo
 
-pytest.importorskip("islpy", reason="proofs need islpy, which is in the extra [dev]")
-
-from unit.algebra import proofs
-from unit.algebra.proofs import Proof, prove_covers, prove_equal, prove_fact, prove_injective
+pytest.importorskip("islpy", reason="proofs need the extra: pip install 'xla-emitters[prove]'")
 
 parse = IndexingMap.parse
 ROOT = Path(__file__).parents[3]
@@ -259,7 +260,7 @@ def test_what_is_not_quasi_affine_is_refused(result, message):
 
 
 def test_a_budget_that_is_spent(monkeypatch, capfd):
-    monkeypatch.setattr(proofs, "BUDGET", 100)
+    monkeypatch.setattr(prove, "BUDGET", 100)
     m = parse(f"(th_x, bl_x)[v] -> ((bl_x * 128 + th_x) mod 999, (bl_x * 4 + v) / 7), {GRID}")
     with pytest.raises(Unsupported, match="isl gives up"):
         prove_injective(m)
@@ -272,6 +273,14 @@ def test_maps_that_cannot_be_compared():
         prove_equal(one, other)
     with pytest.raises(ValueError, match="1 results and a shape of rank 2"):
         prove_covers(one, (2, 1))
+
+
+def test_without_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "islpy", None)
+    with pytest.raises(ToolError) as caught:
+        prove_injective(parse("(a) -> (a), domain: a in [0, 1]"))
+    assert caught.value.exit_code == 4
+    assert caught.value.help == install_command(extras="prove")
 
 
 # ---- Sizes

@@ -14,7 +14,7 @@ wrong translation is detected.
 Integers are unbounded here: the proofs do not show that 64 bits are enough.
 
 Refused by name: products of two variables and divisors that are variables (a variable with only one value counts as a constant), and
-questions that need more than `BUDGET` steps of isl.
+questions that need more than `BUDGET` steps of isl. Needs the extra [prove].
 Source: Verdoolaege, "isl: An Integer Set Library for the Polyhedral Model" (2010).
 """
 
@@ -23,10 +23,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import starmap
 from typing import Any
-
-import islpy
 
 from xla_emitters.algebra.expression import Expr, ExprKind, postorder
 from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Fact
@@ -34,8 +33,10 @@ from xla_emitters.algebra.interval import MAX, MIN, Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.map_text import display_names
 from xla_emitters.algebra.size import numbered
-from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.errors import InternalError, ToolError, Unsupported
+from xla_emitters.support.extras import install_command
 
+HELP = install_command(extras="prove")
 BUDGET = 20_000_000
 """Maximum steps of isl for one question, a few seconds; the maps of loop fusions need a thousandth of it."""
 
@@ -68,7 +69,7 @@ class Proof:
 def prove_equal(before: IndexingMap, after: IndexingMap) -> Proof:
     """Proves that the maps have the same domain, and the same results on it.
 
-    raises   ValueError if they have different numbers of variables or results; Unsupported
+    raises   ValueError if they have different numbers of variables or results; Unsupported; ToolError without the extra
     """
     counts = [(len(m.dims), len(m.range_vars), len(m.runtime_vars), m.num_results) for m in (before, after)]
     if counts[0] != counts[1]:
@@ -92,7 +93,7 @@ def prove_equal(before: IndexingMap, after: IndexingMap) -> Proof:
 def prove_injective(m: IndexingMap) -> Proof:
     """Proves that no two points of the domain with the same runtime values have the same results.
 
-    raises   Unsupported
+    raises   Unsupported; ToolError without the extra
     """
     claim = "no index is computed twice"
     with _translation() as isl:
@@ -111,7 +112,7 @@ def prove_injective(m: IndexingMap) -> Proof:
 def prove_covers(m: IndexingMap, shape: Sequence[int]) -> Proof:
     """Proves that every index of `shape` is the result of a point of the domain, and that no result is outside; for all runtime values.
 
-    raises   ValueError if there is not one result per dimension; Unsupported
+    raises   ValueError if there is not one result per dimension; Unsupported; ToolError without the extra
     """
     if m.num_results != len(shape):
         raise ValueError(f"a map of {m.num_results} results and a shape of rank {len(shape)}")
@@ -136,7 +137,7 @@ def prove_covers(m: IndexingMap, shape: Sequence[int]) -> Proof:
 def prove_fact(fact: Fact, stated: Iterable[Fact]) -> Proof:
     """Proves that a fact about sizes holds for all values of the symbols for which the stated ones hold.
 
-    raises   Unsupported, also for products of symbols and divisions by them
+    raises   Unsupported, also for products of symbols and divisions by them; ToolError without the extra
     """
     known = list(stated)
     names = sorted(
@@ -194,8 +195,11 @@ def _expect(is_confirmed: bool, *maps: IndexingMap) -> None:
 
 @contextmanager
 def _translation() -> Generator[_Translation]:
-    """A translation for one question. Raises Unsupported if isl gives up."""
-    isl: Any = islpy
+    """A translation for one question. Raises ToolError without the extra, Unsupported if isl gives up."""
+    try:
+        isl = import_module("islpy")
+    except ImportError as error:
+        raise ToolError("the integer set library is missing", stage="prove", help=HELP) from error
     try:
         yield _Translation(isl)
     except isl.Error as error:
