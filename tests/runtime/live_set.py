@@ -33,6 +33,9 @@ class _Watching:
         places = [value for value in step.arguments if isinstance(value, ArrayPlace)]
         return self._watched(frame, self._platform.launch(frame, step), places)
 
+    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
+        return runs
+
     def _watched(self, frame: Frame, run: Run, places: Sequence[ArrayPlace]) -> Run:
         operands = frame.operands([place for place in places if place.on_device])
 

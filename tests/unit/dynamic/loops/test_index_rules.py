@@ -226,11 +226,17 @@ CASES: dict[str, tuple[Sequence[str], str, str, Sequence[Sequence[Any]]]] = {
         "tensor<2x3xf32>",
         [[(4, 5), start, other] for start, other in ((0, 1), (-7, 9), (3, 3))] + [[(2, 3), 1, 1]],
     ),
-    "dynamic_slice, wide and unsigned starts": (
-        [F, "tensor<i64>", "tensor<ui32>"],
+    "dynamic_slice, wide starts": (
+        [F, "tensor<i64>", "tensor<i64>"],
         'hlo.dynamic_slice %0, %1, %2 {dynamic_slice_sizes = array<i64: 2, 3>, name = "y"}',
         "tensor<2x3xf32>",
         [[(4, 9), 2**32 + 1, 2**31 + 1], [(4, 9), -(2**40), 4], [(4, 9), 1, 0]],
+    ),
+    "dynamic_slice, unsigned starts": (
+        [F, "tensor<ui32>", "tensor<ui32>"],
+        'hlo.dynamic_slice %0, %1, %2 {dynamic_slice_sizes = array<i64: 2, 3>, name = "y"}',
+        "tensor<2x3xf32>",
+        [[(4, 9), 1, 2**31 + 1], [(4, 9), 2**32 - 1, 4], [(4, 9), 0, 0]],
     ),
     "dynamic_update_slice": (
         [F, F, "tensor<i32>", "tensor<i32>"],
