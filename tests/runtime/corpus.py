@@ -49,8 +49,10 @@ def files(*beginnings: str) -> list[str]:
     return [name for name in by_xla() if not beginnings or name.startswith(beginnings)]
 
 
-OTHER_LAUNCH: dict[str, str] = {}
-"""The files with a launch other than XLA's, each with the rule and the gain: at most five."""
+OTHER_LAUNCH: dict[str, str] = {
+    "loop/cumsum_int32.d58010f8.hlo": "a scan reads its rows once (docs/decisions/33): 2.4 us expected on an H200, XLA's kernel 4.5",
+}
+"""The files with an emitter or a launch other than XLA's, each with the rule and the gain: at most five."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,12 @@ def other_choices(name: str, program: Program) -> list[str]:
     """Where the emitter, the launches or the shared memory are not XLA's."""
     theirs, found = by_xla()[name], list[str]()
     (emitter,) = (made for made in program.traces[0].decisions if made.topic == "emitter")
+    if name in OTHER_LAUNCH:
+        return []
     if emitter.data["name"] != theirs["emitter"]:
         found.append(f"XLA's emitter is {theirs['emitter']}")
     wanted = [(k["grid"], k["block"], k["shared_bytes"]) for k in theirs["kernels"]]
-    if wanted and launches(program) != wanted and name not in OTHER_LAUNCH:
+    if wanted and launches(program) != wanted:
         found.append(f"XLA launches {wanted}, here it is {launches(program)}")
     return found
 
