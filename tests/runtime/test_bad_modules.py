@@ -189,17 +189,16 @@ from xla_emitters.pipelines.options import CompileOptions
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
 text = sys.stdin.read()
 start = time.process_time()
-kernels = len(plan_module(read_module(text), CompileOptions()).kernels)
+kernels = len(plan_module(read_module(text), CompileOptions(tune=sys.argv[2])).kernels)
 print(json.dumps([kernels, time.process_time() - start]))
 """
 
 
-@pytest.mark.parametrize("name", but_long(LARGE, list(LARGE)[:3]))
-def test_large_modules_are_planned_in_seconds(name: str) -> None:
-    make, wanted = LARGE[name]
+def planned(text: str, tune: str) -> tuple[int, float]:
+    """How many kernels, and seconds of the processor."""
     done = subprocess.run(
-        [sys.executable, "-c", UNDER_LIMITS, str(BYTES)],
-        input=make(),
+        [sys.executable, "-c", UNDER_LIMITS, str(BYTES), tune],
+        input=text,
         capture_output=True,
         text=True,
         check=False,
@@ -207,5 +206,20 @@ def test_large_modules_are_planned_in_seconds(name: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     kernels, seconds = json.loads(done.stdout)
+    return kernels, seconds
+
+
+@pytest.mark.parametrize("name", but_long(LARGE, list(LARGE)[:3]))
+def test_large_modules_are_planned_in_seconds(name: str) -> None:
+    make, wanted = LARGE[name]
+    kernels, seconds = planned(make(), "xla")
     assert kernels == wanted
+    assert seconds < SECONDS
+
+
+@pytest.mark.long
+def test_a_long_chain_of_fusions_is_merged_in_seconds() -> None:
+    """By rules it is a few kernels, of at most 512 instructions; the chain has 3,450, without those that only hold numbers."""
+    kernels, seconds = planned(fusions(900, 250), "auto")
+    assert 3450 / 512 <= kernels <= 4 * 3450 / 512
     assert seconds < SECONDS

@@ -13,6 +13,7 @@ run beside an exchange between devices stays beside it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from math import inf, prod
 
 from xdsl.context import Context
@@ -21,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallOp, FusionOp, enclosing_module
+from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, enclosing_module
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
@@ -44,6 +45,8 @@ REPEATS = 1.1
 """How often the merged kernel may compute an element of the first fusion, in the mean."""
 MOST_PARAMETERS, MOST_INSTRUCTIONS = 64, 512
 """Of a merged kernel: more arguments than that have no registers, and longer code takes long to compile."""
+LEAST_AT_ONCE, MOST_AT_ONCE = 3, 128
+"""Fusions of a chain that are merged at once."""
 _OF_ELEMENTS = ("loop", "concatenate", "transpose")
 """Emitters whose kernels compute an element where it is needed."""
 
@@ -64,17 +67,54 @@ class MergeFusionsPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
-            for reader in fusions_of(computation):
-                while (merged := self._merged(names, reader)) is not None:
+            for reader in reversed(fusions_of(computation)):
+                if reader.parent is None:  # it is merged
+                    continue
+                while (merged := self._chain(names, reader) or self._merged(names, reader)) is not None:
                     reader = merged
+        self._emitters.clear()
+
+    def _chain(self, names: Names, reader: FusionOp) -> FusionOp | None:
+        """The reader with several fusions that lead to it one after the other, merged at once: each costs what it has, not what all have.
+
+        None for fewer than two, which `_merged` takes. Each link is of loops, and each element is needed once, at the same place.
+        """
+        members, count = [reader], len(view_of(reader).instructions)
+        given = set(reader.operands)
+        while len(members) < MOST_AT_ONCE:
+            last = members[-1]
+            links = (value.owner for value in dict.fromkeys(last.operands))
+            first = next((op for op in links if isinstance(op, FusionOp) and _is_read_once(op, last)), None)
+            if first is None:
+                break
+            count += len(view_of(first).instructions)
+            given = {value for value in given if value.owner is not first}.union(first.operands)
+            if count > MOST_INSTRUCTIONS or len(given) > MOST_PARAMETERS or not self._is_link(first, last):
+                break
+            members.append(first)
+        if len(members) < LEAST_AT_ONCE:
+            return None
+        group = RowGroup(tuple(reversed(members)), (reader.result,))
+        made = group.merged(names, "merged")
+        if self._why_not_merged(view_of(made), view_of(members[1]), view_of(reader)) is not None:
+            erase_fusion(names, made)
+            return None
+        for first in members[1:]:
+            self.remark(reader, f"it is one kernel with %{first.instruction_name.data}, which only it reads")
+        group.replace(names, made)
+        return made
+
+    def _is_link(self, first: FusionOp, reader: FusionOp) -> bool:
+        why, (repeats, is_same_place) = self._judged(first, reader)
+        return why is None and self._emitter(view_of(first)) == "loop" and repeats <= 1 and is_same_place
 
     def _merged(self, names: Names, reader: FusionOp) -> FusionOp | None:
         """The reader with one of the fusions that it reads inside, in its place; None if there is none to merge."""
         for operand in dict.fromkeys(reader.operands):
             first = operand.owner
-            if not isinstance(first, FusionOp) or any(use.operation is not reader for use in operand.uses):
+            if not isinstance(first, FusionOp) or not _is_read_once(first, reader):
                 continue
-            if (why := self._why_not(first, reader)) is not None:
+            if (why := self._judged(first, reader)[0]) is not None:
                 self.skip(reader, f"it is not merged with %{first.instruction_name.data}, which only it reads: {why}")
                 continue
             group = RowGroup((first, reader), (reader.result,))
@@ -88,8 +128,21 @@ class MergeFusionsPass(KernelPass):
             return made
         return None
 
+    def _judged(self, first: FusionOp, reader: FusionOp) -> tuple[str | None, tuple[float, bool]]:
+        """Why two fusions are not merged, from what each of them is, or None; and what `_reads` says of them."""
+        count = len(view_of(first).instructions) + len(view_of(reader).instructions)
+        why = f"they have {count} instructions" if count > MOST_INSTRUCTIONS else self._why_not(first, reader)
+        if why is not None:
+            return why, (inf, False)
+        repeats, is_same_place = found = _reads(view_of(reader), reader, first)
+        if self._emitter(view_of(first)) == "transpose" and not is_same_place:
+            return "an element is needed at another place than the tiles have it", found
+        if repeats > REPEATS:
+            return f"each of its elements is needed {repeats:.3g} times", found
+        return None, found
+
     def _why_not(self, first: FusionOp, reader: FusionOp) -> str | None:
-        """Why two fusions are not merged, from what each of them is; or None."""
+        """Why two fusions are not merged, wherever the reader needs the elements of the first; or None."""
         for each in (first, reader):
             view = view_of(each)
             if is_scheduled(view):
@@ -111,11 +164,6 @@ class MergeFusionsPass(KernelPass):
         around = list(_between(first, reader))
         if waiting := next((op for op in around if _communicates(op)), None):
             return f"%{waiting.instruction_name.data} between them may run beside the first"
-        repeats, is_same_place = _reads(of_reader, reader, first)
-        if emitters[0] == "transpose" and not is_same_place:
-            return "an element is needed at another place than the tiles have it"
-        if repeats > REPEATS:
-            return f"each of its elements is needed {repeats:.3g} times"
         return None
 
     def _why_not_merged(self, merged: HloFusion, first: HloFusion, reader: HloFusion) -> str | None:
@@ -129,11 +177,23 @@ class MergeFusionsPass(KernelPass):
 
     def _emitter(self, view: HloFusion) -> str:
         """The name of the fusion's emitter; "no" where it has none."""
-        with take_notes():
-            try:
-                return emitter_for(view, device(self.target), self.hero_rules).name
-            except XlaEmittersError:
-                return "no"
+        if view.computation not in self._emitters:
+            with take_notes():
+                try:
+                    self._emitters[view.computation] = emitter_for(view, device(self.target), self.hero_rules).name
+                except XlaEmittersError:
+                    self._emitters[view.computation] = "no"
+        return self._emitters[view.computation]
+
+    @cached_property
+    def _emitters(self) -> dict[ComputationOp, str]:
+        """Those of the module to which the pass is applied, by the fusions' computations."""
+        return {}
+
+
+def _is_read_once(first: FusionOp, reader: FusionOp) -> bool:
+    """Whether a fusion is read by this one alone."""
+    return all(use.operation is reader for use in first.result.uses)
 
 
 def _is_in_place(fusion: FusionOp, view: HloFusion) -> bool:

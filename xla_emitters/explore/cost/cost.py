@@ -162,10 +162,13 @@ def cost(
     data     for HLO: number of a parameter -> its array, where that decides what is read (indices); others are drawn
     compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
     compiling  the fields of `CompileOptions`, for HLO; a compiled program in StableHLO keeps its own
-    raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
+    raises   what `compile` raises, for an unknown target before anything is compiled; ToolError without ptxas and nvdisasm; DataError for
+             sizes that are missing or do not fit
     """
     if not targets:
         raise UsageError("no target is given", stage="cost")
+    for target in targets:
+        device(target)  # an unknown one is refused before others are priced
     subject, compiling = examined(source, compiling)
     if isinstance(subject, Program):
         return CostReport(subject.name, tuple(_cost_at(subject, target, sizes or {}) for target in targets))

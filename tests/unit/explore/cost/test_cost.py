@@ -9,6 +9,7 @@ from tools_here import SASS, needs
 
 import xla_emitters as xe
 from xla_emitters.device import device
+from xla_emitters.errors import UsageError
 from xla_emitters.explore.cost.cost import ProgramCost, instructions_by_origin
 from xla_emitters.support.units import microseconds
 from xla_emitters.tools.main import main
@@ -27,6 +28,14 @@ ENTRY e { p = f32[4096,512] parameter(0)
   sum.1 = f32[512] fusion(p), kind=kInput, calls=sums
   ROOT n.1 = f32[512] fusion(sum.1), kind=kLoop, calls=negated }
 """
+
+
+def test_an_unknown_target_is_refused_before_others_are_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = list[object]()
+    monkeypatch.setattr("xla_emitters.explore.cost.cost.compile_module", lambda *given, **_: compiled.append(given))
+    with pytest.raises(UsageError, match="unknown target 'gtx1080'"):
+        xe.cost(GELU, targets=("h200", "gtx1080"))
+    assert not compiled
 
 
 @pytest.mark.long  # a few dozen candidates, each compiled and assembled; `tests/unit/tuning` has their choice
