@@ -15,8 +15,9 @@ def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: ArrayMemory) 
     count = 0
 
     class Counting(Frame):
-        def _prepared(self, steps: Sequence[Step]) -> list[Run]:
-            return [self._counted(run) for run in super()._prepared(steps)]
+        def _prepare(self, step: Step) -> Run | None:
+            run = super()._prepare(step)
+            return None if run is None else self._counted(run)
 
         def _counted(self, run: Run) -> Run:
             def counted() -> None:
