@@ -3,8 +3,8 @@
     run = Shared(lambda first, last: ..., blocks, parts_of(blocks, total_bytes))
     run()
 
-How long blocks take is not known before they run: a kernel may touch one row of a large array. So the first runs are timed, and a launch
-that takes no longer than waking a thread is not shared any more.
+How long blocks take is not known before they run: a kernel may touch one row of a large array, and threads that share what fits a core's
+cache wait for each other's lines. So the first runs are timed, alone and shared in turn, and the faster way stays.
 Machine code that runs does not hold Python's lock.
 """
 
@@ -15,15 +15,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from math import inf
 from time import perf_counter
 
 SHARED_WORK = 1 << 21
 """Total bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
 PIECES = 4
 """Ranges of a launch's blocks per thread."""
-TIMED_RUNS = 64
-LEAST_SECONDS = 60e-6
-"""A launch that takes less, all threads together, in one of its first runs, runs alone: waking a thread takes about half of that."""
+TIMED_RUNS = 8
+"""Of a launch: half of them alone."""
 
 
 def parts_of(blocks: int, total_bytes: int) -> int:
@@ -36,7 +36,7 @@ class Shared:
 
     def __init__(self, work: Callable[[int, int], None], count: int, parts: int) -> None:
         self._work, self._count, self._parts = work, count, parts
-        self._left = TIMED_RUNS
+        self._left, self._alone, self._together = TIMED_RUNS, inf, inf
 
     def __call__(self) -> None:
         if self._left > 0:
@@ -45,17 +45,16 @@ class Shared:
             share(self._work, self._count, self._parts)
 
     def _timed(self) -> None:
-        spent = list[float]()
-
-        def work(first: int, last: int) -> None:
-            start = perf_counter()
-            self._work(first, last)
-            spent.append(perf_counter() - start)
-
-        share(work, self._count, self._parts)
         self._left -= 1
-        if sum(spent) < LEAST_SECONDS:
-            self._left, self._parts = 0, 1
+        is_alone, start = self._left % 2 == 0, perf_counter()
+        share(self._work, self._count, 1 if is_alone else self._parts)
+        seconds = perf_counter() - start
+        if is_alone:
+            self._alone = min(self._alone, seconds)
+        else:
+            self._together = min(self._together, seconds)
+        if self._left == 0 and self._alone <= self._together:
+            self._parts = 1
 
 
 def share(work: Callable[[int, int], None], count: int, parts: int) -> None:

@@ -31,7 +31,7 @@ def test_a_long_launch_stays_shared() -> None:
 
     def work(first: int, last: int) -> None:
         threads.add(threading.get_ident())
-        time.sleep(0.002)
+        time.sleep(0.001 * (last - first))
 
     run = Shared(work, 16, 2)
     for _ in range(TIMED_RUNS + 1):
