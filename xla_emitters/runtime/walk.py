@@ -427,15 +427,15 @@ class Frame:
             arrays[target] = arrays[source].reshape(self.bound.shapes[target])
             return None
         self._varying.append(target)
-        shape, known = self.values(step.target.shape), self.bound.shapes.get(target)
-        if (
-            known is not None and source in self.bound.shapes
-        ):  # their numbers of elements were compared when the steps were bound
+        shape, held_shape = self.values(step.target.shape), self.bound.shapes.get(source)
+        if held_shape is not None and not any(isinstance(size, NumberSlot) for size in step.target.shape):
+            known = shape()
+            if prod(known) == prod(held_shape) and min(known, default=0) >= 0:
 
-            def run_known() -> None:
-                arrays[target] = arrays[source].reshape(known)
+                def run_known() -> None:
+                    arrays[target] = arrays[source].reshape(known)
 
-            return run_known
+                return run_known
 
         def run() -> None:
             held, sizes = arrays[source], shape()

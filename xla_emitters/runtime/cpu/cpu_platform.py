@@ -35,8 +35,6 @@ from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64
 """Alignment in bytes of a block's memory."""
-STEP = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
-"""Machine code that takes the address of its words."""
 _TABLE = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int64)
 """Machine code that calls the code of a table: its address, and how many rows it has."""
 
@@ -70,7 +68,7 @@ class CpuPlatform(NumpyPlatform):
                 words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
             calls = Chain(frame, self._chain, [(code, address, 0, 0) for address in words.addresses], words.changing)
             return calls if pieces == 1 else calls.shared(parts)
-        return self._at_run(frame, step, STEP(code))
+        return self._at_run(frame, step, code)
 
     @cached_property
     def _chain(self) -> Callable[[int, int], None]:
@@ -86,16 +84,15 @@ class CpuPlatform(NumpyPlatform):
                 found += group
         return found
 
-    def _at_run(self, frame: Frame, step: Launch, code: Callable[[int], None]) -> Run:
+    def _at_run(self, frame: Frame, step: Launch, code: int) -> Run:
         """A launch whose grid, or whose arrays' sizes, only data decide."""
         words, blocks, shared = _Words(frame, step, 1), frame.value(step.grid[0]), frame.value(step.shared_bytes)
-        set_words = words.changing.setter(frame)
+        call = Chain(frame, self._chain, [(code, words.addresses[0], 0, 0)], words.changing)
 
         def run() -> None:
             if count := blocks():
                 words.set_range(0, 0, count, shared())
-                set_words()
-                code(words.addresses[0])
+                call()
 
         return run
 
