@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xla_emitters.dialects.mlir import scf as scf
     from xla_emitters.dialects.mlir import tensor as tensor
     from xla_emitters.dialects.mlir import vector as vector
-    from xla_emitters.dialects.printer import print_ir as print_ir
+    from xla_emitters.dialects.mlir_printer import print_ir as print_ir
     from xla_emitters.dialects.xla_gpu import AllocateSharedOp as AllocateSharedOp
     from xla_emitters.dialects.xla_gpu import ApplyIndexingOp as ApplyIndexingOp
     from xla_emitters.dialects.xla_gpu import LoopOp as LoopOp
@@ -107,7 +107,7 @@ _HOMES = {
     "make_context": "dialects.context",
     "partition": "emitters.partitioner",
     "place_map": "graph.heroes",
-    "print_ir": "dialects.printer",
+    "print_ir": "dialects.mlir_printer",
     "read_module": "pipelines.compiler",
     "register_device": "device",
     "register_emitter": "emitters.emit",

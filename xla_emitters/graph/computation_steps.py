@@ -369,7 +369,7 @@ class _ComputationSteps:
         from xla_emitters.dialects.hlo.library_calls import (
             library_call_of,  # imported here: most modules call no library
         )
-        from xla_emitters.text.hlo.printer import print_alone
+        from xla_emitters.text.hlo.hlo_printer import print_alone
 
         name, config = library_call_of(op, print_alone)
         operands = [

@@ -24,7 +24,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 
 BANKS, WORD, SECTOR = 32, 4, 32

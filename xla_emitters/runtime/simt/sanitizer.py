@@ -58,7 +58,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesInFlight, Flight
 from xla_emitters.runtime.simt.fenced_blocks import FencedBlocks
-from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Named, Space, Watcher
 from xla_emitters.runtime.simt.thread_clocks import ThreadClocks
 
