@@ -31,6 +31,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    callees_of,
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
@@ -145,7 +146,7 @@ class _ElementwiseLoop:
             name = self.loop.instruction_name.data
             whole = names.add(TupleOp(list(leaves), self.loop.result.type, f"{name}.state"), self.loop)
         given = self.loop.operands[0].owner
-        run = [find_computation(self.loop, each.symbol) for each in self.loop.callees()]
+        run = callees_of(self.loop)
         names.replace(self.loop, whole)
         if isinstance(given, TupleOp) and given.result.first_use is None:
             initial = [leaf.owner for leaf in given.operands]

@@ -31,14 +31,14 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
-    CallingOp,
     CallOp,
     ComputationOp,
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
-    find_computation,
+    callees_of,
+    reached_from,
 )
 from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
@@ -87,7 +87,7 @@ def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: 
     fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
     if not fusions:
         return
-    before, names = _reached(module, [entry_of(module)]), Names(module)
+    before, names = set(reached_from([entry_of(module)])), Names(module)
     # With one fusion chosen by name, the rest of its module is still present and calls its computations.
     others = [op for op in module.ops if isinstance(op, ComputationOp) and op not in before]
     for fusion in fusions:
@@ -103,7 +103,7 @@ def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: 
             continue
         parts = _Splitting(Parting(names, fusion, flat.computation), flat).split()
         remark(fusion, _remark(view, parts))
-    for computation in before - _reached(module, [entry_of(module), *others]):
+    for computation in before.difference(reached_from([entry_of(module), *others])):
         if computation.parent is not None:
             Rewriter.erase_op(computation)
 
@@ -125,19 +125,6 @@ def _remark(view: HloFusion, parts: Sequence[CutPart]) -> str:
         return f"%{view.name}: no kernel computes all of it; {verb} {made}"
     name = "cuDNN" if view.other_compiler.startswith("__cudnn") else "Triton"
     return f"%{view.name}: XLA would compile this with {name} ({view.other_compiler}); {verb} {made}"
-
-
-def _reached(module: ModuleOp, users: Sequence[ComputationOp]) -> set[ComputationOp]:
-    """The computations of `users`, and those that they call."""
-    named = {op.sym_name.data: op for op in module.ops if isinstance(op, ComputationOp)}
-    found, pending = set[ComputationOp](), list(users)
-    while pending:
-        if (computation := pending.pop()) in found:
-            continue
-        found.add(computation)
-        calls = (op for op in computation.instructions if isinstance(op, CallingOp))
-        pending += (named[callee.symbol.root_reference.data] for op in calls for callee in op.callees())
-    return found
 
 
 # ---------------------------------------------------------------------------------------------------- inlining
@@ -172,8 +159,8 @@ class _Inlining(NewComputation):
                 case ParameterOp():
                     values[op.result] = arguments[op.number.value.data]
                 case FusionOp() | CallOp():
-                    (callee,) = op.callees()
-                    values[op.result] = self.values_of(find_computation(op, callee.symbol), operands)
+                    (callee,) = callees_of(op)
+                    values[op.result] = self.values_of(callee, operands)
                 case GetTupleElementOp() if isinstance(operands[0].owner, TupleOp):
                     values[op.result] = operands[0].owner.operands[op.index.value.data]
                 case _:

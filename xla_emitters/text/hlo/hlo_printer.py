@@ -13,7 +13,6 @@ Source: docs/reference/1 6.10 "Printing form".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -21,7 +20,13 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CAPTURES, CallingOp, ComputationOp, ParameterOp, find_computation
+from xla_emitters.dialects.hlo.computation import (
+    CAPTURES,
+    ComputationOp,
+    ParameterOp,
+    enclosing_module,
+    reached_from,
+)
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import AliasAttr, dims_of, type_text
 from xla_emitters.dialects.isa import isa
@@ -125,16 +130,10 @@ def _operand(value: SSAValue) -> str:
 
 def print_alone(computation: ComputationOp) -> str:
     """A module with the computation as its entry, after the computations that it calls."""
-    callees = list(dict.fromkeys(_called_by(computation)))
+    around = enclosing_module(computation)
+    assert around is not None
+    reached = set(reached_from([computation])) - {computation}
+    callees = [op.clone() for op in around.ops if isinstance(op, ComputationOp) and op in reached]
     entry = computation.clone()
     entry.set_entry()
-    module = ModuleOp([*(callee.clone() for callee in reversed(callees)), entry], sym_name=StringAttr("computation"))
-    return print_hlo(module)
-
-
-def _called_by(computation: ComputationOp) -> Iterator[ComputationOp]:
-    for op in computation.instructions:
-        for callee in op.callees() if isinstance(op, CallingOp) else ():
-            found = find_computation(computation, callee.symbol)
-            yield found
-            yield from _called_by(found)
+    return print_hlo(ModuleOp([*callees, entry], sym_name=StringAttr("computation")))

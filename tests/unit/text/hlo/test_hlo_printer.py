@@ -8,8 +8,10 @@ import pytest
 from long_lists import every
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.text.hlo import parse_hlo, print_hlo
+from xla_emitters.text.hlo.hlo_printer import print_alone
 
 ROOT = Path(__file__).parents[4]
 # A folder per kind of kernel that XLA makes of the fusions in it.
@@ -71,3 +73,38 @@ ENTRY %main {
 }
 """
     assert print_hlo(parse_hlo(text)) == text
+
+
+def calls_twice(depth: int) -> str:
+    """Each computation calls the one before twice: 2**depth ways lead from the last one to the first."""
+    parts = ["HloModule m", "g0 { p = f32[] parameter(0) ROOT r = f32[] abs(p) }"]
+    for n in range(1, depth + 1):
+        called = f"to_apply=g{n - 1}"
+        parts.append(f"g{n} {{ p = f32[] parameter(0) a = f32[] call(p), {called} ROOT r = f32[] call(a), {called} }}")
+    return "\n".join([*parts, f"ENTRY e {{ p = f32[] parameter(0) ROOT r = f32[] call(p), to_apply=g{depth} }}\n"])
+
+
+def names_in(text: str) -> list[str]:
+    """Of the computations of a module that is read."""
+    return [op.sym_name.data for op in parse_hlo(text).ops if isinstance(op, ComputationOp)]
+
+
+def test_a_computation_alone_has_each_that_it_calls_once() -> None:
+    """In time that does not grow with the number of ways that lead to them."""
+    depth = 60
+    module = parse_hlo(calls_twice(depth))
+    text = print_alone(find_computation(next(iter(module.ops)), f"g{depth}"))
+    assert names_in(text) == [f"g{n}" for n in range(depth + 1)]
+
+
+def test_a_computation_alone_is_after_those_that_it_calls() -> None:
+    """Also where one of them calls another that was called before it."""
+    text = """HloModule m
+    b { p = f32[] parameter(0) ROOT r = f32[] abs(p) }
+    c { p = f32[] parameter(0) ROOT r = f32[] call(p), to_apply=b }
+    other { p = f32[] parameter(0) ROOT r = f32[] negate(p) }
+    a { p = f32[] parameter(0) x = f32[] call(p), to_apply=b ROOT r = f32[] call(x), to_apply=c }
+    ENTRY e { p = f32[] parameter(0) ROOT r = f32[] call(p), to_apply=a }
+    """
+    module = parse_hlo(text)
+    assert names_in(print_alone(find_computation(next(iter(module.ops)), "a"))) == ["b", "c", "a"]
