@@ -32,7 +32,7 @@ from xla_emitters.dialects.mlir.memref import ATOMIC_KINDS
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS, dense_values
+from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS, OfForm, dense_values
 from xla_emitters.runtime.simt.atomic_rules import instances, take_turns
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
@@ -137,32 +137,20 @@ def store_element(op: memref.StoreOp) -> Kernel:
     return run
 
 
-ATOMICS: dict[str, tuple[str, str]] = {
-    "addf": ("", "add"),
-    "addi": ("add", ""),
-    "andi": ("and", ""),
-    "maximumf": ("", "maximum"),
-    "maxnumf": ("", "maxnum"),
-    "maxs": ("maxs", ""),
-    "maxu": ("maxu", ""),
-    "minimumf": ("", "minimum"),
-    "minnumf": ("", "minnum"),
-    "mins": ("mins", ""),
-    "minu": ("minu", ""),
-    "mulf": ("", "mul"),
-    "muli": ("mul", ""),
-    "ori": ("or", ""),
-    "xori": ("xor", ""),
-}
-"""Kind -> integer op, float op; not for `assign`."""
+def _combination(kind: str) -> OfForm | None:
+    """The op of a kind of atomic updates: an integer op's name, or an op's name with `i` or `f` behind it. None for `assign`."""
+    if kind == "assign":
+        return None
+    if kind in INTEGER_OPS:
+        return INTEGER_OPS[kind]
+    return (INTEGER_OPS if kind.endswith("i") else FLOAT_OPS)[kind[:-1]]
 
 
 @RULES.op(memref.AtomicRMWOp)
 def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
     """Lanes that update one element take turns; each gets the value before its update."""
-    form, kind = form_of(op.value.type), ATOMIC_KINDS[op.kind.value.data]
-    integer, float_ = ATOMICS.get(kind, ("", ""))
-    combine = FLOAT_OPS[float_](form) if float_ else INTEGER_OPS[integer](form) if integer else None
+    form, combination = form_of(op.value.type), _combination(ATOMIC_KINDS[op.kind.value.data])
+    combine = combination(form) if combination is not None else None
 
     def run(machine: Machine, value: Array, target: Tensor, *indices: Array) -> Array:
         index = element_index(machine, op, target, indices)
