@@ -79,6 +79,12 @@ def test_all_steps_are_a_line_of_text(file: str) -> None:
     assert not any("Place(" in line or "Number(" in line for line in lines)
 
 
+def test_a_trace_ends_at_the_stage_of_the_compilation() -> None:
+    """Kernels are not lowered for a program whose host program is all that was asked for."""
+    for stage in ("host", "llvm-dialect"):
+        assert xe.compile(CORPUS / "stablehlo/reversed.mlir", stage=stage).trace.stages[-1] == stage
+
+
 def test_a_module_says_its_memory_and_what_it_launches() -> None:
     """Two kernels of 4 kB each: the first result lives when the second kernel reads it, and is returned, so they are not merged."""
     text = """HloModule m
