@@ -365,7 +365,7 @@ class FunctionCode:
                 stage="simt",
                 help="look for a function that calls itself without end",
             )
-        round_start, frame = machine.known.round_start, [None] * self.slots
+        round_start, frame, frames = machine.known.round_start, [None] * self.slots, len(machine.memory.frames)
         machine.calls += 1
         try:
             if machine.calls % EVERY:
@@ -374,6 +374,7 @@ class FunctionCode:
                 results = continued(lambda: code.run(machine, frame, arguments))
         finally:
             machine.calls -= 1
+        machine.memory.end_call(frames)
         machine.known.round_start = round_start
         return results
 

@@ -51,11 +51,11 @@ from xla_emitters.runtime.simt.arith import (
     integer_to_float,
 )
 from xla_emitters.runtime.simt.cf import all_lanes, by_case, by_condition
-from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, FrameSlots, Kernel, Parts, Rules, Step, Unary
+from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, FrameSlots, Kernel, Parts, Rules, Step, Unary, lifted
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.math import kernel_of
-from xla_emitters.runtime.simt.memory import SHARED_START, Buffer, Space, long_address, short_address
+from xla_emitters.runtime.simt.memory import SHARED_START, Buffer, Space, has_no_short_address, long_address, short_address
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
 from xla_emitters.runtime.simt.vector import (
     Elements,
@@ -142,10 +142,21 @@ RULES.elementwise(llvm.SExtOp, llvm.TruncOp)(partial(integer_conversion, reading
 RULES.elementwise(llvm.ZExtOp)(partial(integer_conversion, reading=unsigned))
 
 
-@RULES.elementwise(llvm.PtrToIntOp)
-def ptrtoint(op: llvm.PtrToIntOp) -> Unary:
+@RULES.op(llvm.PtrToIntOp)
+def ptrtoint(op: llvm.PtrToIntOp) -> Kernel:
     """An address of shared or private memory also fits into 32 bits: see `memory.short_address`."""
-    return short_address if form_of(op.output.type).bits == 32 else integer_conversion(op, unsigned)
+    if form_of(op.output.type).bits != 32:
+        convert = lifted(op, integer_conversion(op, unsigned))
+        return lambda machine, addresses: convert(addresses)
+
+    def run(machine: Machine, addresses: Value) -> Value:
+        def short(each: Array) -> Array:
+            machine.refuse(op, has_no_short_address(each), "has an address beyond 32 bits: calls nest too deeply")
+            return short_address(each)
+
+        return lifted(op, short)(addresses)
+
+    return run
 
 
 @RULES.elementwise(llvm.IntToPtrOp)
@@ -462,7 +473,7 @@ def alloca(op: llvm.AllocaOp) -> Kernel:
         elements = machine.uniform(count)
         if elements is None:
             raise Unsupported("llvm.alloca of a size that differs between threads", stage="simt")
-        buffer = machine.memory.allocate("an alloca", Space.PRIVATE, elements * stride, alignment)
+        buffer = machine.memory.allocate_in_call("an alloca", elements * stride, alignment)
         return scalars.constant(INDEX, buffer.base)
 
     return run
