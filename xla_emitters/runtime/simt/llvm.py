@@ -51,11 +51,28 @@ from xla_emitters.runtime.simt.arith import (
     integer_to_float,
 )
 from xla_emitters.runtime.simt.cf import all_lanes, by_case, by_condition
-from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, FrameSlots, Kernel, Parts, Rules, Step, Unary, lifted
+from xla_emitters.runtime.simt.code import (
+    Binary,
+    BranchRuleResult,
+    FrameSlots,
+    Kernel,
+    Parts,
+    Rules,
+    Step,
+    Unary,
+    lifted,
+)
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.math import kernel_of
-from xla_emitters.runtime.simt.memory import SHARED_START, Buffer, Space, has_no_short_address, long_address, short_address
+from xla_emitters.runtime.simt.memory import (
+    SHARED_START,
+    Buffer,
+    Space,
+    has_no_short_address,
+    long_address,
+    short_address,
+)
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
 from xla_emitters.runtime.simt.vector import (
     Elements,
