@@ -139,8 +139,8 @@ class Declarations:
 
     # ------------------------------------------------------------------------------------------ variables
 
-    def variables(self, is_extern: bool = False) -> Iterator[PtxVariable]:
-        """`.shared .align 4 .b8 name[8320]`, without its semicolon; several names, separated by commas."""
+    def variables(self, is_extern: bool = False, is_parameter: bool = False) -> Iterator[PtxVariable]:
+        """`.shared .align 4 .b8 name[8320]`, without its semicolon; several names, separated by commas, unless it is a parameter."""
         cursor = self.cursor
         space = cursor.advance().text[1:]
         align, element, width, is_pointer, pointee_align = 0, "", 1, False, 1
@@ -190,8 +190,7 @@ class Declarations:
                     *(values, is_extern, is_pointer, pointee_align),
                     Register(each, element, space == "param") if is_scalar else None,
                 )
-            is_of_list = self.function is None and space in ("param", "reg")
-            if is_of_list or not cursor.accept(","):
+            if is_parameter or not cursor.accept(","):
                 return
 
     def initial_values(self, name: Token, count: int) -> tuple[PtxLiteral | SymbolAddress, ...]:

@@ -479,9 +479,13 @@ class OpBuilder:
         return found
 
     def base(self, name: str) -> SSAValue:
-        """The pointer to a variable: of its space's window."""
+        """The pointer to a variable, of its space's window, or to a function."""
         if (found := self._addresses.get(name) or self.parameters.get(name)) is not None:
             return found
+        if self._is_function(name):
+            self.callees[name] = None
+            made = self._addresses[name] = self.at_entry(llvm.AddressOfOp(name, POINTER))
+            return made
         variable = self.variable(name)
         if variable.space in ("local", "param") and variable.name in {v.name for v in self.function.variables}:
             array = llvm.LLVMArrayType(max(1, variable.size), i8)
@@ -495,10 +499,25 @@ class OpBuilder:
         self._addresses[name] = made
         return made
 
+    def _is_function(self, name: str) -> bool:
+        """Whether a name is that of a function, whose address is meant. raises Unsupported for one that cannot be called by it"""
+        function = self.module.functions.get(name) if name not in self.variables else None
+        if function is None:
+            return False
+        if function.is_entry:
+            raise self.unsupported(f"the address of the kernel '{name}'")
+        if function.body is None:
+            raise self.unsupported(f"the address of '{name}', which is defined elsewhere,")
+        if name in self.module.exiting:
+            raise self.unsupported(f"the address of '{name}', which may end the thread,")
+        return True
+
     def space_of(self, name: str) -> str:
         """Where a variable is. The address of a function's parameter is in its stack frame, so in .local."""
         if name in self.parameters:
             return "generic" if self.function.is_entry else "local"
+        if self._is_function(name):
+            return "generic"
         space = self.variable(name).space
         return "local" if space == "param" else space
 

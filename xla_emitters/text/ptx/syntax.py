@@ -185,7 +185,8 @@ class PtxFunction:
     """`.entry` or `.func`.
 
     body     None for a declaration
-    tables   name of a `.branchtargets` list -> labels
+    tables   name of a `.branchtargets` list -> labels; of `.calltargets` -> functions
+    prototypes  name of a `.callprototype` -> its parameters and results
     bounds   `.reqntid`, `.maxntid` ... -> numbers
     """
 
@@ -198,6 +199,7 @@ class PtxFunction:
     body: list[Instruction | Label] | None = None
     variables: list[PtxVariable] = field(default_factory=list[PtxVariable])
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    prototypes: dict[str, PtxFunction] = field(default_factory=dict[str, "PtxFunction"])
     bounds: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
 
