@@ -549,7 +549,11 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
         if not size:
             # Hardware begins it where descriptors of matrices with any swizzle may.
             size, alignment = machine.memory.launch_shared_bytes, max(alignment, SHARED_START)
-        return machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
+        buffer = machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
+        if isinstance(op.value, llvm.ZeroAttr):
+            buffer.data.fill(0)
+            buffer.is_written = True
+        return buffer
     value = op.value
     if isinstance(value, llvm.ZeroAttr) or op.body.blocks:
         data = np.zeros(size, np.uint8)

@@ -75,6 +75,7 @@ class Buffer:
     origin      int64 (blocks or 1, threads or 1): where a lane's instance starts in `data`, in bytes; None when there is one instance
     writable    False for arguments marked invariant and for constants
     newest      stamp of the newest tensor value in this buffer; see `Machine.check_newest`
+    is_written  whether it is shared memory that has a value before a thread writes it
     """
 
     number: int
@@ -87,6 +88,7 @@ class Buffer:
     origin: Array | None
     writable: bool
     newest: int = 0
+    is_written: bool = False
 
     @property
     def end(self) -> int:

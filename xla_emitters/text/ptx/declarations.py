@@ -182,6 +182,8 @@ class Declarations:
                     raise cursor.error(f"'{name.text}' has more than {MOST_BYTES} bytes", name)
             if is_array and not count and not (is_extern or cursor.at("=")) and space in ("shared", "global", "const"):
                 raise cursor.error(f"'{name.text}' without a number of elements must be .extern", name)
+            if cursor.at("=") and space not in ("global", "const"):
+                raise cursor.error(f"'{name.text}' in .{space} has no initial value: .global and .const have", name)
             values = self.initial_values(name, count) if cursor.accept("=") else None
             for each in names:
                 is_scalar = space in ("param", "reg") and not is_array

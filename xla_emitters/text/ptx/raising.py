@@ -27,6 +27,8 @@ from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, 
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
+    RESERVED,
+    RESERVED_SHARED,
     SIZES,
     STAGE,
     Address,
@@ -151,8 +153,8 @@ def raise_kernel(
         return body.op, used, [module.functions[name] for name in callees]
 
     def global_named(name: str, _: None) -> llvm.GlobalOp:
-        variable = module.variables.get(name) or owned[name]
-        shared.update({variable: None} if variable.space == "shared" else {})
+        variable = RESERVED_SHARED if name == RESERVED else module.variables.get(name) or owned[name]
+        shared.update({variable: None} if variable.space == "shared" and name != RESERVED else {})
         return global_of(module, name, variable, shared_bytes)
 
     given = arguments or [
@@ -328,11 +330,11 @@ def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes:
     element, values = TYPES[variable.type], variable.values
     count = 1 if variable.count is None else variable.count or shared_bytes * 8 // bits_of(element)
     array = llvm.LLVMArrayType(count, element)
-    value = None if variable.space == "shared" else llvm.ZeroAttr()
+    value = None if variable.space == "shared" and values is None else llvm.ZeroAttr()
     body: Region | None = None
     if addresses_in(variable) and value is not None:
         array, value, body = llvm.LLVMArrayType(count, i64), None, _of_addresses(module, variable, count)
-    elif values and value is not None:
+    elif values and variable is not RESERVED_SHARED:
         size = bits_of(element) // 8
         data = b"".join(_bytes_of(module, variable, each, size) for each in values if isinstance(each, PtxLiteral))
         value = bytes_attribute(data + bytes(variable.size - len(data)))

@@ -246,6 +246,9 @@ class PtxModule:
         return frozenset(found)
 
 
+RESERVED = "%reserved_smem"
+RESERVED_SHARED = PtxVariable(RESERVED, "shared", "b8", 1024, 16, 0, (PtxLiteral(0),))
+"""Shared memory that CUDA keeps for itself before that of a kernel, in every block zero at first: its cooperative groups meet there."""
 Operands: TypeAlias = tuple[Operand | None, ...]
 
 
