@@ -11,8 +11,8 @@
 
 The walk is done twice: once with a symbol for each open axis of the arguments, which determines the symbols' names and equal axes,
 and once with the named symbols; once if no axis is open. Guards, in order: number, rank and type of the arguments; JAX's assertions, in its
-words; the arguments' axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap
-around there, and a wrapped size may look valid.)
+words; the arguments' axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits.
+(JAX's products wrap around there, and a wrapped size may look valid.)
 Source: docs/reference/4 2.1, 3.1, 7.
 
 `specialize` makes the program at fixed sizes: the same ops, with the numbers that the symbols' values give in their types.
