@@ -215,6 +215,7 @@ CPU_LOOPS: tuple[PassRow, ...] = (
         "transposes that a product reads are gone; those before reductions get no loops",
         wanted=with_ops("lmhlo.transpose"),
     ),
+    _row("disc-compute-once", "what else a fusion computes is final; what is taken out of it gets loops as well"),
     _row(
         "disc-widen-half-products",
         "products and convolutions are final; the new conversions get loops",

@@ -21,6 +21,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-buffer-optimization": ("dynamic.buffers", "disc_buffer_optimization"),
     "disc-canonicalize-reduction": ("dynamic.passes", "disc_canonicalize_reduction"),
     "disc-check-numbers": ("dynamic.passes", "disc_check_numbers"),
+    "disc-compute-once": ("dynamic.buffers", "disc_compute_once"),
     "disc-conv-rewriter": ("dynamic.passes", "disc_conv_rewriter"),
     "disc-convert-const-to-ral": ("dynamic.host", "disc_convert_const_to_ral"),
     "disc-convert-memory-marker": ("dynamic.host", "disc_convert_memory_marker"),

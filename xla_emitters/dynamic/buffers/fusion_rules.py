@@ -127,8 +127,8 @@ class FusibleOp:
     def work(self) -> int:
         """What it counts of MOST_WORK."""
         if self.opcode == "map":
-            return sum(_work_of(op.opcode) for op in needed_by(computation_of(self.op)) if isinstance(op, HloOp))
-        return _work_of(self.opcode)
+            return sum(work_of(op.opcode) for op in needed_by(computation_of(self.op)) if isinstance(op, HloOp))
+        return work_of(self.opcode)
 
     @cached_property
     def reduces(self) -> str | None:
@@ -158,7 +158,8 @@ class FusibleOp:
         return self.reads[0] if self.reduces or self.updated else self.writes[0]
 
 
-def _work_of(opcode: str) -> int:
+def work_of(opcode: str) -> int:
+    """What one op of a fusion counts of MOST_WORK."""
     row = BY_OPCODE.get(opcode)
     return 1 if row is None or row.size is CodeSize.SMALL else WORK
 

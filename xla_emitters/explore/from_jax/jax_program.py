@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Unpack, cast
@@ -101,7 +102,6 @@ class JaxProgram(Program):
 
     def inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
         """The leaves as arrays that fit; raises DataError with the path of one that does not."""
-        paths = _paths(jax_package().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
         inputs: list[Any] = []
         for number, (leaf, spec) in enumerate(zip(leaves, whole_specs(self), strict=False)):
             if not on_host and is_on_gpu(leaf):
@@ -109,9 +109,19 @@ class JaxProgram(Program):
                 continue
             array = _host_array(leaf, spec.dtype)
             if isinstance(self.compilation, Compiled):  # the guards of other programs check their arguments
-                array = checked(array, spec, f"argument {number} (p{number}, {paths[self.kept[number]]})")
+                array = checked(array, spec, f"argument {number} (p{number}, {self._paths[self.kept[number]]})")
             inputs.append(array)
         return inputs
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        """Where each flat argument is in a call."""
+        return _paths(jax_package().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
+
+    @cached_property
+    def wanted(self) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The tree of a call, with a star for each argument."""
+        return jax_package().tree.unflatten(self.in_tree, ["*"] * self.in_tree.num_leaves)
 
 
 @dataclass(frozen=True)
@@ -310,12 +320,9 @@ def _of_jax(result: Any, name: str) -> Any:
 
 def _kept_leaves(program: JaxProgram, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
     """The flat arguments that the program takes. raises DataError for another tree, or another value of a static argument"""
-    jax, name = jax_package(), program.name.removeprefix("jit_")
-    wanted: tuple[Sequence[Any], Mapping[str, Any]] = jax.tree.unflatten(
-        program.in_tree, ["*"] * program.in_tree.num_leaves
-    )
+    name, wanted = program.name.removeprefix("jit_"), program.wanted
     given = without_static(name, arguments, program.static, len(wanted[0]))
-    leaves, tree = jax.tree.flatten((tuple(given), dict(keywords)))
+    leaves, tree = jax_package().tree.flatten((tuple(given), dict(keywords)))
     if tree != program.in_tree:
         there, here = _paths(wanted), _paths((tuple(given), dict(keywords)))
         takes = ", ".join([*map(str, wanted[0]), *(f"{key}={value}" for key, value in wanted[1].items())])
@@ -389,10 +396,12 @@ _STAGES: dict[str, Callable[[Any], _Stage]] = {
 def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
     """A leaf as a NumPy array, with the type that JAX would give it: numbers get the parameter's type, 64-bit elements become 32-bit if the
     parameter's are, and a random key becomes its bits."""
+    wanted: np.dtype[Any] = dtype(element).numpy
+    if type(leaf) is np.ndarray and leaf.dtype == wanted:
+        return leaf
     jax = jax_package()
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
-    wanted: np.dtype[Any] = dtype(element).numpy
     if isinstance(leaf, bool | int | float | complex):
         return host_array(leaf, element, "the number")
     # NumPy's view of a JAX array is read-only, and the executor needs writable buffers.
@@ -402,6 +411,7 @@ def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
     return array
 
 
+@cache
 def jax_package() -> ModuleType:
     """JAX. raises ToolError where it is not installed"""
     try:

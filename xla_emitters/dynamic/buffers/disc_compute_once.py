@@ -1,0 +1,148 @@
+"""Computes costly functions of a few elements, which a fusion repeats in each of its rows, in a fusion of their own before it: for a CPU.
+
+    "lmhlo.fusion"() <{kind = "kLoop"}> ({                      "lmhlo.fusion"() <{kind = "kLoop"}> ({
+      lmhlo.rsqrt %variance -> %r                                 lmhlo.rsqrt %variance -> %r
+      lmhlo.broadcast %r -> %all {dimensions = [1]}             })
+      lmhlo.multiply %x, %all -> %y                      ->     "lmhlo.fusion"() <{kind = "kLoop"}> ({
+    })                                                            lmhlo.broadcast %r -> %all {dimensions = [1]}
+                                                                  lmhlo.multiply %x, %all -> %y
+                                                                })
+
+A loop computes what its fusion reads inside, element by element. A value for each row is computed once a row, because LLVM moves it out of
+the inner loop; a value for each column (the scale of a batch norm, the sines of positions) is computed in every row. A GPU hides this
+behind its memory, and a launch would take longer; a core of a CPU does not.
+
+What is moved are ops on as many elements as the repeated value has, or on one. Numbers that both fusions need are computed in both.
+Source: none; XLA:CPU fuses no instruction twice that InstructionFusion::IsExpensive (instruction_fusion.cc) names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.hlo.base import integers, opcode_of
+from xla_emitters.dialects.hlo.placement import DEVICE, HOST, is_on_host
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
+from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, uses_of
+from xla_emitters.dynamic.buffers.fusion_rules import BROADCASTS, COLUMN, LOOP, ROW, STITCH, is_splat_source, work_of
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+KINDS = (LOOP, ROW, COLUMN, STITCH)
+SLOW = frozenset(("divide", "remainder", "rsqrt", "sqrt"))
+"""Ops of one instruction that takes longer than a load. Those of more than an instruction or two are slow too."""
+LEAST_ROWS = 8
+"""From this many rows on it is worth a launch, if their number is known."""
+
+
+@dataclass(frozen=True)
+class DiscComputeOncePass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-compute-once"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        sizes = BufferSizes()
+        for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
+            if fusion.kind is not None and fusion.kind.data in KINDS and not is_on_host(fusion):
+                _split(fusion, sizes)
+
+
+def _split(fusion: FusionOp, sizes: BufferSizes) -> None:
+    """Moves what a fusion repeats; values of equally many elements share one new fusion."""
+    repeated = dict[object, list[SSAValue]]()
+    for op in _ops_of(fusion):
+        if opcode_of(op.HLO) in BROADCASTS and _repeats_rows(op, sizes):
+            repeated.setdefault(sizes.elements(op.inputs[0]), []).append(op.inputs[0])
+    for values in repeated.values():
+        ops = _ops_of(fusion)
+        cones = {value: _cone(ops, [value]) for value in values}
+        moved = [value for value, cone in cones.items() if _can_move(fusion, value, cone, sizes)]
+        if moved:
+            _move(fusion, moved, set().union(*(cones[value] for value in moved)))
+
+
+def _ops_of(fusion: FusionOp) -> list[BufferOp]:
+    return [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+
+
+def _repeats_rows(op: BufferOp, sizes: BufferSizes) -> bool:
+    """Whether a broadcast repeats whole rows: its operand has different elements along the last dimension, which stays the last."""
+    source, (result,) = op.inputs[0], op.outputs
+    shape, places = sizes.of(source), integers(op.properties["dimensions"])
+    if not shape or shape[-1].value == 1 or places[-1] != len(sizes.of(result)) - 1 or sizes.same_count(source, result):
+        return False
+    one, all_ = sizes.elements(source).value, sizes.elements(result).value
+    return one is None or all_ is None or all_ >= LEAST_ROWS * one
+
+
+def _cone(
+    ops: Sequence[BufferOp], values: Iterable[SSAValue], given: AbstractSet[SSAValue] = frozenset()
+) -> set[BufferOp]:
+    """The ops that compute these values, where the given ones exist."""
+    found, wanted = set[BufferOp](), set(values) - given
+    for op in reversed(ops):
+        if not wanted.isdisjoint(op.outputs):
+            found.add(op)
+            wanted |= {*op.inputs} - given
+    return found
+
+
+def _can_move(fusion: FusionOp, value: SSAValue, cone: AbstractSet[BufferOp], sizes: BufferSizes) -> bool:
+    """Whether ops of the fusion compute the value, slowly, from as many elements as it has or from single ones."""
+
+    def is_single(buffer: SSAValue) -> bool:
+        return sizes.elements(buffer).value == 1
+
+    if not any(opcode_of(op.HLO) in SLOW or work_of(opcode_of(op.HLO)) > 1 for op in cone):
+        return False
+    written = {buffer for op in cone for buffer in op.outputs}
+    read = {buffer for op in cone for buffer in op.inputs if space_of(buffer.type) != HOST}
+    if not all(sizes.same_count(buffer, value) or is_single(buffer) for buffer in written | read):
+        return False
+    others = {buffer for op in _ops_of(fusion) if op not in cone for buffer in op.outputs}
+    if not others.isdisjoint(written | read):
+        return False
+    is_varied = any(not is_single(buffer) for buffer in read - written) or any(_is_varied(op) for op in cone)
+    return is_varied and all(not is_single(buffer) or _is_inside(buffer, fusion) for buffer in written)
+
+
+def _is_varied(op: BufferOp) -> bool:
+    """Whether an op makes different elements of no array: numbers in order, or a constant."""
+    return opcode_of(op.HLO) in ("iota", "dynamic-iota", "constant") and not is_splat_source(op)
+
+
+def _is_inside(buffer: SSAValue, fusion: FusionOp) -> bool:
+    return all(fusion.is_ancestor(use.operation) or frees(use) or asks_size(use) for use in uses_of(buffer))
+
+
+def _move(fusion: FusionOp, values: Sequence[SSAValue], cone: AbstractSet[BufferOp]) -> None:
+    """Puts the ops of the cone, which compute the values, into a fusion before the fusion that they are in."""
+    ops = _ops_of(fusion)
+    rest = [op for op in ops if op not in cone]
+    results = {buffer for op in rest for buffer in op.outputs}
+    left_outside = {buffer for op in cone for buffer in op.outputs if not _is_inside(buffer, fusion)}
+    twice = _cone(ops, {buffer for op in rest for buffer in op.inputs} | results, {*values, *left_outside}) & cone
+    name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
+    made = FusionOp(
+        properties={"fusion_name": StringAttr(f"{name}_once"), "kind": StringAttr(LOOP)},
+        regions=[Region(Block())],
+    )
+    made.attributes[DEVICE] = fusion.attributes[DEVICE]
+    made.location = fusion.location
+    body = list[BufferOp]()
+    for op in ops:
+        if op in twice:
+            body.append(op.clone())
+        elif op in cone:
+            op.detach()
+            body.append(op)
+    made.body.block.add_ops([*body, TerminatorOp(operands=[[]])])
+    Rewriter.insert_op(made, InsertPoint.before(fusion))
