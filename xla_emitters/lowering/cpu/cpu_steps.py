@@ -14,9 +14,9 @@ define i64 @counted.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %tri
     runs iterations of a loop: each writes numbers of its row to the words that its state names and calls the code of the state's table;
     the state after the last one is `again`
 
-define i64 @until.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %count)
-    the same until a byte is zero, which the calls of a condition write: then it returns the state, negated bit by bit; else, after so many
-    iterations, the state of the next one
+define i64 @until.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %count, ptr %numbers, i64 %width, i64 %other)
+    the same until a byte is zero, which the calls of a condition write, or the number in column `other`, if that is not negative: then it
+    returns the state, negated bit by bit; else, after so many iterations, the state of the next one; `count` is how many it ran
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ COUNTED = "counted"
 """The name of the function that runs iterations of a loop."""
 COUNTED_ROW = 4
 """Numbers of a state: table, rows of the table, places, number of places. A place is the address of a word and a column of the numbers."""
+NUMBERS = "numbers"
+"""The name of the function that writes numbers of a row to the words of places."""
 UNTIL = "until"
 """The name of the function that runs iterations of a loop until a predicate is false."""
-UNTIL_ROW = 5
-"""Numbers of a state: table of the condition, rows of it, table of the body, rows of it, address of the predicate."""
+UNTIL_ROW = 7
+"""Numbers of a state: table of the condition, rows of it, the same of the body, places, number of places, address of the predicate."""
 COPY = "copy"
 """The name of the function that copies bytes: its words are the address of the result, that of the operand, and how many."""
 CHAIN_IR = f"""
@@ -87,12 +89,33 @@ end:
   ret void
 }}
 
+define void @"{NUMBERS}{ENTRY}"(ptr %places, i64 %count, ptr %numbers) {{
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %set ]
+  %is.left = icmp ult i64 %i, %count
+  br i1 %is.left, label %set, label %end
+set:
+  %place = getelementptr [2 x i64], ptr %places, i64 %i
+  %place.column = getelementptr i64, ptr %place, i64 1
+  %word = load ptr, ptr %place
+  %column = load i64, ptr %place.column
+  %from = getelementptr i64, ptr %numbers, i64 %column
+  %number = load i64, ptr %from
+  store i64 %number, ptr %word
+  %i.next = add i64 %i, 1
+  br label %next
+end:
+  ret void
+}}
+
 define i64 @"{COUNTED}{ENTRY}"(ptr %states, i64 %again, i64 %end, i64 %start, i64 %trips, ptr %numbers, i64 %width) {{
 entry:
   br label %head
 head:
-  %trip = phi i64 [ 0, %entry ], [ %trip.next, %called ]
-  %state = phi i64 [ %start, %entry ], [ %state.next, %called ]
+  %trip = phi i64 [ 0, %entry ], [ %trip.next, %iteration ]
+  %state = phi i64 [ %start, %entry ], [ %state.next, %iteration ]
   %more = icmp ult i64 %trip, %trips
   br i1 %more, label %iteration, label %done
 iteration:
@@ -106,25 +129,8 @@ iteration:
   %count = load i64, ptr %at.count
   %first = mul i64 %trip, %width
   %own = getelementptr i64, ptr %numbers, i64 %first
-  br label %next
-next:
-  %i = phi i64 [ 0, %iteration ], [ %i.next, %set ]
-  %is.left = icmp ult i64 %i, %count
-  br i1 %is.left, label %set, label %call
-set:
-  %place = getelementptr [2 x i64], ptr %places, i64 %i
-  %place.column = getelementptr i64, ptr %place, i64 1
-  %word = load ptr, ptr %place
-  %column = load i64, ptr %place.column
-  %from = getelementptr i64, ptr %own, i64 %column
-  %number = load i64, ptr %from
-  store i64 %number, ptr %word
-  %i.next = add i64 %i, 1
-  br label %next
-call:
+  call void @"{NUMBERS}{ENTRY}"(ptr %places, i64 %count, ptr %own)
   call void @"{CHAIN}{ENTRY}"(ptr %table, i64 %rows)
-  br label %called
-called:
   %trip.next = add i64 %trip, 1
   %after = add i64 %state, 1
   %is.last = icmp eq i64 %after, %end
@@ -134,7 +140,7 @@ done:
   ret i64 %state
 }}
 
-define i64 @"{UNTIL}{ENTRY}"(ptr %states, i64 %again, i64 %end, i64 %start, i64 %trips, ptr %count) {{
+define i64 @"{UNTIL}{ENTRY}"(ptr %states, i64 %again, i64 %end, i64 %start, i64 %trips, ptr %count, ptr %numbers, i64 %width, i64 %other) {{
 entry:
   br label %head
 head:
@@ -148,14 +154,29 @@ condition:
   %at.rows = getelementptr i64, ptr %at, i64 1
   %at.body = getelementptr i64, ptr %at, i64 2
   %at.body.rows = getelementptr i64, ptr %at, i64 3
-  %at.predicate = getelementptr i64, ptr %at, i64 4
+  %at.places = getelementptr i64, ptr %at, i64 4
+  %at.places.count = getelementptr i64, ptr %at, i64 5
+  %at.predicate = getelementptr i64, ptr %at, i64 6
   %table = load ptr, ptr %at
   %rows = load i64, ptr %at.rows
+  %places = load ptr, ptr %at.places
+  %places.count = load i64, ptr %at.places.count
+  %first = mul i64 %trip, %width
+  %own = getelementptr i64, ptr %numbers, i64 %first
+  call void @"{NUMBERS}{ENTRY}"(ptr %places, i64 %places.count, ptr %own)
   call void @"{CHAIN}{ENTRY}"(ptr %table, i64 %rows)
   %predicate = load ptr, ptr %at.predicate
   %holds = load i8, ptr %predicate
   %is.on = icmp ne i8 %holds, 0
-  br i1 %is.on, label %body, label %ended
+  br i1 %is.on, label %more.numbers, label %ended
+more.numbers:
+  %no.number = icmp slt i64 %other, 0
+  br i1 %no.number, label %body, label %number
+number:
+  %at.number = getelementptr i64, ptr %own, i64 %other
+  %held = load i64, ptr %at.number
+  %is.held = icmp ne i64 %held, 0
+  br i1 %is.held, label %body, label %ended
 body:
   %body.table = load ptr, ptr %at.body
   %body.rows = load i64, ptr %at.body.rows

@@ -12,8 +12,11 @@ are alive at a time.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -35,6 +38,7 @@ from xla_emitters.program.steps import (
     View,
 )
 from xla_emitters.runtime.cpu.code_chain import Chain, Places, PlacesOf
+from xla_emitters.runtime.cpu.loop_numbers import Column, LoopNumbers
 from xla_emitters.runtime.walk import Frame
 
 MOST_STATES = 8
@@ -50,9 +54,9 @@ class Given(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Memory of the loop: the `number`-th array of this type and shape."""
+    """Memory of the loop: one of the arrays that a slot is given in turn, so that what all slots hold soon repeats."""
 
-    dtype: str
+    place: ArrayPlace
     shape: tuple[int, ...]
     number: int
 
@@ -68,13 +72,13 @@ class Calls:
 
     chain    their calls; None: there are none
     memory   the words that hold addresses of memory
-    columns  the words of numbers that the steps assign: (number of the step that reads it, number) -> words
+    columns  the words of numbers that an iteration assigns
     constant the words of other numbers, by the number
     """
 
     chain: Chain | None
     memory: Sequence[tuple[Memory, Places]]
-    columns: Mapping[tuple[int, int], Places]
+    columns: Mapping[Column, Places]
     constant: PlacesOf
 
     @property
@@ -108,12 +112,22 @@ def states_of(iteration: Callable[[Held], StateT | None]) -> tuple[list[StateT],
     return states, seen[key], before
 
 
-def calls_of(frame: Frame, steps: Sequence[Step], held: Held, write: WriteConstant) -> Calls | None:
-    """The calls of steps that begin with slots in this memory, which then are as the steps leave them; None where there are other steps."""
+def calls_of(
+    frame: Frame,
+    steps: Sequence[Step],
+    held: Held,
+    write: WriteConstant,
+    assigned: AbstractSet[int],
+    first: int = 0,
+) -> Calls | None:
+    """The calls of steps that begin with slots in this memory, which then are as the steps leave them; None where there are other steps.
+
+    assigned  numbers of the host that an iteration assigns
+    first     the number of the first step in the iteration
+    """
     bound, chains, memory = frame.bound, list[Chain](), list[tuple[Memory, Places]]()
-    assigned = {step.result.index for step in steps if isinstance(step, Compute)}
-    columns, constant = dict[tuple[int, int], Places](), PlacesOf()
-    for number, step in enumerate(steps):
+    columns, constant = dict[Column, Places](), PlacesOf()
+    for number, step in enumerate(steps, first):
         run = None
         match step:
             case Allocate(place):
@@ -122,11 +136,11 @@ def calls_of(frame: Frame, steps: Sequence[Step], held: Held, write: WriteConsta
                 elif (shape := _shape_of(frame, place)) is None:
                     return None
                 else:
-                    held[place.slot] = _free(place.dtype, shape, held)
+                    held[place.slot] = _free(place, shape, held)
             case Fill(place, data):
                 if (shape := _shape_of(frame, place)) is None or frame.is_fixed(place.slot):
                     return None
-                held[place.slot] = _free(place.dtype, shape, held)
+                held[place.slot] = _free(place, shape, held)
                 run = write(frame, place, np.frombuffer(data, numpy_type(place.dtype)))
             case View(source, target):
                 if target.slot not in bound.shapes:
@@ -155,7 +169,7 @@ def calls_of(frame: Frame, steps: Sequence[Step], held: Held, write: WriteConsta
             memory.append((own, places))
         for index, places in run.changing.numbers.items():
             if index in assigned:
-                columns[number, index] = places
+                columns[Column(number, index)] = places
             else:
                 constant.setdefault(index, []).extend(places)
         chains.append(run)
@@ -174,12 +188,34 @@ def _shape_of(frame: Frame, place: ArrayPlace) -> tuple[int, ...] | None:
     return None if is_open else frame.bound.shapes.get(place.slot)
 
 
-def _free(dtype: str, shape: tuple[int, ...], held: Held) -> Made:
-    """The first memory of the loop of this type and shape that no slot holds."""
+def _free(place: ArrayPlace, shape: tuple[int, ...], held: Held) -> Made:
+    """The first of the place's arrays that no slot holds."""
     number, taken = 0, set(held.values())
-    while (found := Made(dtype, shape, number)) in taken:
+    while (found := Made(place, shape, number)) in taken:
         number += 1
     return found
+
+
+def places_of(frame: Frame, numbers: LoopNumbers, calls: Iterable[Calls]) -> tuple[int, int]:
+    """The address of the places where an iteration's calls read numbers, for machine code, and how many they are."""
+    size = ctypes.sizeof(ctypes.c_int64)
+    rows = [
+        (ctypes.addressof(words) + word * size, numbers.column(column))
+        for each in calls
+        for column, places in each.columns.items()
+        for words, word in places
+    ]
+    held = (ctypes.c_int64 * (2 * len(rows)))(*chain.from_iterable(rows))
+    frame.kept.append(held)
+    return ctypes.addressof(held), len(rows)
+
+
+def set_constants(frame: Frame, calls: Iterable[Calls]) -> None:
+    """Sets the words of numbers that the loop does not assign."""
+    for each in calls:
+        for index, places in each.constant.items():
+            for words, word in places:
+                words[word] = frame.numbers[index]
 
 
 class LoopMemory:
@@ -200,15 +236,15 @@ class LoopMemory:
                     of.setdefault(memory, [])
         self._words, self._addresses = list(of.values()), list[int]()
         self._numbers = {memory: number for number, memory in enumerate(of)}
-        self._made = [_place_of(memory) for memory in of]
+        self._bytes = list(map(_bytes_of, of))
         self._held = list[Array]()
 
     def begin(self) -> None:
         """Gives the loop its memory. raises DataError for memory that is not there"""
         arrays, fresh = self._frame.arrays, self._frame.fresh
         self._held = [
-            arrays[memory.slot] if isinstance(memory, Given) else fresh(place, memory.shape, count)
-            for memory, (place, count) in zip(self._numbers, self._made, strict=True)
+            arrays[memory.slot] if isinstance(memory, Given) else fresh(memory.place, memory.shape, count)
+            for memory, count in zip(self._numbers, self._bytes, strict=True)
         ]
         addresses = list(map(pointer, self._held))
         if addresses != self._addresses:
@@ -230,9 +266,6 @@ class LoopMemory:
         self._held = []
 
 
-def _place_of(memory: Memory) -> tuple[ArrayPlace, int]:
-    """The memory as a step would allocate it, and its bytes; of memory that is given, none."""
-    if isinstance(memory, Given):
-        return ArrayPlace(memory.slot, "", (), on_device=True), 0
-    place = ArrayPlace(-1, memory.dtype, memory.shape, on_device=True)
-    return place, prod(memory.shape) * numpy_type(memory.dtype).itemsize
+def _bytes_of(memory: Memory) -> int:
+    """Of the memory that a loop is given, none."""
+    return 0 if isinstance(memory, Given) else prod(memory.shape) * numpy_type(memory.place.dtype).itemsize

@@ -10,7 +10,8 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.errors import DataError, EndlessLoop
 from xla_emitters.pipelines.lowerings import lowerings_of
-from xla_emitters.runtime.cpu.counted_loop import AT_ONCE, CountedLoop
+from xla_emitters.runtime.cpu.counted_loop import CountedLoop
+from xla_emitters.runtime.cpu.loop_numbers import AT_ONCE
 from xla_emitters.runtime.walk import Frame
 from xla_emitters.support import limits
 

@@ -38,6 +38,32 @@ func.func public @main(%x: tensor<?xf32>, %rate: tensor<f32>, %step: tensor<f32>
   return %r#0, %r#1 : tensor<?xf32>, tensor<?xf32>
 }
 """
+# The same, with at most twenty iterations, whose number counts too: it is a number of the host, which a kernel of the body reads.
+AT_MOST_TWENTY = (
+    ITERATION.replace("%r:2 = stablehlo.while(%a", "%r:3 = stablehlo.while(%i = %c0, %a")
+    .replace(": tensor<?xf32>, tensor<?xf32>\n    cond", ": tensor<i32>, tensor<?xf32>, tensor<?xf32>\n    cond")
+    .replace("%zero =", "%c0 = stablehlo.constant dense<0> : tensor<i32>\n  %zero =")
+    .replace("%zero =", "%c1 = stablehlo.constant dense<1> : tensor<i32>\n  %zero =")
+    .replace("%zero =", "%c20 = stablehlo.constant dense<20> : tensor<i32>\n  %zero =")
+    .replace(
+        "stablehlo.return %more",
+        "%early = stablehlo.compare LT, %i, %c20, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+        "      %both = stablehlo.and %more, %early : tensor<i1>\n      stablehlo.return %both",
+    )
+    .replace("%less = stablehlo.multiply %a, %rates", "%less0 = stablehlo.multiply %a, %rates")
+    .replace(
+        "%next =",
+        "%f = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>\n"
+        "      %fs = stablehlo.dynamic_broadcast_in_dim %f, %n, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>\n"
+        "      %less = stablehlo.add %less0, %fs : tensor<?xf32>\n      %j = stablehlo.add %i, %c1 : tensor<i32>\n      %next =",
+    )
+    .replace("stablehlo.return %b, %next : ", "stablehlo.return %j, %b, %next : tensor<i32>, ")
+    .replace(
+        "return %r#0, %r#1 : tensor<?xf32>, tensor<?xf32>",
+        "return %r#1, %r#2, %r#0 : tensor<?xf32>, tensor<?xf32>, tensor<i32>",
+    )
+    .replace("-> (tensor<?xf32>, tensor<?xf32>)", "-> (tensor<?xf32>, tensor<?xf32>, tensor<i32>)")
+)
 
 
 def iterated(x: Any, rate: Any, step: Any, bound: Any) -> tuple[int, Any, Any]:
@@ -90,3 +116,23 @@ def test_the_limit_allows_as_many_iterations_and_no_more(most: int) -> None:
                     program(*inputs(wanted))
             else:
                 assert np.array_equal(program(*inputs(wanted))[1], expected[1])
+
+
+@pytest.mark.parametrize("bound", [1e9, 40.0, 12.0, 5.0, 1.5, 0.0])
+def test_a_number_of_the_host_may_end_it_too(bound: float) -> None:
+    program = xe.compile(AT_MOST_TWENTY)
+    for scale in (1.0, 8.0):
+        x, rate, step = np.array([1.0, -0.5, 0.25], np.float32) * np.float32(scale), np.float32(0.5), np.float32(0.25)
+        a, b, trips = -x, x, 0
+        while np.abs(b - a).max() > bound and trips < 20:
+            a, b, trips = b, a * rate + np.float32(trips) + step, trips + 1
+        found = program(x, rate, step, np.float32(bound))
+        assert int(found[2]) == trips
+        assert np.array_equal(found[0], a)
+        assert np.array_equal(found[1], b)
+
+
+def test_such_a_loop_is_one_step_too() -> None:
+    made = lowerings_of(xe.compile(AT_MOST_TWENTY)).loaded
+    frame = made.frame(made.bind([(3,), (), (), ()]))
+    assert sum(isinstance(run, UntilLoop) for run in frame.code) == 1
