@@ -119,8 +119,11 @@ class GpuLowering:
 
     @cached_property
     def trace(self) -> Trace:
-        """The trace of the passes that have run: if texts are recorded, of all, with all kernels together at the last stage."""
-        if self._recorder.keeps_text:
+        """The trace of the passes that have run: if texts are recorded, up to the stage of the compilation.
+
+        Of the passes on kernels it has the last stage, with all kernels together.
+        """
+        if self._recorder.keeps_text and self.options.stage not in (_LOOPS, "kernels", "host"):
             self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
         return self._recorder.trace
 

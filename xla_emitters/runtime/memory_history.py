@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import BoundSteps
-from xla_emitters.program.steps import ArrayPlace, View
+from xla_emitters.program.steps import ArrayPlace, Loop, View
 from xla_emitters.runtime.walk import Frame, FrameArguments, Run
 from xla_emitters.support.columns import aligned
 
@@ -184,6 +184,9 @@ class WatchedFrame(Frame):
 
     def is_fixed(self, slot: int) -> bool:
         return False
+
+    def _counted(self, step: Loop) -> Run | None:
+        return None
 
     def _allocate(self, place: ArrayPlace) -> Run | None:
         allocate = super()._allocate(place)

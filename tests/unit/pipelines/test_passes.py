@@ -100,7 +100,7 @@ def renamed(text: str) -> str:
 
 
 # GELU has vectors, functions of libdevice and no ragged end; the others each lack something of it.
-@pytest.mark.parametrize("program", but_long(PROGRAMS, ("ragged", "bytes")))
+@pytest.mark.parametrize("program", but_long(PROGRAMS, ("ragged", "bytes", "two_results")))
 def test_each_pass_alone_on_text_does_what_it_does_in_the_pipeline(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

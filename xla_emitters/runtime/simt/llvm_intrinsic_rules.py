@@ -332,5 +332,5 @@ def stacksave(op: Any) -> Callable[[Machine], Array]:
 
 @RULES.op(llvm.INTRINSICS["stackrestore"])
 def stackrestore(op: Any) -> Callable[[Machine, Array], None]:
-    """Frees nothing: allocas live as long as the chunk."""
+    """Frees nothing: allocas live as long as their call."""
     return lambda machine, saved: None

@@ -29,11 +29,10 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import field_offsets, size_and_alignment, stride_of
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import InternalError, Unsupported
 from xla_emitters.functions import BY_LIBDEVICE
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith_rules import (
@@ -51,11 +50,33 @@ from xla_emitters.runtime.simt.arith_rules import (
     integer_to_float,
 )
 from xla_emitters.runtime.simt.cf_rules import all_lanes, by_case, by_condition
-from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, FrameSlots, Kernel, Parts, Rules, Step, Unary
+from xla_emitters.runtime.simt.code import (
+    Binary,
+    BranchRuleResult,
+    Compiler,
+    FrameSlots,
+    FunctionCode,
+    Kernel,
+    Parts,
+    Rules,
+    Step,
+    Unary,
+    lifted,
+    merged,
+    write,
+)
 from xla_emitters.runtime.simt.func_rules import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.math_rules import kernel_of
-from xla_emitters.runtime.simt.memory import SHARED_START, Buffer, Space, long_address, short_address
+from xla_emitters.runtime.simt.memory import (
+    SHARED_START,
+    Buffer,
+    Space,
+    bounds,
+    has_no_short_address,
+    long_address,
+    short_address,
+)
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
 from xla_emitters.runtime.simt.vector_rules import (
     Elements,
@@ -142,10 +163,21 @@ RULES.elementwise(llvm.SExtOp, llvm.TruncOp)(partial(integer_conversion, reading
 RULES.elementwise(llvm.ZExtOp)(partial(integer_conversion, reading=unsigned))
 
 
-@RULES.elementwise(llvm.PtrToIntOp)
-def ptrtoint(op: llvm.PtrToIntOp) -> Unary:
+@RULES.op(llvm.PtrToIntOp)
+def ptrtoint(op: llvm.PtrToIntOp) -> Kernel:
     """An address of shared or private memory also fits into 32 bits: see `memory.short_address`."""
-    return short_address if form_of(op.output.type).bits == 32 else integer_conversion(op, unsigned)
+    if form_of(op.output.type).bits != 32:
+        convert = lifted(op, integer_conversion(op, unsigned))
+        return lambda machine, addresses: convert(addresses)
+
+    def run(machine: Machine, addresses: Value) -> Value:
+        def short(each: Array) -> Array:
+            machine.refuse(op, has_no_short_address(each), "has an address beyond 32 bits: calls nest too deeply")
+            return short_address(each)
+
+        return lifted(op, short)(addresses)
+
+    return run
 
 
 @RULES.elementwise(llvm.IntToPtrOp)
@@ -462,7 +494,7 @@ def alloca(op: llvm.AllocaOp) -> Kernel:
         elements = machine.uniform(count)
         if elements is None:
             raise Unsupported("llvm.alloca of a size that differs between threads", stage="simt")
-        buffer = machine.memory.allocate("an alloca", Space.PRIVATE, elements * stride, alignment)
+        buffer = machine.memory.allocate_in_call("an alloca", elements * stride, alignment)
         return scalars.constant(INDEX, buffer.base)
 
     return run
@@ -472,17 +504,40 @@ def alloca(op: llvm.AllocaOp) -> Kernel:
 def addressof(op: llvm.AddressOfOp, scope: FrameSlots) -> Step:
     name, result = op.global_name.string_value(), scope.slot(op.result)
     global_op = scope.compiler.symbols.get(name)
+    if scope.compiler.has_body(name):
+        address = scalars.constant(INDEX, scope.compiler.address_of(name))
+
+        def of_function(machine: Machine, frame: Frame) -> None:
+            frame[result] = address
+
+        return of_function
     if not isinstance(global_op, llvm.GlobalOp):
         raise Unsupported(f"address of @{name}, which is not a global of the module", stage="simt")
 
     def run(machine: Machine, frame: Frame) -> None:
-        buffer = machine.memory.once(global_op, lambda: _global_buffer(machine, name, global_op))
-        frame[result] = scalars.constant(INDEX, buffer.base)
+        frame[result] = scalars.constant(INDEX, _buffer_of(machine, name, global_op, scope.compiler).base)
 
     return run
 
 
 _SHARED_ADDRESS_SPACE = 3
+
+
+def _buffer_of(machine: Machine, name: str, op: llvm.GlobalOp, compiler: Compiler) -> Buffer:
+    """The buffer of a global. A region that computes its value runs after that: it may name this global, or those that name this one."""
+    is_new = op not in machine.memory.of_op
+    buffer = machine.memory.once(op, lambda: _global_buffer(machine, name, op))
+    if is_new and op.body.blocks:
+        scope = FrameSlots(compiler)
+        code = scope.body(op.body.block)
+        with machine.only(None):
+            (words,) = code.run(machine, [None] * scope.count, ())
+        array = op.global_type
+        if not (isinstance(array, llvm.LLVMArrayType) and isinstance(words, tuple)):
+            raise Unsupported(f"global @{name}, whose value is computed and no array", stage="simt")
+        bits = [scalars.to_bits(form_of(array.type), word).reshape(-1) for word in words]
+        buffer.data[:] = np.concatenate(bits).view(np.uint8)
+    return buffer
 
 
 def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
@@ -494,9 +549,13 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
         if not size:
             # Hardware begins it where descriptors of matrices with any swizzle may.
             size, alignment = machine.memory.launch_shared_bytes, max(alignment, SHARED_START)
-        return machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
+        buffer = machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
+        if isinstance(op.value, llvm.ZeroAttr):
+            buffer.data.fill(0)
+            buffer.is_written = True
+        return buffer
     value = op.value
-    if isinstance(value, llvm.ZeroAttr):
+    if isinstance(value, llvm.ZeroAttr) or op.body.blocks:
         data = np.zeros(size, np.uint8)
     elif isinstance(value, StringAttr):
         data = np.frombuffer(value.data.encode(), np.uint8).copy()
@@ -517,12 +576,47 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
 @RULES.control(llvm.CallOp)
 def call(op: llvm.CallOp, scope: FrameSlots) -> Step:
     if op.callee is None:
-        raise Unsupported("call of a function pointer", stage="simt", details=_place(op))
+        return _call_of_address(op, scope)
     return call_step(scope, op.callee.string_value(), op.args, op.results)
 
 
-def _place(op: Operation) -> tuple[str, ...]:
-    return (f"at {place_of(op) or str(op).splitlines()[0]}",)
+def _call_of_address(op: llvm.CallOp, scope: FrameSlots) -> Step:
+    """A call of the function that begins at an address: lanes with different addresses take turns."""
+    (pointer, *inputs), outputs, compiler = scope.slots(op.args), scope.slots(op.results), scope.compiler
+    result = op.results[0].type if op.results else llvm.LLVMVoidType()
+    called = llvm.LLVMFunctionType([value.type for value in op.args[1:]], result)
+
+    def function_at(machine: Machine, addresses: Array, address: int) -> FunctionCode:
+        function = compiler.function_at(address)
+        if function is None:
+            machine.refuse(op, addresses == address, f"calls address {address:#x}, where no function begins")
+            raise InternalError("an address without a function is no lane's", stage="simt")
+        wanted = compiler.symbols[function.name]
+        if isinstance(wanted, llvm.FuncOp) and wanted.function_type != called:
+            what = f"calls @{function.name}, which is {wanted.function_type}, as {called}"
+            machine.refuse(op, addresses == address, what)
+        return function
+
+    def run(machine: Machine, frame: Frame) -> None:
+        addresses, arguments = frame[pointer], [frame[slot] for slot in inputs]
+        entered = machine.active
+        results: list[Value] | None = None
+        try:
+            while True:
+                address, _ = bounds(addresses, machine.active)
+                function, parts = function_at(machine, addresses, address), machine.split(addresses == address)
+                lanes, left = (machine.active, None) if isinstance(parts, bool) else parts
+                machine.active = lanes
+                returned = function.call(machine, arguments)
+                results = returned if lanes is None else merged(lanes, returned, results)
+                if left is None:
+                    break
+                machine.active = left
+        finally:
+            machine.active = entered
+        write(frame, outputs, results)
+
+    return run
 
 
 @RULES.branch(llvm.BrOp)

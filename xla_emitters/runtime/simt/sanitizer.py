@@ -269,7 +269,8 @@ class Sanitizer(Watcher):
                 found = lanes.find(shadow.stamps[earlier])
                 if (apart := (lanes.in_flight if earlier in FLYING else lanes.apart)(found)) is not None:
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
-        if buffer.space is Space.SHARED and touch not in (Touch.WRITE, Touch.COPY) and not only_writes(access.op):
+        is_read = touch not in (Touch.WRITE, Touch.COPY) and not only_writes(access.op)
+        if buffer.space is Space.SHARED and is_read and not buffer.is_written:
             self._check_written(memory, access, shadow, lanes)
         if buffer.space is Space.SHARED and not access.is_store and is_asynchronous(access.op):
             self._check_fenced(memory, access, shadow, lanes)

@@ -19,7 +19,7 @@ from xdsl.irdl import IRDLOperation
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.llvm_ir_lexer import LlvmTokenKind, Token, name_of, unescaped
-from xla_emitters.text.llvm_ir.llvm_types import VOID
+from xla_emitters.text.llvm_ir.llvm_types import POINTER, VOID
 from xla_emitters.text.llvm_ir.ptx_bodies import outputs_of, ptx, ptx_of_intrinsic
 
 _HINTS = (
@@ -40,7 +40,9 @@ def call(r: FunctionReader) -> SSAValue | None:
     if token.text == "asm":
         return _assembly(r, result)
     if token.kind is LlvmTokenKind.LOCAL:
-        raise r.unsupported("a call of a function's address", token)
+        pointer = r.value(POINTER)
+        arguments, _ = _arguments(r)
+        return _called(r, None, [pointer, *arguments], result)
     name = name_of(r.cursor.expect_kind(LlvmTokenKind.GLOBAL, "the function that is called"))
     arguments, alignments = _arguments(r)
     if name.startswith(_HINTS):
@@ -50,6 +52,11 @@ def call(r: FunctionReader) -> SSAValue | None:
     if name.startswith("llvm."):
         return _intrinsic(r, name, token, arguments, alignments, result)
     r.callees.setdefault(name, token)
+    return _called(r, name, arguments, result)
+
+
+def _called(r: FunctionReader, name: str | None, arguments: Sequence[SSAValue], result: Attribute) -> SSAValue | None:
+    """A call of the function of that name, or of the address that is the first argument."""
     op = llvm.CallOp(name, *arguments, return_type=None if result == VOID else result)
     r.do(op)
     return op.results[0] if op.results else None

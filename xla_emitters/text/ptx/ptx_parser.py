@@ -161,7 +161,7 @@ class PtxParser(Declarations):
         self.cursor.accept(".hidden")  # Triton writes it before the tensor maps that it adds.
         if not self.cursor.at(".param", ".reg"):
             raise self.cursor.unexpected("'.param'")
-        return list(self.variables())
+        return list(self.variables(is_parameter=True))
 
     def function_after(self, is_entry: bool) -> None:
         cursor = self.cursor
@@ -308,12 +308,17 @@ class PtxParser(Declarations):
     def label(self, token: Token, body: list[Instruction | Label]) -> None:
         cursor, function = self.cursor, self.function
         assert function is not None
-        if cursor.at(".branchtargets"):
-            cursor.advance()
-            names = self.listed(lambda: cursor.expect_kind(PtxTokenKind.NAME, "a label").text)
-            cursor.expect(";", "after the labels")
+        if cursor.accept(".branchtargets") or cursor.accept(".calltargets"):
+            names = self.listed(lambda: cursor.expect_kind(PtxTokenKind.NAME, "a label or a function").text)
+            cursor.expect(";", "after the names")
             function.tables[token.text] = tuple(names)
-        elif cursor.at(".callprototype", ".calltargets"):
+        elif cursor.accept(".callprototype"):
+            results = self.parameter_list() if cursor.at("(") else ()
+            cursor.expect("_", "in place of the function's name")
+            parameters = self.parameter_list() if cursor.at("(") else ()
+            function.prototypes[token.text] = PtxFunction(
+                token.text, False, parameters, results, token.start, token.end
+            )
             self.skip_to(";")
         else:
             body.append(Label(token.text, token.start))

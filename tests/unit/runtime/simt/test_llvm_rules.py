@@ -304,7 +304,6 @@ def test_an_unknown_callee_is_refused_by_name():
     [
         ('%v = llvm.inline_asm "mov.u32 $0, $1;", "=r,r" %tid : (i32) -> i32', "llvm.inline_asm"),
         ('%v = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f"(%f) : (f32) -> f32', "llvm.nvvm.ex2.approx.f"),
-        ("%v = llvm.call %p0(%tid) : !llvm.ptr, (i32) -> i32", "function pointer"),
     ],
 )
 def test_what_has_no_meaning_here_is_refused_by_name_where_it_stands(line, name):

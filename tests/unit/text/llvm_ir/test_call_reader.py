@@ -148,6 +148,17 @@ def test_functions() -> None:
     assert executed(body, FLOATS, result=np.float32, more=HELPER).tolist() == [0.5, -2.5, 7.0, -0.0]
 
 
+def test_functions_are_called_by_their_address() -> None:
+    """Of two functions, as the number is above zero or not: each lane calls its own."""
+    more = HELPER + "define internal float @other(float %x, i1 %twice) {\n  ret float 9.0\n}\n"
+    body = """%c = fcmp ogt float %a0, 0.0
+%f = select i1 %c, ptr @helper, ptr @other
+%d = call float %f(float noundef %a0, i1 zeroext %c) #3"""
+    assert executed(body, FLOATS, result=np.float32, more=more).tolist() == [0.5, 9.0, 7.0, 9.0]
+    with pytest.raises(ExecutionError, match=r"calls address 0x[0-9a-f]+, where no function begins"):
+        executed("%d = call float %p0(float %a0)", FLOATS, result=np.float32)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -157,7 +168,10 @@ def test_functions() -> None:
         ("%d = call float @llvm.nvvm.mystery.f(float %a0)", "mystery"),
         ("%d = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %a0)", "the PTX 'shfl.sync.down.b32;'"),
         ("call void @llvm.nvvm.mystery(float %a0)\n%d = fadd float %a0, %a0", "mystery"),
-        ("%d = call float %p0(float %a0)", "a call of a function's address"),
+        (
+            "%f = select i1 true, ptr @elsewhere, ptr %p0\n%d = fadd float %a0, %a0",
+            "the address of 'elsewhere', which is declared",
+        ),
         ('%d = call float asm "bra there;", "=f,f"(float %a0)', "the PTX 'bra there;'"),
         ('%d = call float asm "mov.f32 $0, $7;", "=f,f"(float %a0)', "such operands"),
         ('%d = call float asm "mov.f32 $0, $1;", "=x,f"(float %a0)', "constraints"),
