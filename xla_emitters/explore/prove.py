@@ -33,10 +33,9 @@ from xla_emitters.algebra.interval import MAX, MIN, Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.map_text import display_names
 from xla_emitters.algebra.size import numbered
-from xla_emitters.errors import InternalError, ToolError, Unsupported
-from xla_emitters.support.extras import install_command
+from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.support.extras import installed
 
-HELP = install_command(extras="prove")
 BUDGET = 20_000_000
 """Maximum steps of isl for one question, a few seconds; the maps of loop fusions need a thousandth of it."""
 
@@ -196,10 +195,8 @@ def _expect(is_confirmed: bool, *maps: IndexingMap) -> None:
 @contextmanager
 def _translation() -> Generator[_Translation]:
     """A translation for one question. Raises ToolError without the extra, Unsupported if isl gives up."""
-    try:
+    with installed("the integer set library", "prove", extras="prove"):
         isl = import_module("islpy")
-    except ImportError as error:
-        raise ToolError("the integer set library is missing", stage="prove", help=HELP) from error
     try:
         yield _Translation(isl)
     except isl.Error as error:

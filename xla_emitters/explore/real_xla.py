@@ -31,7 +31,7 @@ from xla_emitters.errors import DataError, ToolError, UsageError, XlaEmittersErr
 from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.settings import Toolchain, read_settings
 from xla_emitters.support.decoding import saved_module
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import install_command, installed
 from xla_emitters.text.binary.jaxlib_process import with_output_sharding
 
 Flag = bool | int | float | str
@@ -276,10 +276,8 @@ def toolkit_of(toolchain: Toolchain) -> Path:
 
 
 def _import(name: str) -> Any:
-    try:
+    with installed("the real XLA", "xla", help=HELP):
         return import_module(name)
-    except ImportError as error:
-        raise ToolError(f"the real XLA is not installed ({error})", stage="xla", help=HELP) from error
 
 
 def _find_below_sys_path(pattern: str) -> Path:

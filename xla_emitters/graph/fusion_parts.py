@@ -179,17 +179,16 @@ class Parting:
 
 def wrap_entry(entry: ComputationOp) -> ComputationOp:
     """A new ENTRY that calls the old one as a fusion of the same name."""
-    name = entry.sym_name.data
-    block = Block()
-    parameters = [ParameterOp(n, p.result.type, p.instruction_name.data) for n, p in enumerate(entry.parameters)]
+    name, around = entry.sym_name.data, NewComputation()
     entry.properties["sym_name"] = StringAttr(f"{name}.fused")
     entry.entry = None
-    fusion = new_fusion([p.result for p in parameters], entry, name)
-    block.add_ops([*parameters, fusion, ReturnOp(fusion.result)])
-    made = ComputationOp(name, block, entry=True)
-    for op, old in zip(parameters, entry.parameters, strict=True):
-        op.location = old.location
-    made.location = fusion.location = entry.location
+    around.names.add(name)  # the fusion has it, and its kernel
+    parameters = [
+        around.insert(ParameterOp(n, p.result.type, p.instruction_name.data), p) for n, p in enumerate(entry.parameters)
+    ]
+    around.names.remove(name)
+    fusion = around.insert(new_fusion(parameters, entry, name), entry)
+    made = around.finish(name, [fusion], entry, is_entry=True)
     Rewriter.insert_op(made, InsertPoint.after(entry))
     return made
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp
+from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.graph.control_computations import fusion_named
 from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.fusion_parts import NewComputation
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -44,12 +44,13 @@ def select_fusion(module: ModuleOp, name: str) -> None:
     entry = entry_of(module)
     called = fusion_named(module, name)
     module.attributes.pop("hlo.input_output_alias", None)
-    parameters = [ParameterOp(number, value.type, f"p{number}") for number, value in enumerate(called.operands)]
-    alone = called.clone()
-    alone.operands = [parameter.result for parameter in parameters]
-    for op in (*parameters, alone):
-        op.location = called.location
-    made = ComputationOp(entry.sym_name.data, Block([*parameters, alone, ReturnOp(alone.result)]), entry=True)
-    made.location = entry.location
+    alone = NewComputation()
+    alone.names.add(name)  # the fusion keeps its own, which its kernel has
+    parameters = [
+        alone.insert(ParameterOp(number, value.type, f"p{number}"), called)
+        for number, value in enumerate(called.operands)
+    ]
+    alone.names.remove(name)
+    made = alone.finish(entry.sym_name.data, [alone.copy(called, parameters)], entry, is_entry=True)
     Rewriter.insert_op(made, InsertPoint.after(entry))
     Rewriter.erase_op(entry)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -23,7 +23,6 @@ from xla_emitters.dialects.hlo.computation import (
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
-    ReturnOp,
     TupleOp,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -32,7 +31,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.graph.control_computations import control_computations, is_contraction, is_one_kernel
-from xla_emitters.graph.fusion_parts import new_fusion
+from xla_emitters.graph.fusion_parts import NewComputation, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
@@ -73,19 +72,11 @@ def _is_of_arrays(op: HloOp) -> bool:
 def _wrap(op: HloOp, around: ComputationOp, names: Names) -> None:
     """Replaces `op` by a fusion that computes it; a repeated operand is one parameter."""
     operands = list(dict.fromkeys(op.operands))
-    values = dict[SSAValue, SSAValue]()
-    block = Block()
+    values, inside = dict[SSAValue, SSAValue](), NewComputation()
     for number, operand in enumerate(operands):
         assert isinstance(operand.owner, HloOp)
-        parameter = ParameterOp(number, operand.type, f"param_{number}")
-        parameter.location = operand.owner.location
-        block.add_op(parameter)
-        values[operand] = parameter.result
-    inside = op.clone()
-    inside.operands = [values[operand] for operand in op.operands]
-    block.add_ops([inside, ReturnOp(inside.result)])
-    name = op.instruction_name.data
-    callee = ComputationOp(f"{name}.computation", block)
-    callee.location = inside.location = op.location
+        values[operand] = inside.insert(ParameterOp(number, operand.type, f"param_{number}"), operand.owner)
+    result, name = inside.copy(op, [values[operand] for operand in op.operands]), op.instruction_name.data
+    callee = inside.finish(f"{name}.computation", [result], op)
     names.add_computation(callee, around)
     names.replace(op, names.add(new_fusion(operands, callee, name), op))

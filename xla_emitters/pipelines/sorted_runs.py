@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i64
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.base import integers
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, find_computation
+from xla_emitters.dialects.hlo.computation import ParameterOp, find_computation
 from xla_emitters.dialects.hlo.rule_ops import RuleOp, one_or_tuple
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, minor_to_major
 from xla_emitters.dialects.lmhlo import FusionOp
@@ -25,6 +25,7 @@ from xla_emitters.dynamic.buffers.fusion_rules import SINGLE
 from xla_emitters.dynamic.loops.merge_passes import first_run
 from xla_emitters.dynamic.loops.sort_schedule import RUNS
 from xla_emitters.errors import InternalError
+from xla_emitters.graph.fusion_parts import NewComputation
 from xla_emitters.graph.view import SORTED_RUNS, FusionView, view_of
 from xla_emitters.pipelines.fusion_kernel import kernel_of_fusion, on_buffers
 from xla_emitters.pipelines.options import CompileOptions
@@ -38,18 +39,14 @@ def sort_on_buffers(sort: RuleOp, types: Sequence[Attribute], along: int) -> Mod
     along   their dimension that is sorted
     """
     order = minor_to_major(types[0])[::-1]
-    block, dims = Block(), [dims_of(types[0])[dim] for dim in order]
-    for number, each in enumerate(types):
-        made = ParameterOp(number, array_type(element_of(each).ir_type, dims), f"array.{number}")
-        made.location = sort.location
-        block.add_op(made)
-    arrays = [op.results[0] for op in block.ops]
+    inside, dims = NewComputation(), [dims_of(types[0])[dim] for dim in order]
+    arrays = [
+        inside.insert(ParameterOp(number, array_type(element_of(each).ir_type, dims), f"array.{number}"), sort)
+        for number, each in enumerate(types)
+    ]
     properties = {**sort.properties, "dimensions": DenseArrayBase.from_list(i64, [order.index(along)])}
     alone = type(sort)(arrays, one_or_tuple([array.type for array in arrays]), "sorted", properties)
-    alone.location = sort.location
-    block.add_ops([alone, ReturnOp(alone.result)])
-    entry = ComputationOp("main", block, entry=True)
-    entry.location = sort.location
+    entry = inside.finish("main", [inside.insert(alone, sort)], sort, is_entry=True)
     called = view_of(find_computation(sort, sort.symbols("to_apply")[0]))
     module = ModuleOp([*(op.clone() for op in (*called.called, called.computation)), entry])
     found = on_buffers(module, CompileOptions(record="none"), SINGLE, "one sort")

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from xla_emitters.errors import ToolError
 
 PACKAGE = "xla-emitters"
 
@@ -27,6 +31,19 @@ def install_command(*packages: str, extras: str = "") -> str:
         source, editable = (str(tree), ["-e"]) if (tree / "pyproject.toml").is_file() else (PACKAGE, [])
         packages = (*packages, *editable, f"{source}[{extras}]")
     return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+
+
+@contextmanager
+def installed(what: str, stage: str, *, extras: str = "", help: str = "") -> Generator[None]:
+    """For the import of a package that may be missing, or not fit what is installed.
+
+    raises  ToolError that says so, with the command that installs the extras, or `help`
+    """
+    try:
+        yield
+    except (ImportError, RuntimeError) as error:
+        reason = f"{what} is not installed ({error})"
+        raise ToolError(reason, stage=stage, help=help or install_command(extras=extras)) from error
 
 
 @cache

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from xla_emitters.errors import ToolError, UsageError, file_errors
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import installed
 from xla_emitters.tools.input_output import counted
 from xla_emitters.tools.terminal import progress
 from xla_emitters.tools.verb_options import ENGINE, ENGINES, check_engine
@@ -102,12 +102,8 @@ def _in_turn(jobs: Sequence[NamedWork], said: Callable[[str, int], str]) -> Iter
 def executor_named(name: str) -> AbstractContextManager[Executor]:
     """The executor that `--executor` names. raises UsageError for another name, ToolError where the engine is not there"""
     if name == "mpi":
-        try:
+        with installed("MPI", "executor", extras="mpi"):
             return import_module("mpi4py.futures").MPIPoolExecutor()
-        except (ImportError, RuntimeError) as error:
-            raise ToolError(
-                f"MPI is not here ({error})", stage="executor", help=install_command(extras="mpi")
-            ) from error
     if not name.startswith("dask://") or not name[7:]:
         raise UsageError(f"no executor '{name}'", stage="executor", help=ENGINES)
     return _dask(name[7:])
@@ -115,12 +111,8 @@ def executor_named(name: str) -> AbstractContextManager[Executor]:
 
 @contextmanager
 def _dask(address: str) -> Generator[Executor]:
-    try:
+    with installed("dask.distributed", "executor", extras="cluster"):
         distributed: Any = import_module("distributed")
-    except ImportError as error:
-        raise ToolError(
-            f"dask.distributed is not here ({error})", stage="executor", help=install_command(extras="cluster")
-        ) from error
     try:
         client = distributed.Client(f"tcp://{address}", timeout="30s")
     except (OSError, ValueError) as error:

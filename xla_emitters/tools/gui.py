@@ -21,8 +21,7 @@ from xdsl.universe import Universe
 
 from xla_emitters.dialects.context import DIALECTS, parse_ir
 from xla_emitters.dialects.mlir_printer import print_ir
-from xla_emitters.errors import ToolError
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import installed
 from xla_emitters.text.binary import reading
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tools.failures import reported
@@ -32,12 +31,8 @@ from xla_emitters.universe import all_passes
 
 def make_app(file: str | None, passes: str = "") -> Any:
     """The Textual application, not yet running. raises ToolError without the extra; ParseError or VerifyError for a wrong input."""
-    try:
+    with installed("the extra [notebook]", "gui", extras="notebook"):
         from xdsl.interactive.app import InputApp
-    except ImportError as error:
-        raise ToolError(
-            f"the extra [notebook] is not installed: {error}", stage="gui", help=install_command(extras="notebook")
-        ) from error
     factories = dict(Universe.get_multiverse().all_passes) | all_passes()
     # The tree of passes takes classes, not functions that load them.
     kinds: list[tuple[str, type[ModulePass]]] = sorted((name, factory()) for name, factory in factories.items())

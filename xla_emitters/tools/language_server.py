@@ -18,10 +18,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from xla_emitters.errors import ToolError, XlaEmittersError
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.hover import Completion, Described, completions
 from xla_emitters.explore.text_index import Definition, TextIndex
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import installed
 from xla_emitters.tools.served import Answerer, Asked
 
 if TYPE_CHECKING:
@@ -138,10 +138,8 @@ _COMPLETIONS = {
 
 def make_server(answerer: Answerer) -> Any:
     """A `pygls` server. raises ToolError where pygls is not installed"""
-    try:
+    with installed("pygls", "lsp", extras="lsp"):
         lsp, pygls = import_module("lsprotocol.types"), import_module("pygls.lsp.server")
-    except ImportError as error:
-        raise ToolError(f"pygls is not here ({error})", stage="lsp", help=install_command(extras="lsp")) from error
     server: Any = pygls.LanguageServer("xla-emitters", version("xla-emitters"))
     documents = dict[str, Document]()
 

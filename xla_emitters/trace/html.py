@@ -91,9 +91,9 @@ class Html:
         return self.text
 
 
-def diff_html(before: str, after: str, *, names: tuple[str, str] = ("before", "after"), context: int = 2) -> Html:
-    """Two texts of IR as one, with removed and added lines marked; `context` lines are kept around them."""
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="", n=context))
+def diff_html(before: str, after: str, *, names: tuple[str, str] = ("before", "after")) -> Html:
+    """Two texts of IR as one, with removed and added lines marked; two lines are kept around them."""
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="", n=2))
     shown = [f'<span class="xe-l {_DIFF_CLASSES.get(line[:1], "")}">{escape(line) or " "}</span>' for line in lines[2:]]
     body = f"<pre>{''.join(shown)}</pre>" if shown else '<div class="xe-bar">no difference</div>'
     head = f'<div class="xe-bar"><label>{escape(names[0])} &rarr; {escape(names[1])}</label></div>'

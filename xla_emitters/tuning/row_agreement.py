@@ -18,18 +18,19 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp, integers
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, BroadcastOp, ReshapeOp
-from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, tuple_type
+from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import VerifyError
+from xla_emitters.graph.fusion_parts import NewComputation
 from xla_emitters.graph.view import FusionView
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Argument
@@ -158,7 +159,7 @@ class _SomeRows:
         return array_type(as_array(value.type).element_type, shape)
 
     def entry(self) -> ComputationOp:
-        block = Block()
+        inside = NewComputation()
         for op in (*self.view.parameters, *self.view.instructions):
             if op.result in self.made or isinstance(op, TupleOp):
                 continue
@@ -167,15 +168,7 @@ class _SomeRows:
                 result_types=[self.type_of(op.result)],
                 properties=op.properties.copy(),
                 attributes=op.attributes.copy(),
-                location=op.location,
             )
-            block.add_op(made)
-            self.made[op.result] = made.results[0]
+            self.made[op.result] = inside.insert(made, op)
         results = [self.made[root.result] for root in self.view.roots]
-        root = results[0]
-        if len(results) > 1:
-            tuple_op = TupleOp(results, tuple_type([value.type for value in results]), "results")
-            block.add_op(tuple_op)
-            root = tuple_op.result
-        block.add_op(ReturnOp(root))
-        return ComputationOp("main", block, entry=True)
+        return inside.finish("main", results, self.view.computation, is_entry=True)

@@ -96,3 +96,11 @@ def test_a_fusion_of_a_loop_is_compiled_alone() -> None:
     assert (kernel.name, kernel.operands) == ("b", (Slot("parameter", 0), Slot("parameter", 1)))
     (found,) = evaluate(entry_of(module), [np.arange(6, dtype=np.int32), np.full(6, 10, np.int32)])
     assert found.tolist() == [-10, -9, -8, -7, -6, -5]
+
+
+def test_a_fusion_with_the_name_of_a_parameter_keeps_it() -> None:
+    module = parse_hlo(TEXT.replace("a = ", "p0 = ").replace("(q, a)", "(q, p0)").replace("(a, a)", "(p0, p0)"))
+    select_fusion(module, "p0")
+    again = parse_hlo(print_hlo(module))
+    assert [op.instruction_name.data for op in entry_of(again).instructions] == ["p0.1", "p0"]
+    assert [kernel.name for kernel in plan_program(again).kernels] == ["p0"]

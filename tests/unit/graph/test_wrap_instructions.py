@@ -120,3 +120,14 @@ def test_what_loops_and_branches_do_becomes_fusions() -> None:
         "body": ["parameter", "get-tuple-element", "get-tuple-element", "constant", "fusion", "tuple"],
         "main": ["parameter", "while"],
     }
+
+
+def test_an_instruction_may_have_the_name_of_a_parameter() -> None:
+    text = f"""{HEAD}ENTRY main {{ p = s32[2,3] parameter(0)
+      f = s32[2,3] fusion(p), kind=kLoop, calls=turn
+      ROOT param_0 = s32[2,3] add(f, f) }}"""
+    module = parse_hlo(text)
+    wrap_instructions(module)
+    again = parse_hlo(print_hlo(module))
+    x = np.arange(6, dtype=np.int32).reshape(2, 3)
+    assert (evaluate(entry_of(again), [x])[0] == -2 * x).all()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from xla_emitters.errors import ToolError
 from xla_emitters.support import extras
 
 
@@ -24,6 +25,19 @@ def test_an_extra_of_a_source_tree_is_installed_from_it(monkeypatch: pytest.Monk
 def test_an_extra_of_an_installed_package_goes_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(extras, "__file__", str(tmp_path / "xla_emitters" / "support" / "extras.py"))
     assert extras.install_command(extras="xla,ptxas").endswith("pip install 'xla-emitters[xla,ptxas]'")
+
+
+@pytest.mark.parametrize("error", [ImportError("no module named frob"), RuntimeError("frob 2 needs frobnicate 3")])
+def test_what_is_missing_is_said_with_the_way_to_install_it(error: Exception):
+    """A package that does not fit another one fails with a RuntimeError."""
+    with (
+        pytest.raises(ToolError, match="frob is not installed") as caught,
+        extras.installed("frob", "here", extras="x"),
+    ):
+        raise error
+    assert str(error) in caught.value.message
+    assert caught.value.help == extras.install_command(extras="x")
+    assert caught.value.stage == "here"
 
 
 @pytest.mark.long

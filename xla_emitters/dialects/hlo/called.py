@@ -48,13 +48,13 @@ def on_elements(op: Operation, symbol: SymbolRefAttr, call: Call) -> OnElements:
     name, callee = symbol.root_reference.data, find_computation(op, symbol)
 
     def at_once(arrays: Sequence[Array]) -> tuple[Array, ...]:
-        return tuple(np.broadcast_to(np.asarray(leaf), arrays[0].shape) for leaf in _leaves(call(name, arrays)))
+        return tuple(np.broadcast_to(np.asarray(leaf), arrays[0].shape) for leaf in arrays_of(call(name, arrays)))
 
     def one_by_one(arrays: Sequence[Array]) -> tuple[Array, ...]:
         found = [np.empty(arrays[0].shape, element_of(leaf).numpy) for leaf in leaf_types(callee.root.type)]
         for index in np.ndindex(*arrays[0].shape):
             values = call(name, [np.asarray(array[index], array.dtype) for array in arrays])
-            for array, value in zip(found, _leaves(values), strict=True):
+            for array, value in zip(found, arrays_of(values), strict=True):
                 array[index] = value
         return tuple(found)
 
@@ -148,7 +148,8 @@ def _extreme(function: np.ufunc, array: Array) -> Array:
     return np.where(found == 0, np.copysign(np.zeros_like(found), sign), found)
 
 
-def _leaves(value: Any) -> tuple[Array, ...]:
+def arrays_of(value: Any) -> tuple[Array, ...]:
+    """The arrays of a computation's value: of a tuple, all."""
     return cast("tuple[Array, ...]", value) if isinstance(value, tuple) else (value,)
 
 

@@ -28,10 +28,17 @@ from xla_emitters.dialects.hlo.rule_ops import (
     class_of,
     element_of_tuple,
     element_scalar,
-    one_or_tuple,
     scalar,
 )
-from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, tuple_type, tuple_types
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    array_type,
+    as_array,
+    dims_of,
+    one_or_tuple,
+    tuple_type,
+    tuple_types,
+)
 from xla_emitters.dtypes import Kind
 
 

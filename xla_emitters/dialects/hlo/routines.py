@@ -24,7 +24,6 @@ from xla_emitters.dialects.hlo.rule_ops import (
     RuleRow,
     class_of,
     element_scalar,
-    one_or_tuple,
     scalar,
 )
 from xla_emitters.dialects.hlo.shape_rule import INTS, Broken, Number, Shape, Sizing, said, same_axes, spelled
@@ -34,6 +33,7 @@ from xla_emitters.dialects.hlo.types import (
     as_array,
     dims_of,
     element_of,
+    one_or_tuple,
     tuple_type,
     tuple_types,
     type_text,

@@ -31,8 +31,8 @@ from xla_emitters.dialects.hlo.types import (
     as_array,
     element_of,
     is_array,
+    one_or_tuple,
     same_shape,
-    tuple_type,
     tuple_types,
     type_text,
 )
@@ -205,10 +205,6 @@ def as_operand(number: int) -> Callable[[RuleOp], Attribute]:
 def as_operands(op: RuleOp) -> Attribute:
     """The result has the type of the only operand, or is the tuple of all operands."""
     return one_or_tuple(op.types)
-
-
-def one_or_tuple(types: Sequence[Attribute]) -> Attribute:
-    return types[0] if len(types) == 1 else tuple_type(types)
 
 
 def element_of_tuple(number: int) -> Callable[[RuleOp], Attribute]:

@@ -284,6 +284,11 @@ def tuple_type(elements: Sequence[Attribute]) -> TupleType:
     return TupleType(ArrayAttr([element for element in elements if isinstance(element, TypeAttribute)]))
 
 
+def one_or_tuple(types: Sequence[Attribute]) -> Attribute:
+    """The type of an op with these results: the only one's type, or a tuple."""
+    return types[0] if len(types) == 1 else tuple_type(types)
+
+
 def tuple_types(ir_type: Attribute) -> tuple[Attribute, ...]:
     """The elements of a tuple type, or `ir_type` alone when it is not a tuple."""
     return tuple(ir_type.types) if isinstance(ir_type, TupleType) else (ir_type,)

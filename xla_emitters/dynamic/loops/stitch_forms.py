@@ -27,7 +27,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dynamic.loops.row_loop import BLOCK_A_ROW, WARP_A_ROW
 from xla_emitters.dynamic.loops.row_rounds import ALONE, THREADS, WARP, RowThreads
 
-REGISTERS, NOWHERE = KEPT_IN = ("registers", "nowhere")
+REGISTERS, NOWHERE = ("registers", "nowhere")
 """Places in which the rows of a form are kept."""
 LONG_ROW, MOST_THREADS = 8192, 1024
 """Columns of a row that is read again from which a block gets the maximal number of threads."""

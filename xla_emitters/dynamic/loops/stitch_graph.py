@@ -251,7 +251,9 @@ class StitchGraph:
     def _may_replace(self, buffer: SSAValue, kept: SSAValue, others: Iterable[SSAValue]) -> bool:
         """Whether a round that reads `kept` computes a buffer of its type from it, and later ones need only that."""
         op, number, is_early = self.writer[buffer], self.level(buffer), self._choice[1]
-        is_alike = _storage(buffer) == _storage(kept) and self.is_full(buffer) and op not in (*self.roots, *self.scans)
+        is_alike = (
+            storage_of(buffer) == storage_of(kept) and self.is_full(buffer) and op not in (*self.roots, *self.scans)
+        )
         if not (is_alike and number and kept in self.sources[number]) or buffer in others:
             return False
         if buffer not in self._reached(self._wanted(number), is_early=is_early)[0]:
@@ -360,7 +362,7 @@ class StitchGraph:
         return sum(dtype_of(tensor_of(buffer.type).element_type).bytes for buffer in buffers)
 
 
-def _storage(buffer: SSAValue) -> Attribute:
+def storage_of(buffer: SSAValue) -> Attribute:
     """The type of an element in shared memory."""
     return dtype_of(tensor_of(buffer.type).element_type).storage_type
 

@@ -44,9 +44,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import arith, scf
-from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_FORM, ROW_SCHEDULE
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import Reducer, parts_of, starts_of, with_elements
@@ -65,7 +64,7 @@ from xla_emitters.dynamic.loops.stitch_forms import (
     next_for,
     rule_of,
 )
-from xla_emitters.dynamic.loops.stitch_graph import StitchGraph
+from xla_emitters.dynamic.loops.stitch_graph import StitchGraph, storage_of
 from xla_emitters.rewrite.kernel_pass import refusal
 
 if TYPE_CHECKING:
@@ -236,8 +235,8 @@ class _Stitch:
     def _array(self, code: KernelCode, buffer: SSAValue) -> SSAValue:
         """The array for a thread's elements of a source; on a CPU, for the whole row."""
         if not self.form.steps:
-            return shared_array(code, self.sizes[1], _stored(buffer))
-        return private_array(code, self.form.steps * self.fusion.vector, _stored(buffer))
+            return shared_array(code, self.sizes[1], storage_of(buffer))
+        return private_array(code, self.form.steps * self.fusion.vector, storage_of(buffer))
 
     def _row_values(self, code: KernelCode, number: int, place: RowPlace) -> None:
         """Computes the values with one number per row that are known before a round; writes the results among them."""
@@ -393,7 +392,3 @@ class _Stitch:
 
     def _sources(self, number: int) -> list[SSAValue]:
         return self.graph.read_in(number, keeps=self.form.keeps)
-
-
-def _stored(buffer: SSAValue) -> Attribute:
-    return dtype_of(tensor_of(buffer.type).element_type).storage_type

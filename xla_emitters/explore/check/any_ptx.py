@@ -31,7 +31,7 @@ from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher, address_of
-from xla_emitters.runtime.simt.ptx_kernels import launch_attributes
+from xla_emitters.runtime.simt.raised_kernels import launch_attributes
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.support.limits import iteration_limit
 from xla_emitters.support.source import Source

@@ -53,9 +53,8 @@ from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_run import FirstCalls, Reaching, reaching
-from xla_emitters.runtime.simt.llvm_ir_kernels import module_of_llvm_ir
 from xla_emitters.runtime.simt.memory import Watcher
-from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx
+from xla_emitters.runtime.simt.raised_kernels import module_of_llvm_ir, module_of_ptx
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.settings import Toolchain
 from xla_emitters.text.hlo import parse_hlo, print_hlo

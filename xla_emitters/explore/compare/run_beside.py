@@ -25,7 +25,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Kernel, LaunchDimensions
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.layouts import from_buffer
-from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx
+from xla_emitters.runtime.simt.raised_kernels import module_of_ptx
 from xla_emitters.support.columns import aligned
 from xla_emitters.text.ptx import read_ptx
 

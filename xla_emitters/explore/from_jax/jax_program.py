@@ -29,7 +29,7 @@ import numpy as np
 
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.dtypes import dtype
-from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
+from xla_emitters.errors import Unsupported, UsageError, XlaEmittersError
 from xla_emitters.explore.from_jax.jax_mesh import mesh_of, placed, within
 from xla_emitters.explore.from_jax.jax_words import (
     STAGE,
@@ -54,7 +54,7 @@ from xla_emitters.runtime.arrays import checked, host_array
 from xla_emitters.runtime.device_arrays import whole_specs
 from xla_emitters.runtime.dlpack import as_type
 from xla_emitters.settings import read_settings
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import installed
 from xla_emitters.text.binary.jaxlib_process import whole_text
 from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.trace import Remark, Step, Trace
@@ -413,12 +413,8 @@ def _host_array(leaf: Any, element: str, what: str) -> np.ndarray[Any, Any]:
 @cache
 def jax_package() -> ModuleType:
     """JAX. raises ToolError where it is not installed"""
-    try:
+    with installed("JAX", STAGE, extras="jax,ptxas"):
         return import_module("jax")
-    except ImportError as error:
-        raise ToolError(
-            f"JAX is not installed ({error})", stage=STAGE, help=install_command(extras="jax,ptxas")
-        ) from error
 
 
 def jax_export() -> ModuleType:

@@ -32,7 +32,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import DataError, ParseError, ToolError, Unsupported, UsageError, XlaEmittersError
+from xla_emitters.errors import DataError, ParseError, Unsupported, UsageError, XlaEmittersError
 from xla_emitters.explore.from_jax.jax_program import jax_package
 from xla_emitters.explore.from_torch.torch_graph import STAGE, Placeholder, TorchGraph, graph_of
 from xla_emitters.explore.from_torch.torch_rows import rows_of
@@ -43,7 +43,7 @@ from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import OnArguments, is_on_gpu, platform_of
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import installed
 from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.text.stablehlo.stablehlo_printer import print_stablehlo
 
@@ -378,9 +378,5 @@ def _torch_name(name: str) -> Any:
 
 
 def _torch() -> ModuleType:
-    try:
+    with installed("PyTorch", STAGE, extras="torch"):
         return import_module("torch")
-    except ImportError as error:
-        raise ToolError(
-            f"PyTorch is not installed ({error})", stage=STAGE, help=install_command(extras="torch")
-        ) from error

@@ -32,6 +32,7 @@ from typing import Any
 
 from xla_emitters.errors import ToolError, UsageError
 from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
+from xla_emitters.support.extras import installed
 from xla_emitters.support.processes import run_tool
 
 STAGE = "cpu"
@@ -200,10 +201,8 @@ def probed(triple: str, name: str, features: str, instructions: tuple[str, ...])
 @cache
 def llvm_binding() -> Any:
     """llvmlite's binding, with C's mathematical functions. raises ToolError if llvmlite is not installed"""
-    try:
+    with installed("llvmlite", STAGE, help=LLVMLITE_HELP):
         binding: Any = import_module("llvmlite.binding")
-    except ImportError as error:
-        raise ToolError("llvmlite is not installed", stage=STAGE, help=LLVMLITE_HELP) from error
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     if (library := ctypes.util.find_library("m")) is not None:

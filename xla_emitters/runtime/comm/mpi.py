@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
-from xla_emitters.errors import ExecutionError, ToolError
+from xla_emitters.errors import ExecutionError
 from xla_emitters.library.arguments import Array
 from xla_emitters.library.devices import Exchange, is_channel
 from xla_emitters.runtime.comm.jobs import Job
-from xla_emitters.support.extras import install_command
+from xla_emitters.support.extras import install_command, installed
 
 LONG_SECONDS = 60.0
 ASKS_AFTER_SECONDS = 0.05
@@ -39,15 +39,10 @@ class MpiJob(Job):
     """The processes that mpirun started. raises ToolError without mpi4py or a library of MPI"""
 
     def __init__(self) -> None:
-        try:
+        and_mpi = f"{install_command(extras='mpi')}, and Open MPI or MPICH (apt-get install openmpi-bin)"
+        with installed("MPI", "run", help=and_mpi):
             self._mpi: Any = import_module("mpi4py.MPI")
             self.world: Any = import_module("mpi4py.util.pkl5").Intracomm(self._mpi.COMM_WORLD)
-        except (ImportError, RuntimeError) as error:
-            raise ToolError(
-                f"MPI is not here ({error})",
-                stage="run",
-                help=f"{install_command(extras='mpi')}, and Open MPI or MPICH (apt-get install openmpi-bin)",
-            ) from error
         self.rank, self.size = self.world.Get_rank(), self.world.Get_size()
         self.any_source: int = self._mpi.ANY_SOURCE
 

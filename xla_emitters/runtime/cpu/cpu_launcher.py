@@ -172,11 +172,11 @@ def _modules_at(program: Program, stage: str) -> list[ModuleOp]:
     if stage == "ptx":
         if program.stage != "ptx":
             raise UsageError(f"the program was compiled to {program.stage} only", stage="run")
-        from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx  # imported here: other stages need no reader
+        from xla_emitters.runtime.simt.raised_kernels import module_of_ptx  # imported here: other stages need no reader
 
         return [module_of_ptx(kernel) for kernel in program.kernels]
     if stage == "llvm":
-        from xla_emitters.runtime.simt.llvm_ir_kernels import module_of_llvm_ir  # as above
+        from xla_emitters.runtime.simt.raised_kernels import module_of_llvm_ir  # as above
 
         traced = zip(program.traces, program.kernels, strict=True)
         return [module_of_llvm_ir(_recorded(trace, stage), kernel) for trace, kernel in traced]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Region
 
+from xla_emitters.dialects.verification import successors as successors_of
+
 
 def loops_together(blocks: Sequence[Block]) -> list[Block]:
     """The blocks in an order in which each is before its successors, except along back edges, and a loop's blocks are contiguous.
@@ -27,7 +29,7 @@ def loops_together(blocks: Sequence[Block]) -> list[Block]:
         if rest:
             # Without the head, inner loops are components of their own; search from the head's successors.
             left = set(rest)
-            starts = [block for block in _successors(head) if block in left]
+            starts = [block for block in successors_of(head) if block in left]
             order += loops_together(list(dict.fromkeys(starts + rest)))
     return order
 
@@ -49,7 +51,7 @@ def _components(blocks: Sequence[Block], inside: set[Block]) -> list[list[Block]
         index[block] = low[block] = len(index)
         open_blocks.append(block)
         is_open.add(block)
-        path.append((block, [successor for successor in _successors(block) if successor in inside]))
+        path.append((block, [successor for successor in successors_of(block) if successor in inside]))
 
     for start in blocks:
         if start not in index:
@@ -75,16 +77,12 @@ def _components(blocks: Sequence[Block], inside: set[Block]) -> list[list[Block]
     return components
 
 
-def _successors(block: Block) -> Sequence[Block]:
-    return block.last_op.successors if block.last_op else ()
-
-
 def reachable(region: Region) -> list[Block]:
     """The blocks that can be reached from the first one, which comes first."""
     found = [region.blocks[0]]
     seen = set(found)
     for block in found:
-        for successor in _successors(block):
+        for successor in successors_of(block):
             if successor not in seen:
                 seen.add(successor)
                 found.append(successor)

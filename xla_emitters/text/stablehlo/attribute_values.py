@@ -217,10 +217,10 @@ def is_integers(value: Any) -> TypeGuard[list[int]]:
 # ------------------------------------------------------------------------------------------------------------------ parsing
 
 
-def parse_dictionary(cursor: StableHloCursor, into: Attributes, close: str = "}") -> None:
-    """Consumes `{name = value, name}` (or `<{...}>`'s inside) into the attributes of an op."""
+def parse_dictionary(cursor: StableHloCursor, into: Attributes) -> None:
+    """Consumes `{name = value, name}` into the attributes of an op."""
     cursor.expect("{", "before attributes")
-    for name, value, start in _entries(cursor, close):
+    for name, value, start in _entries(cursor, "}"):
         into.add(name, value, start)
 
 

@@ -26,7 +26,15 @@ from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
 from xla_emitters.dialects.hlo.shape_ops import rows
-from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    is_array,
+    one_or_tuple,
+)
 from xla_emitters.dialects.isa import isa
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
@@ -80,13 +88,8 @@ ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in 
 ResultType: TypeAlias = Callable[[Conversion, Properties], Attribute]
 
 
-def result_type(types: Sequence[Attribute]) -> Attribute:
-    """The type of an op with these results: the only one's type, or a tuple."""
-    return types[0] if len(types) == 1 else tuple_type(types)
-
-
 def _as_written(c: Conversion, _: Properties) -> Attribute:
-    return result_type(c.types)
+    return one_or_tuple(c.types)
 
 
 def _one(c: Conversion, _: Properties) -> Attribute:
@@ -230,7 +233,7 @@ def all_results(
     c: Conversion, opcode: str, operands: Sequence[SSAValue] | None = None, /, **properties: Attribute | None
 ) -> SSAValue | Sequence[SSAValue]:
     """Adds an op with these results, and the same operands if none are given: a tuple's elements are the results, if they are not one."""
-    found = c.add(opcode, c.operands if operands is None else operands, result_type(c.types), **properties)
+    found = c.add(opcode, c.operands if operands is None else operands, one_or_tuple(c.types), **properties)
     return found if len(c.types) == 1 else c.elements(found, len(c.types))
 
 

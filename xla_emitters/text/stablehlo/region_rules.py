@@ -18,10 +18,10 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.rule_ops import TOKEN, scalar
-from xla_emitters.dialects.hlo.types import tuple_type
+from xla_emitters.dialects.hlo.types import one_or_tuple, tuple_type
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
 from xla_emitters.text.stablehlo.fields import GROUPS, channel_of, flag
-from xla_emitters.text.stablehlo.op_table import all_results, result_type
+from xla_emitters.text.stablehlo.op_table import all_results
 from xla_emitters.text.stablehlo.rules import Results
 
 # ---------------------------------------------------------------------------------------------------------- loops, branches
@@ -124,7 +124,7 @@ def _send(c: Conversion) -> Results:
 
 def _recv(c: Conversion) -> Results:
     *types, token = c.types
-    data = result_type(types)
+    data = one_or_tuple(types)
     about = {"channel_id": channel_of(c), "is_host_transfer": flag(c, "is_host_transfer")}
     started = c.add("recv", c.operands, tuple_type([data, scalar("u32"), TOKEN]), **about)
     parts = c.elements(c.add("recv-done", [started], tuple_type([data, token]), **about), 2)

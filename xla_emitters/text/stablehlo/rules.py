@@ -32,6 +32,7 @@ from xla_emitters.dialects.hlo.types import (
     element_of,
     has_dynamic_dims,
     is_array,
+    one_or_tuple,
     tuple_type,
     type_text,
 )
@@ -45,7 +46,6 @@ from xla_emitters.text.stablehlo.op_table import (
     TABLE_RULES,
     TARGET_ROWS,
     all_results,
-    result_type,
     rule_of,
 )
 from xla_emitters.text.stablehlo.stablehlo_contractions import PRECISION, convolution, dot, dynamic_conv
@@ -328,7 +328,7 @@ def custom_call(targets: dict[str, Rule]) -> Rule:
         found = c.add(
             "custom-call",
             c.operands,
-            result_type(c.types),
+            one_or_tuple(c.types),
             custom_call_target=StringAttr(json.dumps(target)),
             custom_call_has_side_effect=IntegerAttr(1, i1) if effect else None,
             api_version=_api_version(c),
@@ -413,7 +413,7 @@ def _approx_top_k(c: Conversion) -> Results:
     rank = len(dims_of(arrays[0]))
     if not -rank <= along < rank:
         raise c.wrong(f"reduction_dim = {along} is not a dimension of an array of {rank}")
-    types = result_type([array.type for array in arrays])
+    types = one_or_tuple([array.type for array in arrays])
     dimension, stable = integer_array([along % rank]), IntegerAttr(1, i1)
     found = c.add("sort", arrays, types, dimensions=dimension, is_stable=stable, to_apply=comparator)
     if len(c.operands) == 2 * count:

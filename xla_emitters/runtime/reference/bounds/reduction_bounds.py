@@ -19,11 +19,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.called import arrays_of
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -127,8 +128,8 @@ def _reordered(ordered: Bounds, operands: Sequence[Bounds], unit: float, evaluat
     array, init = operands
     kind = ordered.low.dtype
     largest = [np.maximum(np.abs(bounds.low), np.abs(bounds.high)).astype(kind) for bounds in operands]
-    (sizes,) = _values(evaluate(largest))
-    (counts,) = _values(evaluate([np.ones_like(array.low), np.ones_like(init.low)]))
+    (sizes,) = arrays_of(evaluate(largest))
+    (counts,) = arrays_of(evaluate([np.ones_like(array.low), np.ones_like(init.low)]))
     low, high = (wide(end) for end in ordered.ends)
     roundings = np.maximum(wide(counts), scan)
     reach = 2 * math.expm1(math.log1p(unit)) * roundings * wide(sizes) * (1 + unit) ** 2
@@ -139,7 +140,7 @@ def _reordered(ordered: Bounds, operands: Sequence[Bounds], unit: float, evaluat
 def _underflowing(found: Bounds, operands: Sequence[Bounds], evaluate: Evaluate) -> Bounds:
     """Products of a window that another order may take below the smallest normal number, and then multiply by the factors above 1."""
     largest = [np.maximum(finite(magnitudes(bounds), 1), 1).astype(bounds.low.dtype) for bounds in operands]
-    (grown,) = _values(evaluate(largest))
+    (grown,) = arrays_of(evaluate(largest))
     low, high = (wide(end) for end in found.ends)
     lost = finite(wide(grown), 0) * float(info(found.low.dtype).smallest_normal)
     return around(found.low.dtype, low, high, lost, found.is_unknown | ~np.isfinite(grown))
@@ -203,7 +204,7 @@ def _in_order(
     op: ReducingOp, operands: Sequence[Bounds], body: ComputationOp, evaluate: Evaluate, run: Run
 ) -> list[Bounds]:
     if all(bounds.is_point for bounds in operands) and _has_one_value(body):
-        return [point(value) for value in _values(evaluate([bounds.low for bounds in operands]))]
+        return [point(value) for value in arrays_of(evaluate([bounds.low for bounds in operands]))]
     count = len(op.arrays)
     kinds = [element_of(operand).kind for operand in op.operands[:count]]
     if all(opcode in _RISES[kind] for opcode, kind in zip(combining_opcodes(body), kinds, strict=True)):
@@ -211,7 +212,7 @@ def _in_order(
         unknown = [bounds.is_unknown for bounds in operands]
         is_any = any(bool(mask.any()) for mask in unknown)
         ends = [
-            _values(evaluate([_nan_where(end, mask) for end, mask in zip(chosen, unknown, strict=True)]))
+            arrays_of(evaluate([_nan_where(end, mask) for end, mask in zip(chosen, unknown, strict=True)]))
             for chosen in zip(*(bounds.ends for bounds in operands), strict=True)
         ]
         found = [settled(low, high) for low, high in zip(*ends, strict=True)]
@@ -238,10 +239,6 @@ def _nan_where(array: Array, mask: Array) -> Array:
 
 def _is_nan(array: Array) -> Array:
     return np.isnan(array) if is_float(array.dtype) or array.dtype.kind == "c" else np.zeros(array.shape, np.bool_)
-
-
-def _values(value: Any) -> tuple[Array, ...]:
-    return cast("tuple[Array, ...]", value) if isinstance(value, tuple) else (value,)
 
 
 def taken(bounds: Bounds, of: Callable[[Array], Array]) -> Bounds:
