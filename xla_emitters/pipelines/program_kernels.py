@@ -24,7 +24,7 @@ from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import WatchOp
 from xla_emitters.dialects.mlir import gpu
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.loops.schedule import SCHEDULE

@@ -11,7 +11,7 @@ from long_lists import but_long
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET, changes
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.graph.plan import plan_program
 from xla_emitters.pipelines.compiler import read_module

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -109,3 +111,12 @@ def test_a_host_program_of_the_callers_passes_has_kernels_and_no_steps() -> None
     assert data["kernels"]
     assert data["kernels"][0]["grid"] == [None, None, None]
     assert data["steps"] == data["calls"] == []
+
+
+@pytest.mark.parametrize("source", [CORPUS / "stablehlo/scan.mlir", "ENTRY e { ROOT p = f32[2] parameter(0) }"])
+def test_a_program_is_its_own_copy_and_is_not_pickled(source: Path | str) -> None:
+    """A copy of all that it holds would be its IR again, of any depth."""
+    program = xe.compile(source, stage="hlo")
+    assert copy.copy(program) is copy.deepcopy(program) is copy.deepcopy([program])[0] is program
+    with pytest.raises(UsageError, match=r"a program is not pickled\n *help: send its text"):
+        pickle.dumps({"model": program})

@@ -147,8 +147,8 @@ class Rules:
 class RulesOfFiles(Rules):
     """The rules of all dialects.
 
-    files  dialect -> names of the files of this folder with its rules, terminators in the first; one is loaded when an op is looked up
-           that none before it has
+    files  dialect -> the x of each x_rules.py in this folder that has rules of it, terminators in the first; one is loaded when an op
+           is looked up that none before it has
     """
 
     def __init__(self, files: Mapping[str, Sequence[str]]) -> None:
@@ -157,7 +157,7 @@ class RulesOfFiles(Rules):
 
     def _tables(self, name: str) -> Iterator[Rules]:
         for file in self._files.get(name.partition(".")[0], ()):
-            yield import_module(f"{__package__}.{file}").RULES
+            yield import_module(f"{__package__}.{file}_rules").RULES
 
     def step_of(self, name: str) -> StepRule | None:
         return next((table.steps[name] for table in self._tables(name) if name in table.steps), None)
@@ -336,7 +336,7 @@ def _together(going: Array, waiting: Array | None, all_lanes: Array) -> Array:
     return both if (all_lanes & ~both).any() else all_lanes
 
 
-@dataclass
+@dataclass(eq=False)
 class FunctionCode:
     """A function of the module. `code` is None until it is compiled, and for a declaration.
 
@@ -365,7 +365,7 @@ class FunctionCode:
                 stage="simt",
                 help="look for a function that calls itself without end",
             )
-        round_start, frame = machine.known.round_start, [None] * self.slots
+        round_start, frame, frames = machine.known.round_start, [None] * self.slots, len(machine.memory.frames)
         machine.calls += 1
         try:
             if machine.calls % EVERY:
@@ -374,6 +374,7 @@ class FunctionCode:
                 results = continued(lambda: code.run(machine, frame, arguments))
         finally:
             machine.calls -= 1
+        machine.memory.end_call(frames)
         machine.known.round_start = round_start
         return results
 
@@ -418,18 +419,24 @@ def symbols_of(module: ModuleOp) -> dict[str, FunctionOp | llvm.GlobalOp]:
     return found
 
 
+FUNCTIONS, FUNCTION_BYTES = 1 << 62, 16
+"""The address of the first function whose address is taken, and how far the next one is."""
+
+
 @dataclass
 class Compiler:
     """Compiles the functions of one module when they are first called.
 
     symbols   see `symbols_of`
     shared    which functions keep their results
+    pointers  the functions whose address is taken
     """
 
     rules: Rules
     symbols: Mapping[str, FunctionOp | llvm.GlobalOp]
     shared: SharedFunctions
     functions: dict[str, FunctionCode] = field(default_factory=dict[str, FunctionCode])
+    pointers: list[FunctionCode] = field(default_factory=list[FunctionCode])
     _waiting: deque[tuple[FunctionCode, Region]] = field(default_factory=deque[tuple[FunctionCode, Region]])
 
     @staticmethod
@@ -464,6 +471,18 @@ class Compiler:
                 self._compile(*self._waiting[0])
                 self._waiting.popleft()
         return function
+
+    def address_of(self, name: str) -> int:
+        """The address of a function, which no buffer is near. raises as `function`"""
+        function = self.function(name)
+        if function not in self.pointers:
+            self.pointers.append(function)
+        return FUNCTIONS + self.pointers.index(function) * FUNCTION_BYTES
+
+    def function_at(self, address: int) -> FunctionCode | None:
+        """The function that has this address."""
+        number, inside = divmod(address - FUNCTIONS, FUNCTION_BYTES)
+        return self.pointers[number] if not inside and 0 <= number < len(self.pointers) else None
 
     def _compile(self, function: FunctionCode, body: Region) -> None:
         scope = FrameSlots(self)

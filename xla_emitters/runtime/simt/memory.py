@@ -42,6 +42,9 @@ HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 MOST_BYTES = 1 << 32
 """Limit of the shared or private memory of one chunk for one variable."""
 
+_UNWRITTEN = 0xA5
+"""Each byte of fresh memory: unlikely as a result."""
+
 SHARED_START = 1024
 """Where shared memory begins for a kernel: hardware keeps the bytes before."""
 
@@ -72,6 +75,7 @@ class Buffer:
     origin      int64 (blocks or 1, threads or 1): where a lane's instance starts in `data`, in bytes; None when there is one instance
     writable    False for arguments marked invariant and for constants
     newest      stamp of the newest tensor value in this buffer; see `Machine.check_newest`
+    is_written  whether it is shared memory that has a value before a thread writes it
     """
 
     number: int
@@ -84,6 +88,7 @@ class Buffer:
     origin: Array | None
     writable: bool
     newest: int = 0
+    is_written: bool = False
 
     @property
     def end(self) -> int:
@@ -193,6 +198,8 @@ class Memory:
     barriers   number of a barrier of blocks -> its state
     launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements
     shared_end   the lower bits of the first address behind all shared buffers
+    frames       the buffers of the calls that run, those of the innermost last, each with (size, alignment)
+    unused       (size, alignment) -> buffers of calls that have ended
     cluster      blocks of a cluster; those of one are neighbours in `blocks`
     exited       lanes that have ended
     """
@@ -207,6 +214,8 @@ class Memory:
     barriers: dict[int, Any] = field(default_factory=dict[int, Any])
     launch_shared_bytes: int = 0
     shared_end: int = SHARED_START
+    frames: list[tuple[tuple[int, int], Buffer]] = field(default_factory=list[tuple[tuple[int, int], Buffer]])
+    unused: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict[tuple[int, int], list[Buffer]])
     cluster: int = 1
     exited: Array | None = None
 
@@ -215,7 +224,7 @@ class Memory:
         return self._add(name, Space.GLOBAL, data, data.size, alignment, None, writable)
 
     def allocate(self, name: str, space: Space, size: int, alignment: int) -> Buffer:
-        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with 0xA5: unlikely as a result."""
+        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with `_UNWRITTEN`."""
         blocks, threads = len(self.blocks), self.launch.threads
         if space is Space.SHARED:
             stride = -(-size // 16) * 16
@@ -226,8 +235,24 @@ class Memory:
         if (total := origin.size * stride) > MOST_BYTES:
             owners = f"{blocks} blocks" if space is Space.SHARED else f"{blocks * threads} threads"
             raise ExecutionError(f"{name} takes {total} bytes in {owners}, more than {MOST_BYTES}", stage="simt")
-        data = np.full(total, 0xA5, dtype=np.uint8)
+        data = np.full(total, _UNWRITTEN, dtype=np.uint8)
         return self._add(name, space, data, size, alignment, origin, True, stride)
+
+    def allocate_in_call(self, name: str, size: int, alignment: int) -> Buffer:
+        """A private buffer until `end_call`: one of a call before, if there is one of this size and alignment."""
+        if unused := self.unused.get((size, alignment)):
+            buffer = unused.pop()
+            buffer.data.fill(_UNWRITTEN)
+        else:
+            buffer = self.allocate(name, Space.PRIVATE, size, alignment)
+        self.frames.append(((size, alignment), buffer))
+        return buffer
+
+    def end_call(self, frames: int) -> None:
+        """Frees the buffers of a call that began when there were so many in `frames`."""
+        for key, buffer in self.frames[frames:]:
+            self.unused.setdefault(key, []).append(buffer)
+        del self.frames[frames:]
 
     def once(self, op: Operation, make: Callable[[], Buffer]) -> Buffer:
         """The buffer of `op`, such as a constant or a global; `make` is called for it once."""
@@ -473,17 +498,24 @@ class Memory:
 
 SHORT_BITS = 24
 """Bits of an offset in an address of 32 bits; the others are the buffer's window."""
+MOST_SHORT = (1 << 32 - SHORT_BITS) - 1
+"""Limit of buffers whose addresses have 32 bits."""
+
+
+def has_no_short_address(addresses: Array) -> Array:
+    """Which addresses `short_address` has no value for, as far as their buffers are too many."""
+    return addresses >= (MOST_SHORT + 1 << WINDOW_BITS) - HALF_WINDOW
 
 
 def short_address(addresses: Array) -> Array:
-    """Addresses as 32 bits, of buffers of less than 8 MiB among the first 127: adding to one moves it in its buffer."""
+    """Addresses as 32 bits, of buffers of less than 8 MiB among the first `MOST_SHORT`: adding to one moves it in its buffer."""
     windows = (addresses + HALF_WINDOW) >> WINDOW_BITS
     return ((windows << SHORT_BITS) + (addresses - (windows << WINDOW_BITS))).astype(np.int32)
 
 
 def long_address(short: Array) -> Array:
     """The inverse of `short_address`."""
-    wide = short.astype(np.int64)
+    wide = short.astype(np.int64) & 0xFFFFFFFF
     windows = (wide + (1 << (SHORT_BITS - 1))) >> SHORT_BITS
     return (windows << WINDOW_BITS) + (wide - (windows << SHORT_BITS))
 

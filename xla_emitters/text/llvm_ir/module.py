@@ -21,17 +21,17 @@ from xdsl.ir import Attribute, Block
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.dialects.verification import verify_ir
-from xla_emitters.errors import ParseError, Unsupported
+from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir import calls, instructions
+from xla_emitters.text.llvm_ir import call_reader, instruction_reader
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
-from xla_emitters.text.llvm_ir.lexer import STAGE, LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
+from xla_emitters.text.llvm_ir.llvm_ir_lexer import STAGE, LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import MOST_BYTES, VOID
 from xla_emitters.text.ptx.raising import bytes_attribute, kernel_module
 
-TABLES = (calls, instructions)
+TABLES = (call_reader, instruction_reader)
 """The modules that fill the table of instructions when they are imported."""
 _BRACES = re.compile(r'"[^"\n]*"|;[^\n]*|[{}]')
 _SCOPE, _FILE = re.compile(r"scope: (!\d+)"), re.compile(r"file: (!\d+)")
@@ -291,20 +291,20 @@ def raise_kernel(
     def raised(function: LlvmFunction) -> tuple[llvm.FuncOp, Mapping[str, Token], Iterable[LlvmFunction]]:
         reader, op = _raised(module, function)
         callees = list[LlvmFunction]()
-        for name, token in reader.callees.items():
+        addresses = {name: token for name, token in reader.globals.items() if name in module.functions}
+        for name, token in (reader.callees | addresses).items():
             callee = module.functions.get(name)
             if callee is None or callee.body is None:
-                what = f"a call of '{name}', which is {'declared, not defined' if callee else 'not declared'},"
+                use = "a call" if name in reader.callees else "the address"
+                what = f"{use} of '{name}', which is {'declared, not defined' if callee else 'not declared'},"
                 raise reader.unsupported(what, token)
             callees.append(callee)
-        return op, reader.globals, callees
+        return op, {name: token for name, token in reader.globals.items() if name not in addresses}, callees
 
     def global_named(name: str, token: Token) -> llvm.GlobalOp:
         if (found := module.globals.get(name)) is not None:
             return found.clone()
         place = module.source.place(token.start, token.end)
-        if name in module.functions:
-            raise Unsupported("the address of a function is not supported", stage=STAGE, place=place)
         raise ParseError(f"{token} is not defined{nearest(name, module.globals)}", stage=STAGE, place=place)
 
     given = arguments or [

@@ -124,8 +124,6 @@ def mov(e: OpBuilder, i: Instruction, source: Operand | None) -> Any:
         return None
     if isinstance(source, PtxLiteral):
         return PtxLiteral(e.number(source, TYPES[word]))
-    if isinstance(source, SymbolAddress) and source.name in e.module.functions:
-        raise e.unsupported("the address of a function")
     e.write(target, e.held(source) if isinstance(source, Register) else e.read(source, TYPES[word]))
     return None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.lexer import PtxCursor, PtxTokenKind, Token
+from xla_emitters.text.ptx.ptx_lexer import PtxCursor, PtxTokenKind, Token
 from xla_emitters.text.ptx.syntax import (
     DECLARED,
     SIZES,
@@ -139,8 +139,8 @@ class Declarations:
 
     # ------------------------------------------------------------------------------------------ variables
 
-    def variables(self, is_extern: bool = False) -> Iterator[PtxVariable]:
-        """`.shared .align 4 .b8 name[8320]`, without its semicolon; several names, separated by commas."""
+    def variables(self, is_extern: bool = False, is_parameter: bool = False) -> Iterator[PtxVariable]:
+        """`.shared .align 4 .b8 name[8320]`, without its semicolon; several names, separated by commas, unless it is a parameter."""
         cursor = self.cursor
         space = cursor.advance().text[1:]
         align, element, width, is_pointer, pointee_align = 0, "", 1, False, 1
@@ -182,6 +182,8 @@ class Declarations:
                     raise cursor.error(f"'{name.text}' has more than {MOST_BYTES} bytes", name)
             if is_array and not count and not (is_extern or cursor.at("=")) and space in ("shared", "global", "const"):
                 raise cursor.error(f"'{name.text}' without a number of elements must be .extern", name)
+            if cursor.at("=") and space not in ("global", "const"):
+                raise cursor.error(f"'{name.text}' in .{space} has no initial value: .global and .const have", name)
             values = self.initial_values(name, count) if cursor.accept("=") else None
             for each in names:
                 is_scalar = space in ("param", "reg") and not is_array
@@ -190,8 +192,7 @@ class Declarations:
                     *(values, is_extern, is_pointer, pointee_align),
                     Register(each, element, space == "param") if is_scalar else None,
                 )
-            is_of_list = self.function is None and space in ("param", "reg")
-            if is_of_list or not cursor.accept(","):
+            if is_parameter or not cursor.accept(","):
                 return
 
     def initial_values(self, name: Token, count: int) -> tuple[PtxLiteral | SymbolAddress, ...]:

@@ -27,6 +27,8 @@ from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.ptx.syntax import (
+    RESERVED,
+    RESERVED_SHARED,
     SIZES,
     Address,
     Instruction,
@@ -74,6 +76,8 @@ _CLOCKS = {
     **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
 }
 _FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1, "gridid": 0}
+_RESERVED_OFFSETS = {"begin": 0, "0": 0, "1": 512, "end": 1024}
+"""Where the halves of the reserved shared memory begin; the ISA leaves their sizes open."""
 _ENVIRONMENT = re.compile(r"envreg\d+|pm\d+(_64)?")
 """Registers that a driver or a profiler sets, read as 0."""
 _OF_CLUSTERS = {
@@ -133,7 +137,11 @@ class OpBuilder:
         self.module, self.function, self.entry, self.block = module, function, entry, entry
         self.current: dict[Register, SSAValue | PtxLiteral] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
-        self.variables = {**module.variables, **{each.name: each for each in function.variables}}
+        self.variables = {
+            RESERVED: RESERVED_SHARED,
+            **module.variables,
+            **{each.name: each for each in function.variables},
+        }
         self.parameters: dict[str, SSAValue] = {}
         self.natural: dict[Register, Attribute] = {}
         self.globals: dict[str, None] = {}
@@ -338,6 +346,10 @@ class OpBuilder:
             return self.constant(i1, int(prod(self.cluster) > 1))
         if name in _FIXED or _ENVIRONMENT.fullmatch(name):
             return self.constant(i32, _FIXED.get(name, 0))
+        if name == "reserved_smem_offset_cap":
+            return self.constant(i32, _RESERVED_OFFSETS["end"])
+        if (offset := _RESERVED_OFFSETS.get(name.removeprefix("reserved_smem_offset_"))) is not None:
+            return self.address_of(SymbolAddress(RESERVED, offset))
         if name == "dynamic_smem_size":
             return self.intrinsic("read.ptx.sreg.dynamic_smem_size", [], i32)
         if family == "cluster_nctaid" and dimension in "xyz":
@@ -479,9 +491,13 @@ class OpBuilder:
         return found
 
     def base(self, name: str) -> SSAValue:
-        """The pointer to a variable: of its space's window."""
+        """The pointer to a variable, of its space's window, or to a function."""
         if (found := self._addresses.get(name) or self.parameters.get(name)) is not None:
             return found
+        if self._is_function(name):
+            self.callees[name] = None
+            made = self._addresses[name] = self.at_entry(llvm.AddressOfOp(name, POINTER))
+            return made
         variable = self.variable(name)
         if variable.space in ("local", "param") and variable.name in {v.name for v in self.function.variables}:
             array = llvm.LLVMArrayType(max(1, variable.size), i8)
@@ -495,10 +511,25 @@ class OpBuilder:
         self._addresses[name] = made
         return made
 
+    def _is_function(self, name: str) -> bool:
+        """Whether a name is that of a function, whose address is meant. raises Unsupported for one that cannot be called by it"""
+        function = self.module.functions.get(name) if name not in self.variables else None
+        if function is None:
+            return False
+        if function.is_entry:
+            raise self.unsupported(f"the address of the kernel '{name}'")
+        if function.body is None:
+            raise self.unsupported(f"the address of '{name}', which is defined elsewhere,")
+        if name in self.module.exiting:
+            raise self.unsupported(f"the address of '{name}', which may end the thread,")
+        return True
+
     def space_of(self, name: str) -> str:
         """Where a variable is. The address of a function's parameter is in its stack frame, so in .local."""
         if name in self.parameters:
             return "generic" if self.function.is_entry else "local"
+        if self._is_function(name):
+            return "generic"
         space = self.variable(name).space
         return "local" if space == "param" else space
 

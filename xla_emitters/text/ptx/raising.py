@@ -27,6 +27,9 @@ from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, 
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
 from xla_emitters.text.ptx.rows import CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
+    RESERVED,
+    RESERVED_SHARED,
+    SIZES,
     STAGE,
     Address,
     Instruction,
@@ -138,11 +141,20 @@ def raise_kernel(
         shared.update((variable, None) for variable in function.variables if variable.space == "shared")
         is_entry = function is entry
         body = Raised(module, function, numbers if is_entry else (), more_pointers if is_entry else 0, cluster)
-        return body.op, body.emitter.globals, [module.functions[name] for name in body.emitter.callees]
+        callees, used = body.emitter.callees, body.emitter.globals
+        pending = list(used)
+        while pending:
+            for address in addresses_in(module.variables.get(pending.pop())):
+                if address.name in module.functions:
+                    callees[address.name] = None
+                elif address.name not in used:
+                    used[address.name] = None
+                    pending.append(address.name)
+        return body.op, used, [module.functions[name] for name in callees]
 
     def global_named(name: str, _: None) -> llvm.GlobalOp:
-        variable = module.variables.get(name) or owned[name]
-        shared.update({variable: None} if variable.space == "shared" else {})
+        variable = RESERVED_SHARED if name == RESERVED else module.variables.get(name) or owned[name]
+        shared.update({variable: None} if variable.space == "shared" and name != RESERVED else {})
         return global_of(module, name, variable, shared_bytes)
 
     given = arguments or [
@@ -218,7 +230,7 @@ class Raised:
             written += [register for operand in results for register in registers_in(operand)]
             if isinstance(callee, SymbolAddress) and callee.name in self.module.exiting:
                 written.append(EXITED)
-            read += [register for operand in arguments for register in registers_in(operand)]
+            read += [register for operand in (callee, *arguments) for register in registers_in(operand)]
         else:
             for number, operand in enumerate(instruction.operands):
                 is_result = number < row.results
@@ -314,17 +326,15 @@ def natural_types(module: PtxModule, function: PtxFunction) -> dict[Register, At
 
 
 def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes: int) -> llvm.GlobalOp:
-    """A variable of the module, or a shared one of a function; one without size has `shared_bytes`.
-
-    raises  Unsupported for initial values that are addresses
-    """
+    """A variable of the module, or a shared one of a function; one without size has `shared_bytes`. raises as `_of_addresses`"""
     element, values = TYPES[variable.type], variable.values
     count = 1 if variable.count is None else variable.count or shared_bytes * 8 // bits_of(element)
     array = llvm.LLVMArrayType(count, element)
-    value = None if variable.space == "shared" else llvm.ZeroAttr()
-    if values and value is not None:
-        if any(isinstance(each, SymbolAddress) for each in values):
-            raise fault(Unsupported, module.source, variable, f"'{name}' is initialised with an address")
+    value = None if variable.space == "shared" and values is None else llvm.ZeroAttr()
+    body: Region | None = None
+    if addresses_in(variable) and value is not None:
+        array, value, body = llvm.LLVMArrayType(count, i64), None, _of_addresses(module, variable, count)
+    elif values and variable is not RESERVED_SHARED:
         size = bits_of(element) // 8
         data = b"".join(_bytes_of(module, variable, each, size) for each in values if isinstance(each, PtxLiteral))
         value = bytes_attribute(data + bytes(variable.size - len(data)))
@@ -337,7 +347,33 @@ def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes:
         constant=variable.space == "const",
         value=value,
         alignment=variable.alignment,
+        body=body,
     )
+
+
+def addresses_in(variable: PtxVariable | None) -> list[SymbolAddress]:
+    """Those among the initial values."""
+    values = variable.values if variable is not None else None
+    return [each for each in values or () if isinstance(each, SymbolAddress)]
+
+
+def _of_addresses(module: PtxModule, variable: PtxVariable, count: int) -> Region:
+    """Computes the initial value of a variable with addresses in it: an array of 64 bits each.
+
+    raises   ParseError for names that are not declared, Unsupported for other types, and for functions that cannot be called by address
+    """
+    if SIZES[variable.type] != 8 or variable.type == "f64":
+        message = f"'{variable.name}' of .{variable.type} is initialised with an address; .u64 and .b64 are supported"
+        raise fault(Unsupported, module.source, variable, message)
+    block = Block()
+    e = OpBuilder(module, PtxFunction(variable.name, False, (), (), variable.start, variable.end), block)
+    whole = e.add(llvm.PoisonOp(llvm.LLVMArrayType(count, i64)))
+    values = variable.values or ()
+    for number, value in enumerate((*values, *[PtxLiteral(0)] * (count - len(values)))):
+        place = builtin.DenseArrayBase.from_list(i64, [number])
+        whole = e.add(llvm.InsertValueOp(place, whole, e.read(value, i64)))
+    e.do(llvm.ReturnOp(whole))
+    return Region(block)
 
 
 def bytes_attribute(data: bytes) -> Attribute:

@@ -185,7 +185,8 @@ class PtxFunction:
     """`.entry` or `.func`.
 
     body     None for a declaration
-    tables   name of a `.branchtargets` list -> labels
+    tables   name of a `.branchtargets` list -> labels; of `.calltargets` -> functions
+    prototypes  name of a `.callprototype` -> its parameters and results
     bounds   `.reqntid`, `.maxntid` ... -> numbers
     """
 
@@ -198,6 +199,7 @@ class PtxFunction:
     body: list[Instruction | Label] | None = None
     variables: list[PtxVariable] = field(default_factory=list[PtxVariable])
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    prototypes: dict[str, PtxFunction] = field(default_factory=dict[str, "PtxFunction"])
     bounds: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
 
@@ -244,6 +246,9 @@ class PtxModule:
         return frozenset(found)
 
 
+RESERVED = "%reserved_smem"
+RESERVED_SHARED = PtxVariable(RESERVED, "shared", "b8", 1024, 16, 0, (PtxLiteral(0),))
+"""Shared memory that CUDA keeps for itself before that of a kernel, in every block zero at first: its cooperative groups meet there."""
 Operands: TypeAlias = tuple[Operand | None, ...]
 
 

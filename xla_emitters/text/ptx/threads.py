@@ -23,6 +23,7 @@ from xla_emitters.text.ptx.syntax import (
     Instruction,
     Operand,
     Pair,
+    PtxFunction,
     PtxLiteral,
     Register,
     SymbolAddress,
@@ -192,13 +193,15 @@ _SYSTEM = {"vprintf": 0, "__assertfail": None}
 
 @row("call", "=*", (), "uni", pure=False)
 def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
-    """A direct call. Scalars are passed as values; arrays, and results that are arrays, by their address.
+    """A call, of a name or of an address. Scalars are passed as values; arrays, and results that are arrays, by their address.
 
     A function that may end the thread has one more result: whether it did.
     """
     results, callee, arguments = call_parts(i)
     if not isinstance(callee, SymbolAddress):
-        raise e.unsupported("a call of a function's address")
+        pointer = e.cast(e.read_as(callee, "u64"), POINTER)
+        _called(e, None, _prototype(e, i), results, [pointer], arguments)
+        return
     function = e.module.functions.get(callee.name)
     if function is None:
         raise e.error(f"function '{callee.name}' is not declared")
@@ -210,25 +213,50 @@ def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
         return
     if function.body is None:
         raise e.unsupported(f"a call of '{callee.name}', which is defined elsewhere")
+    e.callees[callee.name] = None
+    _called(e, callee.name, function, results, [], arguments)
+
+
+def _prototype(e: OpBuilder, i: Instruction) -> PtxFunction:
+    """What a call of an address takes and gives: by the name of a `.callprototype`, or of a list `.calltargets` of functions."""
+    label = i.operands[-1]
+    name = label.name if isinstance(label, SymbolAddress) else ""
+    if (prototype := e.function.prototypes.get(name)) is not None:
+        return prototype
+    targets = e.function.tables.get(name, ())
+    found = e.module.functions.get(targets[0]) if targets else None
+    if found is None:
+        raise e.error("a call of an address ends in the name of a .callprototype or of .calltargets")
+    return found
+
+
+def _called(
+    e: OpBuilder,
+    name: str | None,
+    function: PtxFunction,
+    results: Sequence[Operand | None],
+    given: list[SSAValue],
+    arguments: Sequence[Operand | None],
+) -> None:
+    """A call with the types of `function`; of that name, or of the address that `given` holds."""
     if len(arguments) != len(function.parameters) or len(results) != len(function.results):
         raise e.error(
-            f"'{callee.name}' takes {len(function.parameters)} arguments and gives {len(function.results)} results"
+            f"'{function.name}' takes {len(function.parameters)} arguments and gives {len(function.results)} results"
         )
-    given, returned = list[SSAValue](), list[tuple[Operand | None, Attribute]]()
+    returned = list[tuple[Operand | None, Attribute]]()
     for target, variable in zip(results, function.results, strict=True):
         if variable.count is not None:
             given.append(array_of(e, target))
         else:
             returned.append((target, TYPES[variable.type]))
-    if callee.name in e.module.exiting:
+    if name in e.module.exiting:
         returned.append((EXITED, i1))
     for argument, variable in zip(arguments, function.parameters, strict=True):
         ir_type = TYPES[variable.type]
         if isinstance(argument, Register) and SIZES[argument.type] != SIZES[variable.type]:
             raise e.error(f"'{argument.name}' has another size than the parameter")
         given.append(array_of(e, argument) if variable.count is not None else e.read(argument, ir_type))
-    e.callees[callee.name] = None
-    made = llvm.CallOp(callee.name, *given, return_type=result_type([ir_type for _, ir_type in returned]))
+    made = llvm.CallOp(name, *given, return_type=result_type([ir_type for _, ir_type in returned]))
     e.do(made)
     for number, (target, _type) in enumerate(returned):
         e.write(target, e.field(made.results[0], number) if len(returned) > 1 else made.results[0])

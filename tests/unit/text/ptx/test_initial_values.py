@@ -7,7 +7,7 @@ import pytest
 
 from xla_emitters.errors import ParseError
 from xla_emitters.text.ptx import read_ptx
-from xla_emitters.text.ptx.lexer import PtxCursor
+from xla_emitters.text.ptx.ptx_lexer import PtxCursor
 from xla_emitters.text.ptx.syntax import PtxLiteral
 
 TEXT = """.version 8.6
@@ -66,3 +66,11 @@ def test_a_long_list_is_not_read_number_by_number(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(PtxCursor, "read", counted)
     assert values_of(f"{{{', '.join(map(str, numbers))}}}", len(numbers)) == numbers
     assert len(tokens) < 500
+
+
+@pytest.mark.parametrize("space", ["shared", "local"])
+def test_only_global_and_constant_variables_have_one(space: str) -> None:
+    """ptxas: "No initial value is allowed for 'x' in this state space"."""
+    text = TEXT.format(element=".b32", count=1, values="{1}").replace("{ ret;", f"{{ .{space} .u32 x = 5; ret;")
+    with pytest.raises(ParseError, match=rf"'x' in \.{space} has no initial value"):
+        read_ptx(text, "<test>")

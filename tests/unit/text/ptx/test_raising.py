@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD, executed
+from unit.text.ptx.one_instruction import HEAD, executed, kernel_text
 
 from xla_emitters.errors import DataError, ExecutionError, ParseError, Unsupported, XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
@@ -191,6 +191,20 @@ def test_special_registers() -> None:
     np.testing.assert_array_equal(lanes("mov.u32 %d, %laneid;"), LANES % 32)
     np.testing.assert_array_equal(lanes("mov.u32 %d, %ntid.x;"), np.full(64, 64))
     np.testing.assert_array_equal(lanes("mov.u32 %d, %lanemask_lt;"), [(1 << lane % 32) - 1 for lane in range(64)])
+
+
+def test_reserved_shared_memory() -> None:
+    """Cooperative groups meet there, without having written it: two warps set a bit each in memory that is 0."""
+    body = """.reg .u32 %start, %bit; .reg .u64 %at, %end; mov.u32 %start, %reserved_smem_offset_1; cvt.u64.u32 %at, %start;
+      mov.u32 %bit, %reserved_smem_offset_end; sub.u32 %start, %bit, %start; cvta.shared.u64 %at, %at;
+      shr.u32 %bit, %a0, 5; add.u32 %bit, %bit, 1; red.or.release.cta.b32 [%at], %bit; bar.sync 0; ld.acquire.cta.b32 %d, [%at];
+      mad.lo.u32 %d, %start, 1000, %d;"""
+    np.testing.assert_array_equal(lanes(body), [512_003] * 64)
+    kernel = PtxKernel.read(kernel_text(body, [LANES.dtype], np.dtype(U32)), "k.ptx")
+    verdict = kernel.check([LANES, np.zeros(64, U32)], launch_of("1x64")[0])
+    assert verdict.ok, verdict.summary
+    with pytest.raises(ExecutionError, match=r"index 256 of @%reserved_smem, which has 256 of 4 bytes each"):
+        lanes("mov.u32 %t0, %reserved_smem_offset_end; ld.shared.u32 %d, [%t0];")
 
 
 FAULTS = {

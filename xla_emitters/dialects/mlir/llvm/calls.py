@@ -259,7 +259,7 @@ class CallOp(QuickOp):
 
     def __init__(
         self,
-        callee: str | SymbolRefAttr,
+        callee: str | SymbolRefAttr | None,
         *args: SSAValue | Operation,
         return_type: Attribute | None = None,
         fastmath: FastMathAttr = NO_FLAGS,
