@@ -8,6 +8,8 @@ define void @main_kLoop_add_0.step(ptr %words) {          words[0], words[1] ...
 define void @chain.step(ptr %table, i64 %count)           calls the code of `count` rows of the table, one after the other:
                                                           code, words, and for the loops of `blas_calls` a range that is not empty
 
+define void @copy.step(ptr %words)                        copies bytes: words[2] of them, from words[1] to words[0]
+
 define i64 @counted.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %numbers, i64 %width)
     runs iterations of a loop: each writes numbers of its row to the words that its state names and calls the code of the state's table;
     the state after the last one is `again`
@@ -31,7 +33,21 @@ COUNTED = "counted"
 """The name of the function that runs iterations of a loop."""
 COUNTED_ROW = 4
 """Numbers of a state: table, rows of the table, places, number of places. A place is the address of a word and a column of the numbers."""
+COPY = "copy"
+"""The name of the function that copies bytes: its words are the address of the result, that of the operand, and how many."""
 CHAIN_IR = f"""
+define void @"{COPY}{ENTRY}"(ptr %words) {{
+  %words.from = getelementptr i64, ptr %words, i64 1
+  %words.count = getelementptr i64, ptr %words, i64 2
+  %to = load ptr, ptr %words
+  %from = load ptr, ptr %words.from
+  %count = load i64, ptr %words.count
+  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %count, i1 false)
+  ret void
+}}
+
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+
 define void @"{CHAIN}{ENTRY}"(ptr %table, i64 %count) {{
 entry:
   br label %head

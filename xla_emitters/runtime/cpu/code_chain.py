@@ -44,6 +44,13 @@ class Changing:
     def __init__(self) -> None:
         self.slots, self.numbers = PlacesOf(), PlacesOf()
 
+    def point(self, frame: Frame, slot: int, words: Words, place: int) -> None:
+        """Has a word hold the address of a slot's array: now where it is the same in every call, else in each run."""
+        if frame.is_fixed(slot):
+            words[place] = pointer(frame.arrays[slot])
+        else:
+            self.slots.setdefault(slot, []).append((words, place))
+
     def setter(self, frame: Frame) -> Run:
         """Sets them."""
         slots, numbers, arrays, held = [*self.slots.items()], [*self.numbers.items()], frame.arrays, frame.numbers

@@ -212,9 +212,12 @@ class CountedLoop:
         memory |= dict.fromkeys(each for each in last.values() if each is not None)
         self._memory = list(memory)
         numbers = {each: number for number, each in enumerate(self._memory)}
-        self._addresses = [
-            (numbers[each], place) for state in states for each, places in state.memory for place in places
-        ]
+        self._words = list[Places]([] for _ in self._memory)
+        for state in states:
+            for each, places in state.memory:
+                self._words[numbers[each]] += places
+        self._addresses = list[int]()
+        self._made = [_place_of(each) for each in self._memory]
         self._left = [(slot, None if each is None else numbers[each]) for slot, each in last.items()]
         frame.varying.extend(last)
         self._constant = [(index, places) for state in states for index, places in state.constant.items()]
@@ -251,13 +254,19 @@ class CountedLoop:
             raise too_long(self._step.name, most, STAGE)
         frame = self._frame
         arrays, numbers = frame.arrays, frame.numbers
-        held = [arrays[each.slot] if isinstance(each, _Given) else self._made(each) for each in self._memory]
+        held = [
+            arrays[each.slot] if isinstance(each, _Given) else frame.fresh(place, each.shape, count)
+            for each, (place, count) in zip(self._memory, self._made, strict=True)
+        ]
         addresses = list(map(pointer, held))
-        for memory, (words, place) in self._addresses:
-            words[place] = addresses[memory]
+        if addresses != self._addresses:
+            self._addresses = addresses
+            for address, places in zip(addresses, self._words, strict=True):
+                for words, word in places:
+                    words[word] = address
         for index, places in self._constant:
-            for words, place in places:
-                words[place] = numbers[index]
+            for words, word in places:
+                words[word] = numbers[index]
         state, rows, width = 0, ctypes.addressof(self._rows), len(self._numbers.columns)
         for table, after in self._parts():
             for index, value in after.items():
@@ -265,11 +274,6 @@ class CountedLoop:
             state = self._code(rows, self._again, len(self._states), state, len(table), table.ctypes.data, width)
         for slot, memory in self._left:
             arrays[slot] = None if memory is None else _in_shape(held[memory], frame.bound.shapes.get(slot))
-
-    def _made(self, memory: _Made) -> Array:
-        kind = numpy_type(memory.dtype)
-        place = ArrayPlace(-1, memory.dtype, memory.shape, on_device=True)
-        return self._frame.fresh(place, memory.shape, prod(memory.shape) * kind.itemsize)
 
     def _parts(self) -> Iterable[_Part]:
         """The numbers of all iterations, AT_ONCE at a time; those of a loop that needs few are kept from run to run."""
@@ -330,6 +334,14 @@ class _HostNumbers:
                 for column, index in read:
                     rows[row, column] = values[index]
         return rows, {step.result.index: values[step.result.index] for step, _ in work if step is not None}
+
+
+def _place_of(memory: _Memory) -> tuple[ArrayPlace, int]:
+    """The memory as a step would allocate it, and its bytes; of memory that is given, none."""
+    if isinstance(memory, _Given):
+        return ArrayPlace(memory.slot, "", (), on_device=True), 0
+    place = ArrayPlace(-1, memory.dtype, memory.shape, on_device=True)
+    return place, prod(memory.shape) * numpy_type(memory.dtype).itemsize
 
 
 def _in_shape(array: Array, shape: tuple[int, ...] | None) -> Array:

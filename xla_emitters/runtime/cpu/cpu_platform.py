@@ -6,6 +6,7 @@ Launches and products that follow each other are called by one call from Python 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -14,6 +15,7 @@ from math import prod
 import numpy as np
 
 from xla_emitters.dialects.hlo.base import RuleBroken, opcode_of
+from xla_emitters.dialects.hlo.constant import ConstantOp, is_dense
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.sized import with_operands
 from xla_emitters.dialects.hlo.types import dims_of, element_of
@@ -21,13 +23,16 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import LETTERS, pointer
-from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COUNTED
+from xla_emitters.library.arguments import LETTERS, numpy_type, pointer
+from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY, COUNTED
 from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
 from xla_emitters.runtime.block_threads import PIECES, parts_of, share, thread_count
 from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
+
+COPIES = ("copy", "d2h", "h2d", "reshape")
+"""HLO's ops that copy an array as it is in memory."""
 
 
 class CpuPlatform(NumpyPlatform):
@@ -43,7 +48,12 @@ class CpuPlatform(NumpyPlatform):
 
     def call(self, frame: Frame, step: Call) -> Run:
         op = self.ops[step.op]
-        return self._product(frame, step, op) or _convolution(frame, step, op) or super().call(frame, step)
+        return (
+            self._copy(frame, step, op)
+            or self._product(frame, step, op)
+            or _convolution(frame, step, op)
+            or super().call(frame, step)
+        )
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel.startswith(LOOPS):
@@ -92,6 +102,37 @@ class CpuPlatform(NumpyPlatform):
 
         return run
 
+    def _copy(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:
+        """An op that copies an array of known size, or writes a constant; None for another op."""
+        if not isinstance(op, BufferOp) or (opcode := opcode_of(op.HLO)) not in (*COPIES, "constant"):
+            return None
+        (target,), shapes = step.writes, frame.bound.shapes
+        kind, shape = numpy_type(target.dtype), shapes.get(target.slot)
+        if shape is None:
+            return None
+        words, changing = (ctypes.c_int64 * 3)(0, 0, prod(shape) * kind.itemsize), Changing()
+        if opcode == "constant":
+            made = op.as_hlo()
+            held = made.array() if isinstance(made, ConstantOp) and is_dense(made.value) else None
+            if held is None or held.dtype != kind or held.shape != shape:
+                return None
+            held = np.ascontiguousarray(held)
+            frame.kept.append(held)
+            words[1] = pointer(held)
+        else:
+            source = step.reads[0]
+            own = shapes.get(source.slot)
+            if (
+                source.dtype != target.dtype
+                or own is None
+                or (own != shape if opcode != "reshape" else prod(own) != prod(shape))
+            ):
+                return None
+            changing.point(frame, source.slot, words, 1)
+        changing.point(frame, target.slot, words, 0)
+        frame.kept.append(words)
+        return Chain(frame, self._chain, [(self._step_of(COPY), ctypes.addressof(words), 0, 0)], changing)
+
     def _product(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:
         """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
         dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
@@ -125,10 +166,8 @@ class CpuPlatform(NumpyPlatform):
                 shape = tuple(shapes[operand][dim] for dim in order)
                 copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
                 calls.point(operand, pointer(copies[-1][0]))
-            elif frame.is_fixed(place.slot):
-                calls.point(operand, pointer(arrays[place.slot]))
             else:
-                changing.slots.setdefault(place.slot, []).append((calls.words, calls.word(operand)))
+                changing.point(frame, place.slot, calls.words, calls.word(operand))
         parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
         if parts > 1:
             set_addresses = changing.setter(frame)
