@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "xla_emitters"
@@ -33,9 +34,16 @@ def statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
             yield from statements(getattr(statement, name, ()))
 
 
+@cache
+def imports_and_classes(path: Path) -> tuple[ast.Import | ast.ImportFrom | ast.ClassDef, ...]:
+    """Those of a file, which is parsed once: tests/unit/test_layers.py asks too."""
+    found = statements(ast.parse(path.read_text()).body)
+    return tuple(node for node in found if isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef)))
+
+
 def imported_rooms(path: Path) -> Iterable[str]:
     """The rooms that a file imports from, its own among them."""
-    for node in statements(ast.parse(path.read_text()).body):
+    for node in imports_and_classes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

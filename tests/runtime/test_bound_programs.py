@@ -53,6 +53,7 @@ def test_an_argument_may_begin_anywhere(way: str) -> None:
 
 
 def test_a_result_lives_as_long_as_a_view_of_it(way: str) -> None:
+    gc.freeze()  # what other tests have left is not looked through below
     program, x = compiled(DOUBLE), np.ones((1000, 4), np.float32)
     row = program(x)[7]
     gc.collect()

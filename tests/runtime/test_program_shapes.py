@@ -167,7 +167,7 @@ RIGHT: list[tuple[str, tuple[tuple[int, ...], ...], tuple[int, ...]]] = [
 
 @cache
 def compiled(name: str) -> Program:
-    return compile_program(parse_stablehlo(TEXTS[name].lstrip()))
+    return compile_program(parse_stablehlo(TEXTS[name].lstrip()), CompileOptions(record="none"))
 
 
 def ones(shapes: tuple[tuple[int, ...], ...]) -> list[Array]:

@@ -16,6 +16,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.loops import tile_schedule
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.errors import ExecutionError
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.numpy_platform import Kernels
@@ -43,7 +44,7 @@ def text_of(type: str, order: tuple[int, ...]) -> str:
 
 @cache
 def compiled(type: str, order: tuple[int, ...]) -> Program:
-    return compile_program(parse_stablehlo(text_of(type, order), "m"))
+    return compile_program(parse_stablehlo(text_of(type, order), "m"), CompileOptions(record="none"))
 
 
 def inputs_of(type: str, order: tuple[int, ...], shape: tuple[int, ...], seed: int) -> list[Array]:

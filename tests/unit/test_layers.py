@@ -49,8 +49,9 @@ def room_of(path: Path) -> str:
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """The file's imports and classes, and its calls where it imports by one: most of a file is expressions."""
     text = path.read_text()
-    tree = ast.parse(text)
-    found = ast.walk(tree) if "import_module" in text else rooms()["statements"](tree.body)
+    if "import_module" not in text:
+        return rooms()["imports_and_classes"](path)
+    found = ast.walk(ast.parse(text))
     return tuple(node for node in found if isinstance(node, (ast.Import, ast.ImportFrom, ast.Call, ast.ClassDef)))
 
 

@@ -41,7 +41,7 @@ def small_trees():
     kinds = ("+", "-", "*", "floordiv", "mod", "ceildiv", "max", "min")
     ones = [(kind, x, y) for kind in kinds for x in atoms() for y in atoms()]
     yield from ones
-    yield from ((kind, inner, outer) for kind in kinds for inner in ones for outer in ("a", -4))
+    yield from ((kind, inner, ("a", -4)[number % 2]) for kind in kinds for number, inner in enumerate(ones))
     yield from ((kind, 3, inner) for kind in kinds for inner in ones)
 
 

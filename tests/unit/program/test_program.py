@@ -33,7 +33,7 @@ FILES = ("stablehlo/scan", "stablehlo/branches", "programs/given_trips", "loops/
 @cache
 def compiled(file: str) -> Program:
     """With kernels, but without PTX."""
-    return xe.compile(CORPUS / f"{file}.mlir", stage="llvm-dialect")
+    return xe.compile(CORPUS / f"{file}.mlir", stage="llvm-dialect", record="none")
 
 
 @pytest.mark.parametrize("file", FILES)

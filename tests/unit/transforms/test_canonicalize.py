@@ -7,6 +7,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+from long_lists import but_long
 from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import OpResult, SSAValue
 
@@ -175,8 +176,10 @@ def answers(found: OpResult, x: np.ndarray, bits: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("conversion", ["sitofp", "uitofp"])
+# Where all integers are exact in the float, the width of the float changes nothing.
 @pytest.mark.parametrize(
-    ("bits", "kind"), [(2, "f32"), (8, "bf16"), (8, "f32"), (16, "bf16"), (16, "f16"), (16, "f64")]
+    ("bits", "kind"),
+    but_long([(2, "f32"), (8, "bf16"), (8, "f32"), (16, "bf16"), (16, "f16"), (16, "f64")], [(8, "bf16"), (16, "f64")]),
 )
 def test_a_converted_integer_is_compared_as_an_integer(conversion: str, bits: int, kind: str) -> None:
     """For all integers, also those that bf16 and f16 round, or make infinite."""

@@ -23,9 +23,6 @@ from xla_emitters.runtime.simt.scalars import form_of, integer
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
-WIDTHS = (1, 2, 4, 8, 16, 24, 32, 64, 128)
-
-
 def wrapped(number: int, bits: int) -> int:
     """Two's complement by definition; i1 is 0 or 1 as lanes."""
     number %= 1 << bits
@@ -41,12 +38,6 @@ def lanes(bits: int, numbers: list[int]) -> np.ndarray:
     return scalars.wrap(integer(bits), np.array(numbers, object).reshape(1, -1))
 
 
-@pytest.mark.parametrize("bits", WIDTHS)
-def test_wrap_is_twos_complement(bits):
-    numbers = [n + offset for n in edge_integers(bits) for offset in (0, 1 << bits, -(1 << bits))]
-    assert [int(n) for n in lanes(bits, numbers)[0]] == [wrapped(n, bits) for n in numbers]
-
-
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32, 64])
 def test_memory_holds_the_low_bits_alone(bits):
     form = integer(bits)
@@ -55,24 +46,6 @@ def test_memory_holds_the_low_bits_alone(bits):
     assert [int(n) for n in bits_in_memory[0]] == [n % (1 << bits) for n in edge_integers(bits)]
     noise = bits_in_memory | bits_in_memory.dtype.type((0xFF << bits) & 0xFF if bits < 8 else 0)
     np.testing.assert_array_equal(scalars.from_bits(form, noise), values)
-
-
-@pytest.mark.parametrize("bits", [1, 4, 8, 32, 64])
-def test_shifts_are_zero_or_sign_when_everything_is_shifted_out(bits):
-    form, numbers = integer(bits), edge_integers(bits)
-    for amount in (0, 1, bits - 1, bits, bits + 1, (1 << bits) - 1):
-        amount %= 1 << bits
-        values, by = lanes(bits, numbers), lanes(bits, [amount] * len(numbers))
-        signed = [n - (1 << bits) * ((n % (1 << bits)) >> (bits - 1)) for n in (m % (1 << bits) for m in numbers)]
-        assert [int(n) for n in scalars.shift_left(form, values, by)[0]] == [
-            wrapped(n << min(amount, bits), bits) for n in numbers
-        ]
-        assert [int(n) for n in scalars.shift_right_logical(form, values, by)[0]] == [
-            wrapped((n % (1 << bits)) >> amount, bits) for n in numbers
-        ]
-        assert [int(n) for n in scalars.shift_right_arithmetic(form, values, by)[0]] == [
-            wrapped(n >> amount, bits) for n in signed
-        ]
 
 
 @pytest.mark.parametrize("bits", [1, 4, 8, 32, 64])
