@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import executed
 
+from xla_emitters.errors import XlaEmittersError
+
 RANDOM = np.random.default_rng(5)
 F32, F64, F16, BF16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
 I32, U32, I64, U64, I16, U16 = np.int32, np.uint32, np.int64, np.uint64, np.int16, np.uint16
@@ -508,3 +510,70 @@ def test_floats_to_narrower_floats() -> None:
     same(got[finite], cut[finite].astype(BF16))
     tf32 = ((a.view(U32) + U32(0x1000)) & U32(0xFFFFE000)).view(F32)
     same(executed("cvt.rna.tf32.f32 %d, %a0;", a, result=F32)[finite], tf32[finite])
+
+
+# ---------------------------------------------------------------------------------------------- parts of words
+
+OF_PARTS = {
+    "vadd": lambda x, y: x + y,
+    "vsub": lambda x, y: x - y,
+    "vavrg": lambda x, y: (x + y + 1) >> 1 if x + y >= 0 else (x + y) >> 1,
+    "vabsdiff": lambda x, y: abs(x - y),
+    "vmin": min,
+    "vmax": max,
+}
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("name", OF_PARTS)
+@pytest.mark.parametrize("types", ["u32.u32.u32", "s32.s32.s32", "s32.u32.s32"])
+def test_arithmetic_of_halves_and_bytes(name: str, count: int, types: str) -> None:
+    """As the ISA's text has it, in Python's integers: each part extended, bounded by the result's type, or summed with `c`."""
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    bits, (of_result, *of_operands) = 32 // count, types.split(".")
+    kinds = [np.dtype(f"{word[0].replace('s', 'i')}{bits // 8}") for word in of_operands]
+    pairs = list(
+        zip(*(of.view(kind).reshape(-1, count).tolist() for of, kind in zip((a, b), kinds, strict=True)), strict=True)
+    )
+    parts = [[OF_PARTS[name](x, y) for x, y in zip(*pair, strict=True)] for pair in pairs]
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if of_result == "s32" else (0, (1 << bits) - 1)
+
+    def packed(row: list[int]) -> int:
+        return sum((part & (1 << bits) - 1) << bits * n for n, part in enumerate(row))
+
+    operands = "%d, %a0, %a1, %a2;"
+    same(
+        executed(f"{name}{count}.{types} {operands}", a, b, c, result=U32),
+        np.array([packed(row) for row in parts], U32),
+    )
+    bounded = [packed([min(max(part, low), high) for part in row]) for row in parts]
+    same(executed(f"{name}{count}.{types}.sat {operands}", a, b, c, result=U32), np.array(bounded, U32))
+    sums = [(sum(row) + int(start)) % (1 << 32) for row, start in zip(parts, c, strict=True)]
+    same(executed(f"{name}{count}.{types}.add {operands}", a, b, c, result=U32), np.array(sums, U32))
+
+
+@pytest.mark.parametrize(("name", "function"), [("lt", np.less), ("ge", np.greater_equal), ("eq", np.equal)])
+def test_comparisons_of_halves_and_bytes(name: str, function: Callable[..., np.ndarray]) -> None:
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    b[::2] = a[::2]
+    for count, of in ((2, np.int16), (4, np.int8)):
+        wanted = function(a.view(of), b.view(of)).astype(of)
+        operands = "%d, %a0, %a1, %a2;"
+        same(executed(f"vset{count}.s32.s32.{name} {operands}", a, b, c, result=U32), wanted.view(U32))
+        sums = wanted.reshape(-1, count).astype(np.int64).sum(1) + c
+        same(executed(f"vset{count}.s32.s32.{name}.add {operands}", a, b, c, result=U32), sums.astype(U32))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("vadd4.u32.u32", "needs 3 types"),
+        ("vset4.u32.u32.u32.lt", "needs 2 types"),
+        ("vadd4.u32.u32.u32.sat.add", r"has \.sat or \.add, not both"),
+        ("vset2.u32.u32", "needs"),
+    ],
+)
+def test_wrong_arithmetic_of_parts(name: str, message: str) -> None:
+    a = integers(U32)
+    with pytest.raises(XlaEmittersError, match=message):
+        executed(f"{name} %d, %a0, %a0, %a0;", a, result=U32)
