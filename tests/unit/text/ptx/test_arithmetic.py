@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -344,6 +345,50 @@ def test_directed_rounding_by_exact_fractions(word: str, dtype: type, mode: str)
     same(executed(f"fma.{mode}.{word} %d, %a0, %a1, %a2;", a, b, c, result=dtype), np.array(fused))
     quotients = [rounded(x / y, dtype, mode) for x, y, _ in pairs]
     same(executed(f"div.{mode}.{word} %d, %a0, %a1;", a, b, result=dtype), np.array(quotients))
+
+
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+@pytest.mark.parametrize(("word", "dtype"), [("f32", F32), ("f64", F64)])
+def test_directed_rounding_near_the_largest_and_the_smallest_numbers(word: str, dtype: type, mode: str) -> None:
+    """Beyond the largest number it is that number or an infinity; what is left of a small quotient or square is not lost."""
+    of, small = np.finfo(dtype), RANDOM.uniform(1, 2, 40).astype(dtype)
+    a = np.concatenate([small * of.tiny * 8, small[:8] * of.smallest_subnormal * 9, np.array([of.max, -of.max] * 6)])
+    b = np.concatenate(
+        [small[::-1] + 1, [3, 7, 1.5, -3, 5, -7, 11, 13], [0.25, -0.25, of.max, 1, -of.max, 0.75] * 2]
+    ).astype(dtype)
+    a = a.astype(dtype)
+    pairs = list(zip(exact(a), exact(b), strict=True))
+
+    def towards(number: Fraction) -> float:
+        if abs(number) == Fraction(float(of.max)):
+            return float(number)
+        if abs(number) < Fraction(float(of.max)):
+            return float(rounded(number, dtype, mode))
+        stays = mode == "rz" or (mode == "rm") == (number > 0)
+        return (1 if number > 0 else -1) * (float(of.max) if stays else math.inf)
+
+    for op, function in {
+        "div": lambda x, y: x / y,
+        "mul": lambda x, y: x * y,
+        "add": lambda x, y: x + y,
+    }.items():
+        wanted = [towards(function(x, y)) for x, y in pairs]
+        if mode == "rm":
+            wanted = [
+                -0.0 if op == "add" and x + y == 0 else number for number, (x, y) in zip(wanted, pairs, strict=True)
+            ]
+        same(executed(f"{op}.{mode}.{word} %d, %a0, %a1;", a, b, result=dtype), np.array(wanted, dtype))
+    inverses = [towards(1 / x) for x in exact(a)]
+    same(executed(f"rcp.{mode}.{word} %d, %a0;", a, result=dtype), np.array(inverses, dtype))
+    roots = executed(f"sqrt.{mode}.{word} %d, %a0;", np.abs(a), result=dtype)
+    for x, root in zip(exact(np.abs(a)), roots, strict=True):
+        below, above = (Fraction(float(np.nextafter(root, dtype(way)))) for way in (0, math.inf))
+        assert (
+            (below**2 < x <= Fraction(float(root)) ** 2)
+            if mode == "rp"
+            else (Fraction(float(root)) ** 2 <= x < above**2)
+        )
+    same(executed(f"div.{mode}.{word} %d, %a0, %a1;", small, small * 0, result=dtype), np.full(40, np.inf))
 
 
 def test_fma_rounds_once() -> None:
