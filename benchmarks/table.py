@@ -7,6 +7,8 @@ import platform
 from collections.abc import Sequence
 from datetime import date
 
+from xla_emitters.support.columns import aligned
+
 
 def header(what: str) -> str:
     """Two lines: `what`; then the date, the machine and how busy it is, Python."""
@@ -26,7 +28,4 @@ def _processor() -> str:
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """The first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    for first, *others in (titles, *rows):
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-        print("  ".join(cells).rstrip())
+    print("\n".join(aligned([titles, *rows], right=range(1, len(titles)))))

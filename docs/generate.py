@@ -189,7 +189,7 @@ def api() -> str:
         value = getattr(xe, name)
         home = value.__module__ if hasattr(value, "__qualname__") else f"xla_emitters.{xe._HOMES[name]}"
         parts.append(f"::: {home}.{name}\n    options:\n      heading: xe.{name}\n      toc_label: {name}\n")
-    names = ", ".join(f"`{name}`" for name in extend.__all__ if name not in xe.__all__)
+    names = ", ".join(f"`{name}`" for name in sorted(extend.__all__) if name not in xe.__all__)
     parts.append(
         f"## For plugins\n\n[Plugins](plugins.md) import from `xla_emitters.extend`, besides names of this page: {names}.\n"
     )

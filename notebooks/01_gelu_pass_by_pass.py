@@ -191,7 +191,7 @@ def _(make_context, mo, parse_ir, program):
     )
 
     from xla_emitters.dialects.mlir import arith, math
-    from xla_emitters.dialects.printer import print_ir
+    from xla_emitters.dialects.mlir_printer import print_ir
     from xla_emitters.rewrite.kernel_pass import KernelPass
 
     class MultiplyThenAdd(RewritePattern):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xla_emitters.dialects.mlir import scf as scf
     from xla_emitters.dialects.mlir import tensor as tensor
     from xla_emitters.dialects.mlir import vector as vector
-    from xla_emitters.dialects.printer import print_ir as print_ir
+    from xla_emitters.dialects.mlir_printer import print_ir as print_ir
     from xla_emitters.dialects.xla_gpu import AllocateSharedOp as AllocateSharedOp
     from xla_emitters.dialects.xla_gpu import ApplyIndexingOp as ApplyIndexingOp
     from xla_emitters.dialects.xla_gpu import LoopOp as LoopOp
@@ -107,7 +107,7 @@ _HOMES = {
     "make_context": "dialects.context",
     "partition": "emitters.partitioner",
     "place_map": "graph.heroes",
-    "print_ir": "dialects.printer",
+    "print_ir": "dialects.mlir_printer",
     "read_module": "pipelines.compiler",
     "register_device": "device",
     "register_emitter": "emitters.emit",
@@ -120,64 +120,7 @@ _HOMES = {
 }
 _DIALECTS = ("arith", "func", "gpu", "math", "scf", "tensor", "vector")
 """Modules with the ops of a dialect of MLIR."""
-__all__ = [
-    "AllocateSharedOp",
-    "ApplyIndexingOp",
-    "Device",
-    "Emitter",
-    "Epilogue",
-    "Expr",
-    "FunctionBuilder",
-    "FusionOp",
-    "FusionView",
-    "HloOp",
-    "IndexingMap",
-    "Interval",
-    "KernelPass",
-    "LaunchDimensions",
-    "LibraryArguments",
-    "LoopEmitter",
-    "LoopOp",
-    "PredicatedExtractOp",
-    "PredicatedInsertOp",
-    "PureCallOp",
-    "RealFunction",
-    "ShuffleReduceOp",
-    "SyncThreadsOp",
-    "TunableEmitter",
-    "Unsupported",
-    "UsageError",
-    "XlaEmittersError",
-    "YieldOp",
-    "arith",
-    "decide",
-    "device",
-    "dims_of",
-    "element_types",
-    "emit_functions",
-    "entry_function",
-    "find_non_trivial_hero",
-    "func",
-    "gpu",
-    "kernel_module",
-    "make_context",
-    "math",
-    "partition",
-    "place_map",
-    "print_ir",
-    "read_module",
-    "register_device",
-    "register_emitter",
-    "register_function",
-    "register_library_call",
-    "register_pass",
-    "reshape_map",
-    "run_pass",
-    "scf",
-    "tensor",
-    "vector",
-    "view_of",
-]
+__all__ = [*_HOMES, *_DIALECTS]  # pyright: ignore[reportUnsupportedDunderAll]  # made of the tables above
 
 
 def __getattr__(name: str) -> Any:

@@ -174,7 +174,11 @@ BY_OPCODE: dict[str, RealFunction] = {row.opcode: row for row in FUNCTIONS if ro
 BY_OP: dict[str, RealFunction] = {row.op: row for row in FUNCTIONS if row.op}
 BY_LIBDEVICE: dict[str, RealFunction] = {row.libdevice: row for row in FUNCTIONS if row.libdevice}
 
-READERS = ("xla_emitters.dialects.hlo.elementwise", "xla_emitters.dialects.mlir.math", "xla_emitters.runtime.simt.math")
+READERS = (
+    "xla_emitters.dialects.hlo.elementwise",
+    "xla_emitters.dialects.mlir.math",
+    "xla_emitters.runtime.simt.math_rules",
+)
 """The modules that build tables from these rows when they are imported."""
 
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 OF_A_CALL, OF_A_STEP = 10.0, 3.0
 """Microseconds of the host."""
@@ -14,6 +16,7 @@ SLACK = 3.0
 """Of a machine that does other things too."""
 
 
+@pytest.mark.long  # what a warm call does is counted in tests/unit/runtime/cuda/test_cupy_steps.py
 def test_calls_and_steps_are_within_what_they_may_cost() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.gpu_calls", "rope", "layer", "until_large"],

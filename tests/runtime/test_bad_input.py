@@ -24,7 +24,7 @@ from runtime.damage import DAMAGES, QUIET, Damage, damaged, flipped
 from runtime.seeds import seeds
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions

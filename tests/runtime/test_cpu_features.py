@@ -162,8 +162,8 @@ def test_halves_are_compared_and_multiplied_at_all_patterns(name: str) -> None:
 
 def test_a_bundle_is_made_for_the_cpu_that_was_asked_for() -> None:
     program = programs()["bfloat_softmax"].compiled()
-    made = {level: c_bundle(at(program, level), "softmax") for level in (*LEVELS, "znver4")}
-    assert len({files["softmax.o"] for files in made.values()}) == 3
+    made = {level: c_bundle(at(program, level), "softmax") for level in ("x86-64-v2", "znver4")}
+    assert len({files["softmax.o"] for files in made.values()}) == 2
     for level, files in made.items():
         assert f"the instructions of {level}\n".encode() in files["softmax.h"]
 
@@ -216,6 +216,7 @@ def test_a_python_argument_names_the_cpu(tmp_path: Path) -> None:
     np.testing.assert_array_equal(program(x), np.array([-1, 5], ml_dtypes.bfloat16))
 
 
+@pytest.mark.long  # eight CPUs, of which the tests above run three
 @pytest.mark.parametrize("name", ["concatenated"])
 def test_a_row_of_the_table_of_all_programs(name: str) -> None:
     """`make cpu-features` has a row for each CPU: it ran, or its code was made."""

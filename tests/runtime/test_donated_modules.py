@@ -155,7 +155,7 @@ def test_a_bundle_runs_them(tmp_path: Path) -> None:
     words = ["xla-emitters", "bundle", "--target", "t4", "--tune", "xla", *map(str, files), "-o", str(path)]
     assert call_main(words, b"")[0] == 0
     with fake_cupy():
-        assert bundle_main.main(["--bundle", str(path)]) == 0
+        assert bundle_main.main(["--bundle", str(path), "--repeat", "2"]) == 0
 
 
 def test_one_array_as_two_arguments_is_copied() -> None:

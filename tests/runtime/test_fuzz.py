@@ -64,6 +64,7 @@ def test_a_seed_is_one_fusion() -> None:
         assert module.is_structurally_equivalent(parse_hlo(print_hlo(module)))
 
 
+@pytest.mark.long  # of the fuzzer itself
 def test_every_op_with_code_is_drawn() -> None:
     drawn = {word for seed in range(500) for word in re.findall(r" ([a-z0-9-]+)\(", draw_case(seed).text)}
     assert set(opcodes_with_code()) - drawn == set()

@@ -119,7 +119,9 @@ def test_an_old_value_that_is_used_later_is_not_overwritten() -> None:
     np.testing.assert_allclose(got[1], total, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["cache", "scan_of_layers", "loop_in_loop", "index_from_data"])
+@pytest.mark.parametrize(
+    "name", but_long(["cache", "scan_of_layers", "loop_in_loop", "index_from_data"], ["loop_in_loop"])
+)
 def test_a_loop_that_counts_copies_nothing_to_the_host(name: str) -> None:
     """Neither its counter, nor the index of an update or a slice, which in the last program is computed from data."""
     assert "d2h" not in {entry.call for entry in compiled(name).dispatches(inputs(name))}

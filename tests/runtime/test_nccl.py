@@ -70,6 +70,7 @@ def test_results_are_jaxs(name: str, tmp_path: Path) -> None:
                 assert close(found, wanted)
 
 
+@pytest.mark.long  # of the kit alone: the tests above and below run the same sends, receives and sums
 def test_what_the_kit_runs_on_one_gpu() -> None:
     path = os.pathsep.join((str(FOLDER), str(ROOT), os.environ.get("PYTHONPATH", "")))
     words = [sys.executable, str(ROOT / "lab/gpu/nccl_alone.py")]

@@ -13,7 +13,7 @@ from runtime.programs_table import difference, programs
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import func
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
@@ -84,7 +84,7 @@ def test_the_documents_order_gives_jaxs_values(name: str, stage: str) -> None:
 PROGRAMS = ["bfloat_softmax", "similarity", "causal_attention", "nested_loops"]
 
 
-@pytest.mark.parametrize("name", but_long(PROGRAMS, PROGRAMS[1:]))
+@pytest.mark.parametrize("name", but_long(PROGRAMS, PROGRAMS[:3]))
 def test_each_pass_runs_on_what_the_one_before_printed_up_to_the_last(name: str) -> None:
     program, context = programs()[name], make_context()
     module = parse_stablehlo(program.text(), f"{name}.mlir")

@@ -15,7 +15,7 @@ from xdsl.universe import Universe
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import ADDED_DIALECTS, parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.universe import PASSES

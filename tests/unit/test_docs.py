@@ -26,7 +26,7 @@ from runtime.planted_faults import wrong_op
 from tools_here import PTX, needs
 
 import xla_emitters as xe
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.explore.bisect.bisect import bisect
 from xla_emitters.pipelines.program_passes import ON_KERNELS
 from xla_emitters.tools.bisect_verb import culprit_lines

@@ -22,12 +22,11 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(xla_emitters.__file__).parent
 TABLE, HLO_ROWS = "functions.py", "dialects/hlo/elementwise.py"
 
-ERRORS = tuple(
-    f"runtime/reference/bounds/{stem}.py" for stem in ("complex", "elementwise", "relations", "sensitivity", "slopes")
-)
+BOUNDS = ("complex_bounds", "elementwise_bounds", "relations", "sensitivity", "slopes")
+ERRORS = tuple(f"runtime/reference/bounds/{stem}.py" for stem in BOUNDS)
 NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
-    "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
+    "runtime/simt/llvm_atomic_rules.py": {"fmax", "fmin"},
     # Renamed with the rest of arith; vector.fma becomes LLVM's too.
     "lowering/lower_to_llvm_gpu.py": {"arith.divf", "llvm.intr.fma"},
     # Spellings that other tools print: which of their names are ours is what these files say.
@@ -56,7 +55,7 @@ NAMED_ELSEWHERE = {
         "ceil copysign exp expm1 fabs floor fma log log1p nearbyint pow powi rint round rsqrt sqrt trunc".split()
     ),
     # LLVM's and PTX's own words for their instructions, and their values.
-    "text/llvm_ir/calls.py": {"abs"},
+    "text/llvm_ir/call_reader.py": {"abs"},
     "text/llvm_ir/llvm_constants.py": {"trunc"},
     "text/llvm_ir/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
     "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt"},
@@ -68,16 +67,16 @@ NAMED_ELSEWHERE = {
     # A machine instruction.
     "lowering/toolchain/sass_lines.py": {"fma"},
     # LLVM's own names of conversions and of an intrinsic on integers.
-    "lowering/llvm_ir/instructions.py": {"abs", "trunc"},
+    "lowering/llvm_ir/instruction_printer.py": {"abs", "trunc"},
     # Formulas of the executor, and kernels that round in a way of their own.
-    "runtime/simt/math.py": {
+    "runtime/simt/math_rules.py": {
         *("erf", "erfc", "exp10", "powi", "round", "rsqrt"),
         *("copysign", "fabs", "fma"),
         *("sin", "cos"),  # math.sincos
     },
     # Intrinsics that are not functions of floats alone: abs of integers, sincos, lrint and lround, powi, vector reductions.
-    "runtime/simt/llvm.py": {"abs"},
-    "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
+    "runtime/simt/llvm_rules.py": {"abs"},
+    "runtime/simt/llvm_intrinsic_rules.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
     # The names of ops of StableHLO, CHLO, MHLO and MLIR's dialects, and formulas in HLO's ops of functions that HLO has not.
     "rewrite/effects.py": {"llvm.intr.fabs"},  # an op of MLIR, by its name
     "text/stablehlo/op_table.py": set(BY_OPCODE),

@@ -6,6 +6,7 @@ import ast
 import runpy
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,13 @@ def test_the_middles_do_not_import_each_other() -> None:
     graph = drawn_imports()
     assert "dynamic" not in graph["emitters"] | graph["graph"] | graph["transforms"] | graph["lowering"]
     assert "emitters" not in graph["dynamic"]
+
+
+def test_a_file_name_names_one_thing() -> None:
+    """Two files of one name are told apart by their folders only, which neither a search nor an editor's tab shows."""
+    paths = sorted((path.stem, str(path.relative_to(PACKAGE))) for path in files() if path.name != "__init__.py")
+    again = [pair for pair in pairwise(paths) if pair[0][0] == pair[1][0]]
+    assert not again
 
 
 def test_the_file_of_a_pass_is_named_after_it() -> None:

@@ -104,14 +104,14 @@ def test_the_package_uses_what_all_systems_have() -> None:
         assert not text_of_unknown_encoding(tree), path
 
 
-def test_compiles_and_checks_where_posix_modules_are_missing() -> None:
+def test_compiles_and_runs_where_posix_modules_are_missing() -> None:
     """A Python without them, without tools and without their wheels: a fusion goes to the LLVM dialect, runs and is right."""
     code = f"""
 import sys
 for name in {sorted(POSIX_MODULES - {"posix"} | {"llvmlite", "nvidia"})!r}:
     sys.modules[name] = None
 from xla_emitters.tools.main import main
-sys.exit(main(["check", "examples/row_sum.hlo", "--blocks", "2"]) or main(["run", "examples/row_sum.hlo", "--show-stages"]))
+sys.exit(main(["run", "examples/row_sum.hlo", "--show-stages"]))
 """
     where = {**os.environ, "PATH": "", "XLA_EMITTERS_MLIR_OPT": "/nowhere", "PYTHONPATH": str(PACKAGE.parent)}
     done = subprocess.run(

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, ModuleOp, N
 from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
 from xla_emitters.pipelines.options import CompileOptions

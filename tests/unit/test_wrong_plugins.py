@@ -315,6 +315,23 @@ def test_the_fault_is_the_plugins(
         assert re.search(rf"^  absent +wrong +.*{re.escape(wrong.said)}", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_plugins_can_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nothing_stays: None
+) -> None:
+    """The warning about a plugin that cannot be imported says how, once."""
+    installed(tmp_path, WRONG["an exception at import"].module, plugins.PLUGINS, "wrong_plugin:register")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    invalidate_caches()
+    (tmp_path / "n.hlo").write_text(NEGATE)
+    words = ["compile", str(tmp_path / "n.hlo"), "--stage", "scf"]
+    monkeypatch.setenv(DISABLE_PLUGINS, "1")
+    assert main(words) == 0
+    assert "plugin" not in capsys.readouterr().err
+    monkeypatch.delenv(DISABLE_PLUGINS)
+    assert main(words) == 0
+    assert capsys.readouterr().err.count(f"{DISABLE_PLUGINS}=1") == 1
+
+
 ROW = 'from xla_emitters.functions import RealFunction\nMINE = RealFunction("mine", {})  # here\n'
 OF_FUNCTIONS = {
     "a value that is not a function": Wrong("MINE = 3\n", "not a RealFunction"),
@@ -332,16 +349,20 @@ OF_FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("wrong", OF_FUNCTIONS.values(), ids=OF_FUNCTIONS)
-def test_a_wrong_function_is_the_plugins_fault(wrong: Wrong, tmp_path: Path) -> None:
-    """In a process of its own: the tables of functions are made once."""
-    file = installed(tmp_path, wrong.module, plugins.FUNCTIONS, "wrong_plugin:MINE")
+def test_wrong_functions_are_the_plugins_faults(tmp_path: Path) -> None:
+    """All in one process of its own: the tables of functions are made once."""
+    for number, wrong in enumerate(OF_FUNCTIONS.values()):
+        (tmp_path / f"wrong_{number}.py").write_text(wrong.module)
+    entries = [f"wrong_{number} = wrong_{number}:MINE" for number in range(len(OF_FUNCTIONS))]
+    installed(tmp_path, "", plugins.FUNCTIONS, "\n".join(("wrong_plugin:MINE", *entries)))
     (tmp_path / "m.hlo").write_text(HYPOT)
     paths = os.pathsep.join((str(tmp_path), str(ROOT)))
     command = [sys.executable, "-m", "xla_emitters.tools.main", "run", str(tmp_path / "m.hlo")]
     environment = os.environ | {"PYTHONPATH": paths, "XLA_EMITTERS_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    where = wrong if "RealFunction(" not in wrong.module else Wrong(wrong.module.replace("# here", ""), wrong.said)
-    expect_blamed(where, file, done.stderr, LEFT_OUT)
     assert done.returncode == 1, "the text has an op that only the plugin knows"
-    assert str(file) in done.stderr
+    for number, wrong in enumerate(OF_FUNCTIONS.values()):
+        file = tmp_path / f"wrong_{number}.py"
+        (said,) = [line for line in done.stderr.splitlines() if f"'wrong_{number}'" in line and str(file) in line]
+        where = wrong if "RealFunction(" not in wrong.module else Wrong(wrong.module.replace("# here", ""), wrong.said)
+        expect_blamed(where, file, said, LEFT_OUT)

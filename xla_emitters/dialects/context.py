@@ -129,7 +129,7 @@ def parse_ir(
     context  by default that of the thread, or a new one with `allow_unregistered`
     raises   ParseError if the text is not IR, VerifyError if it breaks a rule of its ops; both have the place
     """
-    from xla_emitters.dialects.parser import IRParser  # imported here: most compilations read no IR
+    from xla_emitters.dialects.mlir_parser import IRParser  # imported here: most compilations read no IR
 
     if isinstance(text, bytes):
         from xla_emitters.support.decoding import decoded

@@ -25,10 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_WORDS: Mapping[str, str] = {
-    "func": "func.func",
-    "builtin.func": "func.func",
-    "call": "func.call",
+STD: Mapping[str, str] = {
     "constant": "arith.constant",
     "select": "arith.select",
     "index_cast": "arith.index_cast",
@@ -44,8 +41,15 @@ _WORDS: Mapping[str, str] = {
     "or": "arith.ori",
     "xor": "arith.xori",
     "cmpi": "arith.cmpi",
-    "cmpf": "arith.cmpf",
-    **{name: f"arith.{name}" for name in ("addi", "subi", "muli", "addf", "subf", "mulf", "divf", "negf")},
+    **{name: f"arith.{name}" for name in ("addi", "subi", "muli", "addf", "subf", "mulf", "divf")},
+}
+"""Op of MLIR's dialect std of 2020 -> its name today, in kernels and in programs."""
+_WORDS: Mapping[str, str] = {
+    **STD,
+    "func": "func.func",
+    "builtin.func": "func.func",
+    "call": "func.call",
+    **{name: f"arith.{name}" for name in ("cmpf", "negf")},
     **{name: f"memref.{name}" for name in ("load", "store", "alloc", "alloca", "dealloc", "dim")},
     **{f"loop.{name}": f"scf.{name}" for name in ("for", "if", "yield", "parallel", "reduce", "while")},
     "loop.terminator": "scf.yield",
@@ -63,7 +67,7 @@ _LHLO = {
     "min": "minimum",
     "exp": "exponential",
 }
-_DYNAMIC = {
+DYNAMIC = {
     "d_broadcast": "dynamic_broadcast_in_dim",
     "d_broadcast_in_dim": "dynamic_broadcast_in_dim",
     "d_reshape": "dynamic_reshape",
@@ -73,6 +77,7 @@ _DYNAMIC = {
     "d_gather": "dynamic_gather",
     "d_conv": "dynamic_conv",
 }
+"""Op of xla_hlo and of xla_lhlo of 2020 -> its name today."""
 _OP = re.compile(
     r'^(?P<before>\s*(?:(?:%[\w$.\-#:]+(?:,\s*)?)+\s*=\s*)?)(?P<quote>"?)(?P<name>[A-Za-z_][\w.]*)(?P=quote)(?P<rest>.*)$'
 )
@@ -147,7 +152,7 @@ def _on_buffers(before: str, opcode: str, rest: str, number: int, types: Mapping
     given = _split(found[3]) if found[3] else [types.get(value.removeprefix("%"), "") for value in values]
     if not values or len(given) != len(values) or not all(given):
         return f"{before}lmhlo.{opcode}{rest}"
-    name = _DYNAMIC.get(opcode, _LHLO.get(opcode, opcode))
+    name = DYNAMIC.get(opcode, _LHLO.get(opcode, opcode))
     inside = (found[2] or "{}").strip()[1:-1].strip().replace("broadcast_dimensions =", "dimensions =")
     inside = re.sub(r"dense<(\[[^\]]*\]|-?\d+)> : tensor<\d+xi64>", _listed, inside)
     named = ", ".join(part for part in (inside, f'name = "{opcode}.{number}"') if part)

@@ -109,8 +109,15 @@ def _second_of_its_name(table: Operation) -> Operation | None:
 
 
 # Dialects with ops that can be verified one by one, unless a trait looks at the surroundings.
-_SELF_CONTAINED = frozenset(("affine", "arith", "complex", "gpu", "llvm", "math", "memref", "nvvm", "tensor", "vector"))
+_SELF_CONTAINED = frozenset(
+    ("affine", "arith", "complex", "gpu", "llvm", "math", "memref", "nvvm", "tensor", "vector", "xla_gpu")
+)
 _LOOKING_AROUND = (HasAncestor, HasParent, IsTerminator, SymbolUserOpInterface)
+_LOOKING_AT_BLOCKS = frozenset(("func.func", "scf.for", "scf.if", "scf.yield", "xla_gpu.loop", "xla_gpu.yield"))
+"""Ops whose checks read, besides the op, the class of the op around them, and the arguments and the last op of their own blocks.
+
+That a function uses no value from outside is checked again with the definitions of all values.
+"""
 _MOST_REMEMBERED = 20_000
 
 _correct: set[tuple[object, ...]] = set()
@@ -118,7 +125,12 @@ _correct: set[tuple[object, ...]] = set()
 
 
 def _verify_one(op: Operation) -> None:
-    if op.regions or op.successors or op.next_op is None or not _is_self_contained(type(op)):
+    around: tuple[object, ...] | None = ()
+    if op.name in _LOOKING_AT_BLOCKS:
+        around = _blocks_of(op)
+    elif op.regions or op.successors or op.next_op is None or not _is_self_contained(type(op)):
+        around = None
+    if around is None:
         _verify_fully(op)
         return
     parts = (
@@ -127,6 +139,7 @@ def _verify_one(op: Operation) -> None:
         op.result_types,
         tuple(op.properties.items()),
         tuple(op.attributes.items()),
+        *around,
     )
     if parts in _correct:
         return
@@ -134,6 +147,24 @@ def _verify_one(op: Operation) -> None:
     if len(_correct) >= _MOST_REMEMBERED:
         _correct.clear()
     _correct.add(parts)
+
+
+def _blocks_of(op: Operation) -> tuple[object, ...] | None:
+    """What an op of `_LOOKING_AT_BLOCKS` reads besides itself; None for regions of several blocks, or around it."""
+    block = op.parent
+    if block is None or block.next_block is not None or block.prev_block is not None:
+        return None
+    found: list[object] = [type(block.parent_op()), op.next_op is None]
+    for region in op.regions:
+        own = region.blocks.first
+        if own is None:
+            found.append(None)
+            continue
+        last = own.last_op
+        if own.next_block is not None or last is None:
+            return None
+        found += (own.arg_types, type(last), last.operand_types)
+    return tuple(found)
 
 
 @cache

@@ -39,7 +39,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
 from xla_emitters.rewrite.kernel_entry import sanitize
 from xla_emitters.support.late_dataclass import dataclass
-from xla_emitters.text.hlo.literals import literal_text
+from xla_emitters.text.hlo.hlo_literals import literal_text
 
 SUBGRAPH_LIMIT = 2000
 """The most instructions in one function: later passes and LLVM are worse than linear in the size of a function."""

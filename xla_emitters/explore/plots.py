@@ -31,7 +31,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
 from xla_emitters.runtime.simt import access_counts
 from xla_emitters.runtime.simt.access_counts import BANKS, NO_THREAD, WORD
-from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
 from xla_emitters.trace.html import Html
 
 _SQUARE, _GAP = 22, 2

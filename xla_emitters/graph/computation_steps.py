@@ -28,11 +28,16 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    ParameterOp,
+    callees_of,
+)
 from xla_emitters.dialects.hlo.rule_ops import TOKEN, is_wait
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.graph.buffers import aliases_of, array_spec, kernel_arguments
-from xla_emitters.graph.computation_values import ComputationValues, Leaf, ModuleValues, called_by, is_name
+from xla_emitters.graph.computation_values import ComputationValues, Leaf, ModuleValues, is_name
 from xla_emitters.graph.control_computations import is_control
 from xla_emitters.graph.overwrites import is_donated
 from xla_emitters.graph.view import FusionView, view_of
@@ -310,7 +315,7 @@ class _ComputationSteps:
         yield self.planner.launch(fusion, view, [slots[operand] for operand in fusion.operands], self._results(fusion))
 
     def _loop(self, op: HloOp) -> _Making:
-        (initial,), (condition, body) = op.operands, called_by(op)
+        (initial,), (condition, body) = op.operands, callees_of(op)
         state = self._results(op)
         for (number, leaf), slot in zip(enumerate(self.values.leaves[initial]), state, strict=True):
             if (op, number) in self.values.starts and (op, number) not in self.taken:
@@ -354,7 +359,7 @@ class _ComputationSteps:
         selector, *operands = op.operands
         results = self._results(op)
         branches = list[tuple[Step, ...]]()
-        for branch, operand in zip(called_by(op), operands, strict=True):
+        for branch, operand in zip(callees_of(op), operands, strict=True):
             values, given = self.planner.values.of(branch), self._slots_of(operand)
             branches.append((yield _ComputationSteps(self.planner, values, given, results, is_loop_body=False)))
         read = self._read(self._slots_of(selector)[0])
@@ -369,7 +374,7 @@ class _ComputationSteps:
         from xla_emitters.dialects.hlo.library_calls import (
             library_call_of,  # imported here: most modules call no library
         )
-        from xla_emitters.text.hlo.printer import print_alone
+        from xla_emitters.text.hlo.hlo_printer import print_alone
 
         name, config = library_call_of(op, print_alone)
         operands = [

@@ -19,13 +19,12 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
-    CallingOp,
     ComputationOp,
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
-    find_computation,
+    callees_of,
 )
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import leaf_types
@@ -127,7 +126,7 @@ class ModuleValues:
             case _:
                 made = [(op, number) for number in range(len(leaf_types(op.result.type)))]
                 if op.opcode == "while":
-                    for number in self.of(called_by(op)[1], is_state=True).unchanged_leaves:
+                    for number in self.of(callees_of(op)[1], is_state=True).unchanged_leaves:
                         made[number] = known[op.operands[0]][number]
                 return tuple(made)
 
@@ -163,9 +162,3 @@ class ModuleValues:
 def is_name(op: HloOp) -> bool:
     """Whether an instruction makes no array and only names existing ones."""
     return isinstance(op, TupleOp | GetTupleElementOp) or (isinstance(op, BitcastOp) and is_same_memory(op))
-
-
-def called_by(op: HloOp) -> list[ComputationOp]:
-    """The computations that a `while` runs (its condition, its body), or a `conditional` (its branches)."""
-    assert isinstance(op, CallingOp)
-    return [find_computation(op, callee.symbol) for callee in op.callees()]

@@ -21,14 +21,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
-    CallingOp,
     CallOp,
     ComputationOp,
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
-    find_computation,
+    callees_of,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
@@ -84,11 +83,8 @@ def runs_itself(path: tuple[ComputationOp, ...]) -> VerifyError:
 
 def called_by_control(computation: ComputationOp) -> Iterator[ComputationOp]:
     """The computations that a control computation's own instructions run, in program order."""
-    for op in computation.instructions:
-        if is_control(op):
-            assert isinstance(op, CallingOp)
-            for callee in op.callees():
-                yield find_computation(op, callee.symbol)
+    for op in filter(is_control, computation.instructions):
+        yield from callees_of(op)
 
 
 def is_control(op: HloOp) -> bool:
@@ -101,8 +97,7 @@ def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:
     bodies, others = set[ComputationOp](), set[ComputationOp]()
     for computation in run_by(entry):
         for op in filter(is_control, computation.instructions):
-            assert isinstance(op, CallingOp)
-            *rest, last = (find_computation(op, callee.symbol) for callee in op.callees())
+            *rest, last = callees_of(op)
             others.update(rest)
             (bodies if op.opcode == "while" else others).add(last)
     return frozenset(bodies - others)

@@ -21,7 +21,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -30,18 +30,18 @@ from xla_emitters.dialects.hlo.computation import (
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
-    ReturnOp,
     TupleOp,
+    callees_of,
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
-from xla_emitters.dialects.hlo.types import dims_of, is_array, tuple_type
+from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.graph.control_computations import control_computations, fusions_of
 from xla_emitters.graph.entry import computation_of
-from xla_emitters.graph.fusion_parts import new_fusion, rename
+from xla_emitters.graph.fusion_parts import NewComputation, new_fusion
 from xla_emitters.graph.loop_recurrences import proved_trips
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.view import view_of
@@ -146,7 +146,7 @@ class _ElementwiseLoop:
             name = self.loop.instruction_name.data
             whole = names.add(TupleOp(list(leaves), self.loop.result.type, f"{name}.state"), self.loop)
         given = self.loop.operands[0].owner
-        run = [find_computation(self.loop, each.symbol) for each in self.loop.callees()]
+        run = callees_of(self.loop)
         names.replace(self.loop, whole)
         if isinstance(given, TupleOp) and given.result.first_use is None:
             initial = [leaf.owner for leaf in given.operands]
@@ -170,28 +170,22 @@ class _Made:
 
 
 @dataclass(eq=False)
-class _Steps:
+class _Steps(NewComputation):
     """A computation of several iterations, under construction. `leaves`: the state before the first one."""
 
     of: _ElementwiseLoop
     leaves: Sequence[SSAValue]
     given: list[SSAValue] = field(default_factory=list[SSAValue])
-    block: Block = field(default_factory=Block)
-    names: set[str] = field(default_factory=set[str])
 
     def computation(self, wanted: Sequence[int]) -> _Made:
         """Of the leaves `wanted`, in this order."""
         state: list[SSAValue] = [
-            self._insert(ParameterOp(n, leaf.type, f"state.{n}"), self.of.loop) for n, leaf in enumerate(self.leaves)
+            self.insert(ParameterOp(n, leaf.type, f"state.{n}"), self.of.loop) for n, leaf in enumerate(self.leaves)
         ]
         for _ in range(self.of.steps):
             state = self._iteration(state)
-        results = [state[number] for number in wanted]
-        root = results[0]
-        if len(results) > 1:
-            types = tuple_type([result.type for result in results])
-            root = self._insert(TupleOp(results, types, "results"), self.of.loop)
-        self.block.add_op(ReturnOp(root))
+        made = self.finish(f"{self.of.body.sym_name.data}.steps", [state[number] for number in wanted], self.of.loop)
+        made.location = self.of.body.location
         for op in reversed([op for op in self.block.ops if isinstance(op, HloOp)]):
             if op.result.first_use is None:
                 Rewriter.erase_op(op)
@@ -199,8 +193,6 @@ class _Steps:
         given = [self.leaves[op.number.value.data] for op in parameters]
         for number, op in enumerate(parameters):
             op.number = IntegerAttr(number, i64)
-        made = ComputationOp(f"{self.of.body.sym_name.data}.steps", self.block)
-        made.location = self.of.body.location
         return _Made(made, given)
 
     def _iteration(self, state: Sequence[SSAValue]) -> list[SSAValue]:
@@ -221,16 +213,8 @@ class _Steps:
         }
         for op in view.instructions:
             if not isinstance(op, ParameterOp | TupleOp):
-                copy = op.clone()
-                copy.operands = [values[operand] for operand in op.operands]
-                values[op.result] = self._insert(copy, op)
+                values[op.result] = self.copy(op, [values[operand] for operand in op.operands])
         return [values[root.result] for root in view.roots]
-
-    def _insert(self, op: HloOp, of: HloOp) -> SSAValue:
-        rename(op, self.names)
-        op.location = of.location
-        self.block.add_op(op)
-        return op.result
 
 
 def _loop_of(loop: HloOp) -> _ElementwiseLoop | str:

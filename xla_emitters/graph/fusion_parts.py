@@ -41,35 +41,60 @@ from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(eq=False)
-class Part:
+class NewComputation:
+    """A computation under construction.
+
+    names  of its instructions
+    """
+
+    block: Block = field(init=False, default_factory=Block)
+    names: set[str] = field(init=False, default_factory=set[str])
+
+    def insert(self, op: HloOp, of: Operation) -> SSAValue:
+        """Adds a new instruction with the location of another, under a name of its own."""
+        rename(op, self.names)
+        return self._add(op, of)
+
+    def copy(self, op: HloOp, operands: Sequence[SSAValue]) -> SSAValue:
+        """Adds a copy of an instruction, with these operands."""
+        copy = op.clone()
+        copy.operands = list(operands)
+        return self.insert(copy, op)
+
+    def _add(self, op: HloOp, of: Operation) -> SSAValue:
+        op.location = of.location
+        self.block.add_op(op)
+        return op.result
+
+    def finish(self, name: str, results: Sequence[SSAValue], of: Operation, *, is_entry: bool = False) -> ComputationOp:
+        """The computation, with the location of `of`; several results are a tuple."""
+        root = results[0]
+        if len(results) > 1:
+            root = self.insert(TupleOp(results, tuple_type([result.type for result in results]), "results"), of)
+        self.block.add_op(ReturnOp(root))
+        made = ComputationOp(name, self.block, entry=is_entry)
+        made.location = of.location
+        return made
+
+
+@dataclass(eq=False)
+class Part(NewComputation):
     """A computation under construction that copies instructions of another, with the parameters that they need.
 
     source      the computation that is copied from
     outside     whether an instruction is not copied: its value is a parameter here
     taken       value of `source` -> its copy here
     parameters  for each parameter here: the number of its original in `source`, -1 if it has none
-    names       that are taken here
+    names       of `source` too
     """
 
     source: ComputationOp
     outside: Callable[[HloOp], bool] = lambda op: isinstance(op, ParameterOp)
-    block: Block = field(default_factory=Block)
     taken: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     parameters: list[int] = field(default_factory=list[int])
-    names: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.names = {op.instruction_name.data for op in self.source.instructions}
-
-    def insert(self, op: HloOp, of: Operation) -> SSAValue:
-        """Adds a new instruction, under a name of its own."""
-        rename(op, self.names)
-        return self._add(op, of)
-
-    def _add(self, op: HloOp, of: Operation) -> SSAValue:
-        op.location = of.location
-        self.block.add_op(op)
-        return op.result
 
     def take(self, value: SSAValue) -> SSAValue:
         """Copies `value` of `source`, with the instructions that it depends on; returns the copy."""
@@ -93,15 +118,6 @@ class Part:
                 copy.operands = [self.taken[operand] for operand in owner.operands]
                 self.taken[current] = self._add(copy, owner)
         return self.taken[value]
-
-    def finish(self, name: str, results: Sequence[SSAValue], of: Operation, *, is_entry: bool = False) -> ComputationOp:
-        root = results[0]
-        if len(results) > 1:
-            root = self.insert(TupleOp(results, tuple_type([result.type for result in results]), "results"), of)
-        self.block.add_op(ReturnOp(root))
-        made = ComputationOp(name, self.block, entry=is_entry)
-        made.location = of.location
-        return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from xdsl.ir import Block, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
-    CallingOp,
     ComputationOp,
     FusionOp,
     ParameterOp,
@@ -27,6 +26,7 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
     fresh_name,
+    reached_from,
 )
 from xla_emitters.dialects.hlo.types import tuple_type
 from xla_emitters.graph.names import rename
@@ -37,7 +37,8 @@ def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:
 
     The result is a tuple, one element per fusion; for one fusion it is that fusion's result. Names that two fusions share get a number.
     """
-    called = _called_by(module, fusions)
+    reached = set(reached_from(find_computation(fusion, fusion.calls) for fusion in fusions))
+    called = [op for op in module.ops if isinstance(op, ComputationOp) and op in reached]
     names = set[str]()
     parameters, calls = list[ParameterOp](), list[FusionOp]()
     for fusion in fusions:
@@ -63,16 +64,3 @@ def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:
     for op in (made[-1], entry, alone):
         op.location = module.location
     return alone
-
-
-def _called_by(module: ModuleOp, fusions: Sequence[FusionOp]) -> list[ComputationOp]:
-    """The computations that the fusions call, and those that these call, in the module's order."""
-    found = set[ComputationOp]()
-    pending = [find_computation(fusion, fusion.calls) for fusion in fusions]
-    while pending:
-        computation = pending.pop()
-        if computation not in found:
-            found.add(computation)
-            calling = (op for op in computation.instructions if isinstance(op, CallingOp))
-            pending += [find_computation(op, callee.symbol) for op in calling for callee in op.callees()]
-    return [op for op in module.ops if isinstance(op, ComputationOp) and op in found]

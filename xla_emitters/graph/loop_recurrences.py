@@ -30,6 +30,7 @@ from xla_emitters.dialects.hlo.computation import (
     ParameterOp,
     ReturnOp,
     TupleOp,
+    callees_of,
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
@@ -404,7 +405,7 @@ class _Followed:
             case CopyOp():
                 return self.of(op.operands[0])
             case FusionOp() | CallOp():
-                computation = find_computation(op, op.callees()[0].symbol)
+                computation = callees_of(op)[0]
                 inner = _Followed(self.rows, computation, [partial(self.of, operand) for operand in op.operands])
                 return inner.of(computation.root)
             case HloOp() if _is_small(value.type):

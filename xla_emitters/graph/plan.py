@@ -22,11 +22,14 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    callees_of,
+)
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
 from xla_emitters.graph.buffers import array_spec
 from xla_emitters.graph.computation_steps import PlannedKernel, Planner
-from xla_emitters.graph.computation_values import called_by
 from xla_emitters.graph.control_computations import is_one_kernel, run_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.refusals import refuse_values
@@ -86,7 +89,7 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
         # Callees first: a loop's unchanged leaves must be known when the computation around it is planned.
         computations = run_by(entry)
         for op in (op for computation in computations for op in computation.instructions if op.opcode == "while"):
-            planner.values.of(called_by(op)[1], is_state=True)
+            planner.values.of(callees_of(op)[1], is_state=True)
         steps = planner.steps_of(planner.values.of(entry), given, wanted)
     root = entry.root.owner
     assert isinstance(root, HloOp)

@@ -26,20 +26,19 @@ from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
-    CallingOp,
     CallOp,
     ComputationOp,
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
-    ReturnOp,
     TupleOp,
-    find_computation,
+    callees_of,
+    reached_from,
 )
 from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
@@ -48,9 +47,9 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.cuts import CutPart, cut_before, find_cuts
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.fusion_parts import Part, Parting
+from xla_emitters.graph.fusion_parts import NewComputation, Part, Parting
 from xla_emitters.graph.heroes import owner_of
-from xla_emitters.graph.names import Names, rename
+from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import is_splittable_kind, refuse_values, without_code
 from xla_emitters.graph.view import HloFusion, view_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -88,7 +87,7 @@ def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: 
     fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
     if not fusions:
         return
-    before, names = _reached(module, [entry_of(module)]), Names(module)
+    before, names = set(reached_from([entry_of(module)])), Names(module)
     # With one fusion chosen by name, the rest of its module is still present and calls its computations.
     others = [op for op in module.ops if isinstance(op, ComputationOp) and op not in before]
     for fusion in fusions:
@@ -104,7 +103,7 @@ def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: 
             continue
         parts = _Splitting(Parting(names, fusion, flat.computation), flat).split()
         remark(fusion, _remark(view, parts))
-    for computation in before - _reached(module, [entry_of(module), *others]):
+    for computation in before.difference(reached_from([entry_of(module), *others])):
         if computation.parent is not None:
             Rewriter.erase_op(computation)
 
@@ -128,19 +127,6 @@ def _remark(view: HloFusion, parts: Sequence[CutPart]) -> str:
     return f"%{view.name}: XLA would compile this with {name} ({view.other_compiler}); {verb} {made}"
 
 
-def _reached(module: ModuleOp, users: Sequence[ComputationOp]) -> set[ComputationOp]:
-    """The computations of `users`, and those that they call."""
-    named = {op.sym_name.data: op for op in module.ops if isinstance(op, ComputationOp)}
-    found, pending = set[ComputationOp](), list(users)
-    while pending:
-        if (computation := pending.pop()) in found:
-            continue
-        found.add(computation)
-        calls = (op for op in computation.instructions if isinstance(op, CallingOp))
-        pending += (named[callee.symbol.root_reference.data] for op in calls for callee in op.callees())
-    return found
-
-
 # ---------------------------------------------------------------------------------------------------- inlining
 
 
@@ -150,32 +136,19 @@ def _inlined(names: Names, view: HloFusion) -> HloFusion:
         return view
     assert view.call is not None
     inlining = _Inlining()
-    parameters = [inlining.add(parameter.clone(), parameter) for parameter in view.parameters]
+    parameters = [inlining.copy(parameter, ()) for parameter in view.parameters]
     root = inlining.values_of(view.computation, parameters)
     for op in reversed(list(inlining.block.ops)):
         if isinstance(op, TupleOp) and op.result is not root and op.result.first_use is None:
             Rewriter.erase_op(op)
-    inlining.block.add_op(ReturnOp(root))
-    made = ComputationOp(f"{view.computation.sym_name.data}.inlined", inlining.block)
-    made.location = view.computation.location
+    made = inlining.finish(f"{view.computation.sym_name.data}.inlined", [root], view.computation)
     names.add_computation(made, view.computation)
     names.call_instead(view.call, made)
     return view_of(view.call)
 
 
-@dataclass(eq=False)
-class _Inlining:
+class _Inlining(NewComputation):
     """A computation under construction without nested fusions and calls."""
-
-    block: Block = field(default_factory=Block)
-    names: set[str] = field(default_factory=set[str])
-
-    def add(self, op: HloOp, of: HloOp) -> SSAValue:
-        """Adds a copy of an instruction, renamed if its name is taken."""
-        rename(op, self.names)
-        op.location = of.location
-        self.block.add_op(op)
-        return op.result
 
     def values_of(self, computation: ComputationOp, arguments: Sequence[SSAValue]) -> SSAValue:
         """Adds the instructions of a computation applied to these arguments; returns its root."""
@@ -186,14 +159,12 @@ class _Inlining:
                 case ParameterOp():
                     values[op.result] = arguments[op.number.value.data]
                 case FusionOp() | CallOp():
-                    (callee,) = op.callees()
-                    values[op.result] = self.values_of(find_computation(op, callee.symbol), operands)
+                    (callee,) = callees_of(op)
+                    values[op.result] = self.values_of(callee, operands)
                 case GetTupleElementOp() if isinstance(operands[0].owner, TupleOp):
                     values[op.result] = operands[0].owner.operands[op.index.value.data]
                 case _:
-                    copy = op.clone()
-                    copy.operands = operands
-                    values[op.result] = self.add(copy, op)
+                    values[op.result] = self.copy(op, operands)
         return values[computation.root]
 
 

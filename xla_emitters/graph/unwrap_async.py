@@ -37,6 +37,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    callees_of,
     find_computation,
 )
 from xla_emitters.dialects.hlo.elementwise import CopyOp
@@ -79,7 +80,7 @@ def unwrap_async(module: ModuleOp, skip: Skip = skip_silently) -> None:
                 skip(start, f"'{others[0].name}' reads what it gives")
                 continue
             if isinstance(start, CallingOp):
-                wrapped |= {find_computation(start, callee.symbol): None for callee in start.callees()}
+                wrapped |= dict.fromkeys(callees_of(start))
             _unwrap(start, updates, ends, names)
     erase_unused(module, wrapped)
 

@@ -29,13 +29,13 @@ from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
-    CallingOp,
     ComputationOp,
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
     aliased_operands,
+    callees_of,
     enclosing_module,
     find_computation,
 )
@@ -263,8 +263,7 @@ def _called(view: FusionView) -> tuple[ComputationOp, ...]:
     pending = [view.computation]
     while pending:
         for op in _needed(pending.pop()):
-            callees = op.callees() if isinstance(op, CallingOp) else ()
-            for callee in (find_computation(op, called.symbol) for called in callees):
+            for callee in callees_of(op):
                 if callee not in found:
                     found[callee] = None
                     pending.append(callee)

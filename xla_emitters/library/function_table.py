@@ -84,15 +84,15 @@ _ROWS: tuple[LibraryFunction, ...] = (
     *(
         LibraryFunction(name, compute, "NCCL")
         for name, compute in (
-            ("all_reduce", _of("collectives", "all_reduce")),
-            ("reduce_scatter", _of("collectives", "reduce_scatter")),
-            ("all_gather", _of("collectives", "all_gather")),
-            ("all_to_all", _of("collectives", "all_to_all")),
-            ("ragged_all_to_all", _of("collectives", "ragged_all_to_all")),
-            ("collective_broadcast", _of("collectives", "broadcast")),
-            ("collective_permute", _of("collectives", "permute")),
-            *((name, _of("collectives", name)) for name in ("send", "receive", "wait")),
-            ("device_id", _of("collectives", "device_id")),
+            ("all_reduce", _of("collective_calls", "all_reduce")),
+            ("reduce_scatter", _of("collective_calls", "reduce_scatter")),
+            ("all_gather", _of("collective_calls", "all_gather")),
+            ("all_to_all", _of("collective_calls", "all_to_all")),
+            ("ragged_all_to_all", _of("collective_calls", "ragged_all_to_all")),
+            ("collective_broadcast", _of("collective_calls", "broadcast")),
+            ("collective_permute", _of("collective_calls", "permute")),
+            *((name, _of("collective_calls", name)) for name in ("send", "receive", "wait")),
+            ("device_id", _of("collective_calls", "device_id")),
         )
     ),
 )

@@ -41,8 +41,8 @@ from xdsl.ir import Attribute, Operation, OpResult
 from xla_emitters.dialects.attributes import int_attr, string, unchecked
 from xla_emitters.dialects.locations import first_position
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.parser import DistinctAttr
-from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dialects.mlir_parser import DistinctAttr
+from xla_emitters.dialects.mlir_printer import print_ir_with_lines
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _LARGEST_COLUMN = 2**16 - 1

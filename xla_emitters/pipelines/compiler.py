@@ -25,7 +25,7 @@ from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.device_groups import devices_of
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.emitter import Emitter
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError

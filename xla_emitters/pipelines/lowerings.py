@@ -157,7 +157,7 @@ class Lowerings:
         """The arguments like `checked`, and the values of the program's symbols."""
         refuse_left_out(self.name, self.left_out)
         arrays: list[Array] = [
-            value if isinstance(value, np.ndarray) else self.host_array(value, number)
+            value if type(value) is np.ndarray else self.host_array(value, number)
             for number, value in enumerate(inputs)
         ]
         key = tuple([(array.dtype, array.shape) for array in arrays])

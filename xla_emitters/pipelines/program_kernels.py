@@ -24,7 +24,7 @@ from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import WatchOp
 from xla_emitters.dialects.mlir import gpu
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.loops.schedule import SCHEDULE
@@ -119,8 +119,11 @@ class GpuLowering:
 
     @cached_property
     def trace(self) -> Trace:
-        """The trace of the passes that have run: if texts are recorded, of all, with all kernels together at the last stage."""
-        if self._recorder.keeps_text:
+        """The trace of the passes that have run: if texts are recorded, up to the stage of the compilation.
+
+        Of the passes on kernels it has the last stage, with all kernels together.
+        """
+        if self._recorder.keeps_text and self.options.stage not in (_LOOPS, "kernels", "host"):
             self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
         return self._recorder.trace
 

@@ -40,6 +40,7 @@ from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.pipelines.program_steps import ProgramSteps
 from xla_emitters.program import Program
 from xla_emitters.runtime.memory_history import MemoryHistory
+from xla_emitters.support.columns import aligned
 from xla_emitters.text.hlo.stack_frames import PythonLines
 from xla_emitters.trace import Remark
 
@@ -147,12 +148,9 @@ def _others(made: Lowerings) -> list[str]:
     listing = _listing(made)
     found = list(listing.ops) if made.fused is None else not_in_kernels(listing, made.fused)
     rows = [(op.computation, op.name, op.type, op.device or "", op.reason) for op in found]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
-    lines = ["ops outside of kernels"] if rows else []
-    for row in rows:
-        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False) if width]
-        lines.append("  " + "  ".join([*cells, row[4]]).rstrip())
-    return [*lines, f"{len(listing.ops)} ops on data; {listing.of_sizes} more compute sizes, on the host"]
+    head = ["ops outside of kernels"] if rows else []
+    lines = [f"  {line}" for line in aligned(rows)]
+    return [*head, *lines, f"{len(listing.ops)} ops on data; {listing.of_sizes} more compute sizes, on the host"]
 
 
 def _listed_fusions(made: Lowerings) -> list[ListedFusion]:

@@ -32,7 +32,7 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import is_array
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
 from xla_emitters.dynamic.passes.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.locations import instructions_of
-from xla_emitters.dialects.printer import OpText, print_ir_with_lines, print_parts
+from xla_emitters.dialects.mlir_printer import OpText, print_ir_with_lines, print_parts
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.notes import Notes, take_notes

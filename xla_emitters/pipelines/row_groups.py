@@ -26,16 +26,15 @@ from xla_emitters.dialects.hlo.computation import (
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
-    ReturnOp,
     TupleOp,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
-from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple_type
+from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types
 from xla_emitters.graph.control_computations import fusions_of
 from xla_emitters.graph.entry import computation_of
-from xla_emitters.graph.fusion_parts import Part, is_fusible_bitcast, new_fusion
-from xla_emitters.graph.names import Names, rename
+from xla_emitters.graph.fusion_parts import NewComputation, Part, is_fusible_bitcast, new_fusion
+from xla_emitters.graph.names import Names
 from xla_emitters.graph.view import view_of
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -58,9 +57,8 @@ class RowGroup:
         """A fusion of all members, inserted before the last one. Its results are the leaves of `results`. `suffix`: of its computation."""
         inside = _Inside(self)
         leaves = [leaf for result in self.results for leaf in inside.leaves(result)]
-        computation = ComputationOp(suffix, inside.finished(leaves))
         callee = computation_of(self.last)
-        computation.properties["sym_name"] = type(callee.sym_name)(f"{callee.sym_name.data}.{suffix}")
+        computation = inside.finish(f"{callee.sym_name.data}.{suffix}", leaves, self.last)
         computation.location = callee.location
         names.add_computation(computation, callee)
         made = new_fusion(inside.given, computation, self.last.instruction_name.data)
@@ -234,7 +232,7 @@ def _erase_unread(value: SSAValue) -> None:
 
 
 @dataclass(eq=False)
-class _Inside:
+class _Inside(NewComputation):
     """The computation of a group under construction.
 
     given  arrays of other instructions that the members read; the arguments of its parameters
@@ -244,8 +242,6 @@ class _Inside:
 
     group: RowGroup
     given: list[SSAValue] = field(default_factory=list[SSAValue])
-    block: Block = field(default_factory=Block)
-    names: set[str] = field(default_factory=set[str])
     known: dict[SSAValue, list[SSAValue]] = field(default_factory=dict[SSAValue, list[SSAValue]])
     made: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
 
@@ -266,7 +262,7 @@ class _Inside:
         if isinstance(op, ConstantOp) or is_fusible_bitcast(op):
             return [self.add(op, [self.leaves(operand)[0] for operand in op.operands])]
         self.given.append(value)
-        return [self._insert(ParameterOp(len(self.given) - 1, value.type, op.instruction_name.data), op)]
+        return [self.insert(ParameterOp(len(self.given) - 1, value.type, op.instruction_name.data), op)]
 
     def _body(self, member: FusionOp) -> list[SSAValue]:
         view = view_of(member)
@@ -284,21 +280,5 @@ class _Inside:
         said = (*sorted((name, value) for name, value in op.properties.items() if name != "name"), op.result.type)
         key = (op.name, *operands, *said)
         if key not in self.made:
-            copy = op.clone()
-            copy.operands = list(operands)
-            self.made[key] = self._insert(copy, op)
+            self.made[key] = self.copy(op, operands)
         return self.made[key]
-
-    def _insert(self, op: HloOp, of: HloOp) -> SSAValue:
-        rename(op, self.names)
-        op.location = of.location
-        self.block.add_op(op)
-        return op.result
-
-    def finished(self, leaves: Sequence[SSAValue]) -> Block:
-        root = leaves[0]
-        if len(leaves) > 1:
-            types = tuple_type([leaf.type for leaf in leaves])
-            root = self._insert(TupleOp(list(leaves), types, "results"), self.group.last)
-        self.block.add_op(ReturnOp(root))
-        return self.block

@@ -14,6 +14,7 @@ from typing import Protocol
 from xla_emitters.pricing.call_prices import CallCost
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.timeline import Timeline
+from xla_emitters.support.columns import aligned
 from xla_emitters.support.units import bytes_text, microseconds
 
 
@@ -59,9 +60,7 @@ def _is_one_kernel(program: Priced) -> bool:
 def kernel_text(costs: Sequence[KernelCost]) -> str:
     """One kernel, a column for each device."""
     rows = kernel_rows(costs)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"kernel {costs[0].name}", *lines])
+    return "\n".join([f"kernel {costs[0].name}", *aligned(rows)])
 
 
 def kernel_rows(costs: Sequence[KernelCost]) -> list[tuple[str, ...]]:
@@ -165,12 +164,7 @@ def program_text(name: str, program: Priced) -> str:
                 (*row, cell)
                 for row, cell in zip(rows, ("XLA's", *(times.get(each.name, "") for each in priced)), strict=True)
             ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (
-                f"{c:<{w}}" if n in _LEFT else f"{c:>{w}}" for n, (c, w) in enumerate(zip(row, widths, strict=True))
-            )
-            lines.append("  ".join(cells).rstrip())
+        lines += aligned(rows, right={*range(len(rows[0]))} - _LEFT)
         low, high = (sum(getattr(each, end) * each.launches for each in priced) for end in ("time_low", "time_high"))
         xlas = f"; XLA's choice: {microseconds(program.xlas.time)}" if program.xlas else ""
         lines.append(f"in all: {microseconds(total)}, between {microseconds(low)} and {microseconds(high)}{xlas}")
@@ -236,6 +230,6 @@ def origins_text(kernel: str, counts: Mapping[str, int]) -> str:
     rows = [("HLO instruction", "instructions", "share")]
     for name, count in sorted(counts.items(), key=lambda each: -each[1]):
         rows.append((name or "(none: addresses, loops, the end)", str(count), f"{count / total:.0%}"))
-    wide, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    lines = [f"{row[0]:<{wide}}  {row[1]:>{others[0]}}  {row[2]:>{others[1]}}" for row in rows]
-    return "\n".join([f"instructions of {kernel} that a thread executes, by HLO instruction", *lines])
+    return "\n".join(
+        [f"instructions of {kernel} that a thread executes, by HLO instruction", *aligned(rows, right={1, 2})]
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self, SupportsIndex
 
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.program.callees import Kernel, LibraryCall
@@ -324,6 +324,21 @@ class Program:
         """Whether its only step is a kernel, but for moves of donated memory."""
         steps = [step for step in self.steps if not isinstance(step, Move)]
         return len(steps) == 1 and isinstance(steps[0], Launch)
+
+    def __copy__(self) -> Self:
+        """Itself: nothing of a program changes."""
+        return self
+
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str:
+        """raises UsageError: a program holds its IR, and what was loaded for this machine"""
+        raise UsageError(
+            f"{self.name}: a program is not pickled",
+            stage="program",
+            help="send its text, and compile that there; `xla-emitters bundle` writes a program with its kernels as a file",
+        )
 
     def __str__(self) -> str:
         """Name, device, and the types of parameters and results."""

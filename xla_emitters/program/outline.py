@@ -24,6 +24,7 @@ from math import prod
 from typing import Any
 
 from xla_emitters.device import Device
+from xla_emitters.support.columns import aligned
 from xla_emitters.support.units import microseconds
 from xla_emitters.trace.python_source import source_text
 
@@ -145,14 +146,7 @@ class Outline:
             return []
         shown = works[:most]
         rows = _without_empty_columns([_HEAD, *(self._cells(each) for each in shown)])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                f"{cell:>{width}}" if number in _TO_THE_RIGHT else f"{cell:<{width}}"
-                for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
+        lines = aligned(rows, right=_TO_THE_RIGHT)
         if others := works[most:]:
             lines.append(f"{len(others)} more take{'s' * (len(others) == 1)} {percent(others, self.time)} of the time")
         return lines

@@ -37,21 +37,31 @@ _ORDER = {Kind.PRED: 0, Kind.SIGNED: 1, Kind.UNSIGNED: 1, Kind.FLOAT: 2, Kind.CO
 
 
 def host_array(value: Any, name: str, what: str) -> Array:
-    """An argument in the host's memory as an array. A number of Python's gets the parameter's type `name`, as in JAX, if that holds it.
+    """An argument in the host's memory as an array in the machine's byte order. A number of Python's gets the parameter's type `name`, if
+    that holds it, as in JAX.
 
+    value   an array of NumPy's or of a library with DLPack, or what NumPy takes as one
     name    HLO's; "" where there is no such parameter
     what    the words for it in messages
-    raises  DataError for nested sequences that are no array
+    raises  DataError for nested sequences that are no array, and for a masked array, as in JAX: its mask would be lost
 
     >>> host_array(2, "f32", "x").dtype.name, host_array(2.5, "s32", "x").dtype.name, host_array(300, "s8", "x").dtype.name
     ('float32', 'float64', 'int64')
     """
-    if isinstance(value, np.ndarray):
+    if type(value) is np.ndarray and value.dtype.isnative:
         return cast(Array, value)
+    if isinstance(value, np.ma.MaskedArray):
+        raise DataError(
+            f"{what} is a masked array", stage="arrays", help="array.filled(number) has a number for masked elements"
+        )
+    if isinstance(value, np.ndarray):
+        return np.asarray(value, value.dtype.newbyteorder("="))
     is_typed = bool(name) and isinstance(value, bool | int | float | complex) and _holds(dtype(name), value)
     try:
+        if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+            return np.from_dlpack(value)
         return np.asarray(value, dtype(name).numpy if is_typed else None)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, BufferError, RuntimeError) as error:
         raise DataError(f"{what} is no array: {error}", stage="arrays") from error
 
 
@@ -228,9 +238,7 @@ def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
             raise DataError(f"{what} is {named}, but {spec} is expected", stage="arrays")
         stored = np.dtype(f"u{wanted.itemsize}")
         if header.dtype != stored:
-            raise DataError(
-                f"{what} holds {header.dtype}, but the bit pattern of {named} is u{wanted.itemsize}", stage="arrays"
-            )
+            raise DataError(f"{what} holds {header.dtype}, but the bit pattern of {named} is {stored}", stage="arrays")
     elif header.dtype.kind == "V" and header.dtype.names is None:
         bits = f"u{header.dtype.itemsize}"
         raise DataError(

@@ -25,6 +25,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    callees_of,
     find_computation,
 )
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
@@ -116,12 +117,12 @@ def _bounds_of_loops(computation: ComputationOp) -> Iterator[SSAValue]:
         if not isinstance(op, CallingOp):
             continue
         if op.opcode == "while":
-            condition, body = (find_computation(op, callee.symbol) for callee in op.callees())
+            condition, body = callees_of(op)
             for inside in (condition.root, *_bounds_of_loops(body)):
                 for parameter, element in _leaves(inside, _DECIDES):
                     yield from _passed(op.operands[parameter.number.value.data], element)
         elif op.opcode in ("call", "fusion"):
-            (called,) = (find_computation(op, callee.symbol) for callee in op.callees())
+            (called,) = callees_of(op)
             for inside in _bounds_of_loops(called):
                 for parameter, element in _leaves(inside, _KEEPS_INDICES):
                     yield from _passed(op.operands[parameter.number.value.data], element)

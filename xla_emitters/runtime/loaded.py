@@ -23,7 +23,7 @@ from xla_emitters.errors import InternalError
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, BoundSteps, bind
 from xla_emitters.program.executable import Executable
-from xla_emitters.program.steps import ArrayPlace, Call, Launch, Recurrence
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop, Recurrence
 from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.walk import ArrayMemory, Frame, FrameArguments, Frames, HostMemory, Idle, Platform, Run
 
@@ -248,6 +248,9 @@ class _Watched:
 
     def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
         return runs  # each is watched alone
+
+    def counted(self, frame: Frame, step: Loop) -> Run | None:
+        return None
 
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
         return self.platform.outlasts(ends, state, most)

@@ -26,8 +26,9 @@ from typing import Any, Literal
 
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import BoundSteps
-from xla_emitters.program.steps import ArrayPlace, View
+from xla_emitters.program.steps import ArrayPlace, Loop, View
 from xla_emitters.runtime.walk import Frame, FrameArguments, Run
+from xla_emitters.support.columns import aligned
 
 BAR = 40
 """Characters of the longest bar of a drawing."""
@@ -120,14 +121,11 @@ class MemoryHistory:
     def lines(self) -> Iterator[str]:
         """The rows as a text diagram."""
         rows, peak = self.rows(), self.peak
-        cells = [("made", "bytes", "live")]
-        cells += [
-            (f"{row.name} x{row.times}" if row.times > 1 else row.name, str(row.bytes), str(row.live)) for row in rows
-        ]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        bars = ["", *("#" * (-(-BAR * row.live // peak) if peak else 0) for row in rows)]
-        for (name, size, live), bar in zip(cells, bars, strict=True):
-            yield f"{name:<{widths[0]}}  {size:>{widths[1]}}  {live:>{widths[2]}}  {bar}".rstrip()
+        cells = [("made", "bytes", "live", "")]
+        for row in rows:
+            name = f"{row.name} x{row.times}" if row.times > 1 else row.name
+            cells.append((name, str(row.bytes), str(row.live), "#" * (-(-BAR * row.live // peak) if peak else 0)))
+        yield from aligned(cells, right={1, 2})
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: see docs/json.md."""
@@ -186,6 +184,9 @@ class WatchedFrame(Frame):
 
     def is_fixed(self, slot: int) -> bool:
         return False
+
+    def _counted(self, step: Loop) -> Run | None:
+        return None
 
     def _allocate(self, place: ArrayPlace) -> Run | None:
         allocate = super()._allocate(place)

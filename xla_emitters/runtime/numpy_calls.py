@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from xla_emitters.program.steps import Call, Launch, Recurrence
+from xla_emitters.program.steps import Call, Launch, Loop, Recurrence
 from xla_emitters.runtime.walk import Frame, Run
 
 BufferFunction: TypeAlias = Callable[..., None]
@@ -32,6 +32,10 @@ class NumpyCalls(ABC):
     def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
         """Steps that follow each other: as they are."""
         return runs
+
+    def counted(self, frame: Frame, step: Loop) -> Run | None:
+        """A loop of known length as one call: none."""
+        return None
 
     def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
         """Computes an op now."""

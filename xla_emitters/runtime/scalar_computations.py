@@ -39,7 +39,7 @@ def on_elements(text: str, arrays: Sequence[Array]) -> Array:
 
 @lru_cache(maxsize=64)
 def _entry_of(text: str) -> ComputationOp:
-    from xla_emitters.text.hlo.parser import parse_hlo
+    from xla_emitters.text.hlo.hlo_parser import parse_hlo
 
     module = parse_hlo(text, "<computation>")
     return next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)

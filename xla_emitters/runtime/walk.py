@@ -142,6 +142,10 @@ class Platform(Protocol):
         """Steps that follow each other, some of them as one."""
         ...
 
+    def counted(self, frame: Frame, step: Loop) -> Run | None:
+        """A loop of known length as one call; None: its steps run one by one."""
+        ...
+
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
         """Whether a loop in this state runs more than `most` times; False where that is not known."""
         ...
@@ -165,6 +169,7 @@ class Frame:
     arrays   slot -> the array that it holds, or None
     numbers  of the host
     kept     objects that steps refer to by address
+    varying  slots that a call gives memory, which it does not keep
     code     what a call runs
     """
 
@@ -189,7 +194,7 @@ class Frame:
                 f"out of memory: the arrays of a run take {bound.arena_bytes} bytes", stage=STAGE
             ) from error
         self._results = [place.slot for place in bound.results]
-        self._varying = list[int]()
+        self.varying = list[int]()
         self.kept = list[object]()
         self.code = self._prepared(bound.steps)
 
@@ -212,7 +217,7 @@ class Frame:
             self._in_arena = 0 if allowed_memory() is None else self.bound.arena_bytes
             return [arrays[slot] for slot in self._results]
         finally:
-            for slot in (*self._given, *self._results, *self._varying):
+            for slot in (*self._given, *self._results, *self.varying):
                 arrays[slot] = None
 
     # -------------------------------------------------------------------------------------------------------- memory
@@ -232,7 +237,7 @@ class Frame:
 
     def _refuse_now(self, place: ArrayPlace, shape: tuple[int, ...]) -> None:
         """raises DataError if an array does not fit beside those that live now"""
-        held = (array for slot in self._varying if (array := self.arrays[slot]) is not None)
+        held = (array for slot in self.varying if (array := self.arrays[slot]) is not None)
         owners = [array if array.base is None else array.base for array in held]
         self._taken = self._in_arena + sum({id(owner): owner.nbytes for owner in owners}.values())
         self._refuse(place, shape, self._taken)
@@ -286,10 +291,11 @@ class Frame:
     # --------------------------------------------------------------------------------------------------------- steps
 
     def _prepared(self, steps: Sequence[Step]) -> Sequence[Run]:
-        found = (self._prepare(step) for step in steps)
+        found = (self.prepare(step) for step in steps)
         return self.platform.joined(self, [run for run in found if run is not None])
 
-    def _prepare(self, step: Step) -> Run | None:
+    def prepare(self, step: Step) -> Run | None:
+        """A step, ready to run; None: there is nothing to do in a call."""
         match step:
             case Compute():
                 return self._compute(step)
@@ -391,30 +397,33 @@ class Frame:
             on_device = place.on_device
             arrays[slot] = memory.placed(self._arena, start, place, shape) if on_device else memory.empty(place, shape)
             return None
-        self._varying.append(slot)
+        self.varying.append(slot)
         sizes, itemsize = self.values(place.shape), numpy_type(place.dtype).itemsize
         fixed = None if any(isinstance(size, NumberSlot) for size in place.shape) else prod(sizes()) * itemsize
 
         def run() -> None:
             shape = sizes()
-            # Memory that was freed is counted until this sum exceeds the limit: most calls need no more than the addition.
-            wanted = prod(shape) * itemsize if fixed is None else fixed
-            if self._limit is not None and self._taken + wanted > self._limit:
-                self._refuse_now(place, shape)
-            self._taken += wanted
-            try:
-                arrays[slot] = memory.empty(place, shape)
-            except (ValueError, MemoryError) as error:
-                self._refuse(place, shape, 0)
-                said = f"{self._named(place)} is {place.dtype}[{','.join(map(str, shape))}], {wanted} bytes"
-                raise DataError(f"out of memory: {said}", stage=STAGE) from error
+            arrays[slot] = self.fresh(place, shape, prod(shape) * itemsize if fixed is None else fixed)
 
         return run
+
+    def fresh(self, place: ArrayPlace, shape: tuple[int, ...], wanted: int) -> Any:
+        """Memory of so many bytes for an array of this run. raises DataError where there is not enough"""
+        # Memory that was freed is counted until this sum exceeds the limit: most calls need no more than the addition.
+        if self._limit is not None and self._taken + wanted > self._limit:
+            self._refuse_now(place, shape)
+        self._taken += wanted
+        try:
+            return self._memory.empty(place, shape)
+        except (ValueError, MemoryError) as error:
+            self._refuse(place, shape, 0)
+            said = f"{self._named(place)} is {place.dtype}[{','.join(map(str, shape))}], {wanted} bytes"
+            raise DataError(f"out of memory: {said}", stage=STAGE) from error
 
     def _fill(self, step: Fill) -> Run:
         arrays, slot, kind = self.arrays, step.array.slot, numpy_type(step.array.dtype)
         held = np.frombuffer(step.data, kind).reshape(self.values(step.array.shape)())
-        self._varying.append(slot)
+        self.varying.append(slot)
 
         def run() -> None:
             arrays[slot] = held.copy()
@@ -426,7 +435,7 @@ class Frame:
         if target in self.bound.offsets or (self.is_fixed(source) and target in self.bound.shapes):
             arrays[target] = arrays[source].reshape(self.bound.shapes[target])
             return None
-        self._varying.append(target)
+        self.varying.append(target)
         shape, held_shape = self.values(step.target.shape), self.bound.shapes.get(source)
         if held_shape is not None and not any(isinstance(size, NumberSlot) for size in step.target.shape):
             known = shape()
@@ -466,7 +475,7 @@ class Frame:
 
     def _move(self, step: Move) -> Run:
         arrays = self.arrays
-        self._varying.extend(target for _, target in step.pairs)
+        self.varying.extend(target for _, target in step.pairs)
         if len(step.pairs) == 1:
             ((source, target),) = step.pairs
 
@@ -485,7 +494,12 @@ class Frame:
 
         return run
 
+    def _counted(self, step: Loop) -> Run | None:
+        return self.platform.counted(self, step)
+
     def _loop(self, step: Loop) -> Run:
+        if step.trips is not None and not step.condition and (whole := self._counted(step)) is not None:
+            return whole
         condition, body = self._prepared(step.condition), self._prepared(step.body)
         known = step.trips
         if known is not None and (not condition or (self._memory.waits and known <= MOST_ITERATIONS)):

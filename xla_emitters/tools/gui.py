@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
 from xla_emitters.dialects.context import DIALECTS, parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ToolError
 from xla_emitters.support.extras import install_command
 from xla_emitters.text.binary import reading

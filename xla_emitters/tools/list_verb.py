@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import UsageError
+from xla_emitters.support.columns import aligned
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.file_rows import PrintedRow, rows_of
 from xla_emitters.tools.given import read_given
@@ -87,12 +88,7 @@ def list_file(options: argparse.Namespace, file: str, row: PrintedRow) -> int:
     row.data = listing.to_json()
     rows = [kernel_row(kernel, with_types=given.is_program) for kernel in listing.kernels]
     rows += [call_row(call, with_types=given.is_program) for call in (*listing.library_calls, *listing.other_calls)]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
-    lines = list[str]()
-    for each in rows:
-        cells = [f"{cell:<{width}}" for cell, width in zip(each, widths, strict=False) if width]
-        lines.append("  ".join([*cells, each[4]]).rstrip())
-    row.text = "\n".join((*lines, ", ".join(_counts(listing, is_program=given.is_program)), ""))
+    row.text = "\n".join((*aligned(rows), ", ".join(_counts(listing, is_program=given.is_program)), ""))
     return 0
 
 

@@ -30,8 +30,8 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
-from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ParseError, ToolError, Unsupported, VerifyError, file_errors
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from xla_emitters.support.columns import aligned
+
 MOST_STAGES = 16
 
 
@@ -47,13 +49,7 @@ def outline(trace: Recording) -> str:
             rows.append((step.stage, str(step.ops or ""), f"{seconds * 1e3:.1f}", lines))
             seconds = 0.0
     shown = [("stage", "ops", "ms", "lines of IR"), *rows[:MOST_STAGES]]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    table = [
-        "  ".join(
-            [f"{stage:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))]
-        )
-        for stage, *cells in shown
-    ]
+    table = aligned(shown, right={1, 2, 3})
     others = [f"{len(rows) - MOST_STAGES} more stages"] if len(rows) > MOST_STAGES else []
     lines = [*(table if rows else []), *others, f"more: {_more([stage for stage, _, _, ir in rows if ir])}"]
     return "\n".join([f"trace of {trace.name or 'nothing'}: {steps} steps", *(f"  {line.rstrip()}" for line in lines)])

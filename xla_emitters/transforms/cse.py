@@ -1,11 +1,11 @@
-"""Merges equal ops; see `rewrite/cse.py`."""
+"""Merges equal ops; see `rewrite/common_subexpressions.py`."""
 
 from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.rewrite.cse import cse
+from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 

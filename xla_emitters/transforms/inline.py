@@ -35,7 +35,7 @@ from xla_emitters.dialects.locations import locate
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import PureCallOp
-from xla_emitters.rewrite.cse import cse
+from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, callees_first, functions, is_private, scopes, symbols_in
 from xla_emitters.support.late_dataclass import dataclass

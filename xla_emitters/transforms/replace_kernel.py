@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dialects.mlir_printer import print_ir_with_lines
 from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.rewrite.kernel_entry import entry_of_kernel, is_entry, launch_of
 from xla_emitters.rewrite.kernel_pass import KernelPass

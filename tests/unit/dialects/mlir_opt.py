@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 
 SEPARATOR = "// -----"
 

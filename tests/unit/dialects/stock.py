@@ -6,7 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, VerifyError
 
 

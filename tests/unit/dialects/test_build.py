@@ -16,7 +16,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import build
 from xla_emitters.dialects.mlir import arith, func, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 
 INDEX = IndexType()

@@ -14,8 +14,7 @@ from xla_emitters.pipelines import recorder
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.text.hlo import parse_hlo
-from xla_emitters.text.hlo import parser as hlo_parser
+from xla_emitters.text.hlo import hlo_parser, parse_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo
 
 PROGRAM = """func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.float_bits import dense_of, float_attr, float_attr_of_bits, is_splat, pack, unpack, values_of
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 
 NANS: dict[str, tuple[Any, int]] = {
     "f32": (Float32Type(), 0x7F800001),

@@ -10,7 +10,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.ir_bytes import ir_from_bytes, ir_to_bytes
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.pipelines.compiler import compile
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

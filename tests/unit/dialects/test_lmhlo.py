@@ -8,7 +8,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.lmhlo import LEFT_OUT
 from xla_emitters.dialects.lmhlo_dialect import BUFFER_OPS
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import VerifyError
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
-from xla_emitters.dialects.printer import print_ir
 from xla_emitters.tools import opt
 
 KERNEL = "dhlo_fusion_xla_lhlo_reduce_2_0_kernel"

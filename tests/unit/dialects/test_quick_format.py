@@ -6,8 +6,8 @@ import pytest
 from xdsl.irdl.declarative_assembly_format import FormatProgram
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir_printer import KernelPrinter
 from xla_emitters.dialects.op_definition import format_of
-from xla_emitters.dialects.printer import KernelPrinter
 from xla_emitters.dialects.quick_format import pieces_of
 
 OPS = """

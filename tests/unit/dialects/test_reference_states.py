@@ -15,7 +15,7 @@ from long_lists import but_long
 from unit.dialects.mlir_opt import generic_text, is_read_by_mlir
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 
 REFERENCE = Path(__file__).parents[2] / "corpus" / "reference"
 STATES = {"gelu": 49, "transpose": 55, "row_reduction": 68}

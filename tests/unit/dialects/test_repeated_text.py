@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.parser import IRParser
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_parser import IRParser
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError
 
 CORPUS = sorted((Path(__file__).parents[2] / "corpus" / "mlir").glob("*.mlir"))

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, MemRefType, NameLoc, 
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.mlir import func
+from xla_emitters.dialects.mlir import arith, func, scf
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.errors import Unsupported, VerifyError
 
@@ -109,6 +109,51 @@ def test_an_op_that_was_correct_is_looked_at_again_when_what_it_reads_changes():
     (alloc,) = (op for op in module.walk() if op.name == "memref.alloc")
     Rewriter.replace_value_with_new_type(alloc.results[0], MemRefType(f32, [3, 3]))
     with pytest.raises(VerifyError, match=r"memref\.load"):
+        verify_ir(module)
+
+
+LOOPED = """func.func @f(%n: index, %c: i1, %x: i32) -> i32 {
+    %r = scf.for %i = %n to %n step %n iter_args(%a = %x) -> (i32) {
+      %s = scf.if %c -> (i32) {
+        scf.yield %a : i32
+      } else {
+        scf.yield %x : i32
+      }
+      scf.yield %s : i32
+    }
+    return %r : i32 }"""
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("argument of the loop", "scf.for"),
+        ("value of a branch", "scf.if"),
+        ("argument of the function", "func.func"),
+        ("op behind the terminator", "scf.yield"),
+        ("terminator elsewhere", "scf.yield"),
+    ],
+)
+def test_an_op_that_was_correct_is_looked_at_again_when_its_blocks_change(change: str, named: str):
+    module = parse_ir(LOOPED)
+    verify_ir(module)
+    verify_ir(module)
+    by_name = {op.name: op for op in module.walk()}
+    function, loop, branch = (by_name[name] for name in ("func.func", "scf.for", "scf.if"))
+    then = branch.regions[0].block
+    match change:
+        case "argument of the loop":
+            Rewriter.replace_value_with_new_type(loop.regions[0].block.args[1], i64)
+        case "value of a branch":
+            assert then.last_op is not None
+            then.last_op.operands[0] = function.regions[0].block.args[1]
+        case "argument of the function":
+            Rewriter.replace_value_with_new_type(function.regions[0].block.args[1], i64)
+        case "op behind the terminator":
+            then.add_op(arith.ConstantOp.from_int_and_width(1, 32))
+        case _:
+            module.body.block.add_op(scf.YieldOp())
+    with pytest.raises(VerifyError, match=named):
         verify_ir(module)
 
 

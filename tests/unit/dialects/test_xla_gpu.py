@@ -12,7 +12,7 @@ from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dialects.xla_gpu import OPERATIONS, ApplyIndexingOp, AtomicRMWOp, LoopOp, PureCallOp, YieldOp
 from xla_emitters.errors import ParseError, VerifyError
 

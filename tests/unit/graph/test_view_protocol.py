@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from xla_emitters.device import device
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.graph.buffers import kernel_arguments
 from xla_emitters.graph.control_computations import kernel_sources

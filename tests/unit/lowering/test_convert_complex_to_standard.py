@@ -11,7 +11,7 @@ import pytest
 from unit.runtime.simt.kernels import THREADS, kernel
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.rewrite.notes import take_notes

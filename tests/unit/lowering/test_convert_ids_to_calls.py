@@ -8,7 +8,7 @@ from tools_here import here, needs
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ExecutionError
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
 from xla_emitters.lowering.toolchain.tools import find_tool

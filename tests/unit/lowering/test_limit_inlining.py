@@ -11,7 +11,7 @@ from xdsl.context import Context
 import xla_emitters as xe
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import func
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.lowering.limit_inlining import FUNCTION_LIMIT, KERNEL_LIMIT, LimitInliningPass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.tools.main import main

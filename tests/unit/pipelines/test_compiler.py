@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import InternalError, ParseError, Unsupported, UsageError
 from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines import pass_lists

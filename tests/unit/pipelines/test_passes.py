@@ -11,7 +11,7 @@ from long_lists import but_long
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET, changes
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.graph.plan import plan_program
 from xla_emitters.pipelines.compiler import read_module
@@ -100,7 +100,7 @@ def renamed(text: str) -> str:
 
 
 # GELU has vectors, functions of libdevice and no ragged end; the others each lack something of it.
-@pytest.mark.parametrize("program", but_long(PROGRAMS, ("ragged", "bytes")))
+@pytest.mark.parametrize("program", but_long(PROGRAMS, ("ragged", "bytes", "two_results")))
 def test_each_pass_alone_on_text_does_what_it_does_in_the_pipeline(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

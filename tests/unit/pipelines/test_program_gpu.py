@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 from long_lists import but_long
-from unit.runtime.fake_gpu import NO_SCALARS, program_for_fake
+from unit.runtime.fake_gpu import NO_SCALARS, of_corpus, program_for_fake
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, ToolError, UsageError
@@ -27,9 +26,8 @@ FILES = {
 }
 
 
-@cache
 def compiled(name: str) -> Program:
-    return program_for_fake(CORPUS / f"{FILES[name]}.mlir")
+    return of_corpus(FILES[name])
 
 
 def loaded(program: Program) -> GpuProgram:

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.printer import print_ir, print_ir_with_lines
+from xla_emitters.dialects.mlir_printer import print_ir, print_ir_with_lines
 from xla_emitters.pipelines.recorder import IrListing, Recorder, sources_of_lines
 from xla_emitters.rewrite.notes import decide
 from xla_emitters.transforms.cse import CsePass

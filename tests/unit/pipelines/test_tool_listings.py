@@ -103,7 +103,11 @@ def test_a_line_of_sass_has_what_its_line_of_ptx_has(gelu: Program) -> None:
 
 
 @needs(*SASS)
-@pytest.mark.parametrize("path", but_long(SAMPLES, SAMPLES[:2]), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path",
+    but_long(SAMPLES, [path for path in SAMPLES if path.parent.name != "scatter"]),
+    ids=lambda path: path.parent.name,
+)
 def test_nine_of_ten_instructions_have_a_source_and_the_code_is_the_same(path: Path) -> None:
     with_lines = compile(path, cache=False, stage="sass", line_info=True)
     without = compile(path, cache=False, stage="sass")

@@ -198,7 +198,7 @@ def test_the_cost_of_a_module_contains_its_calls(capsys: pytest.CaptureFixture[s
 def test_the_config_of_a_dot_says_its_precision() -> None:
     from xla_emitters.dialects.hlo.base import HloOp
     from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
-    from xla_emitters.text.hlo.parser import parse_hlo
+    from xla_emitters.text.hlo.hlo_parser import parse_hlo
 
     (op,) = (op for op in parse_hlo(DOT, "m.hlo").walk() if isinstance(op, HloOp) and is_library_call(op))
     assert library_call_of(op)[1]["precision"] == "highest"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -79,6 +81,12 @@ def test_all_steps_are_a_line_of_text(file: str) -> None:
     assert not any("Place(" in line or "Number(" in line for line in lines)
 
 
+def test_a_trace_ends_at_the_stage_of_the_compilation() -> None:
+    """Kernels are not lowered for a program whose host program is all that was asked for."""
+    for stage in ("host", "llvm-dialect"):
+        assert xe.compile(CORPUS / "stablehlo/reversed.mlir", stage=stage).trace.stages[-1] == stage
+
+
 def test_a_module_says_its_memory_and_what_it_launches() -> None:
     """Two kernels of 4 kB each: the first result lives when the second kernel reads it, and is returned, so they are not merged."""
     text = """HloModule m
@@ -103,3 +111,12 @@ def test_a_host_program_of_the_callers_passes_has_kernels_and_no_steps() -> None
     assert data["kernels"]
     assert data["kernels"][0]["grid"] == [None, None, None]
     assert data["steps"] == data["calls"] == []
+
+
+@pytest.mark.parametrize("source", [CORPUS / "stablehlo/scan.mlir", "ENTRY e { ROOT p = f32[2] parameter(0) }"])
+def test_a_program_is_its_own_copy_and_is_not_pickled(source: Path | str) -> None:
+    """A copy of all that it holds would be its IR again, of any depth."""
+    program = xe.compile(source, stage="hlo")
+    assert copy.copy(program) is copy.deepcopy(program) is copy.deepcopy([program])[0] is program
+    with pytest.raises(UsageError, match=r"a program is not pickled\n *help: send its text"):
+        pickle.dumps({"model": program})

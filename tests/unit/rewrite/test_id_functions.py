@@ -5,7 +5,7 @@ from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm, nvvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.rewrite.id_functions import REGISTERS, IdFunction, declared_by, read_by
 
 

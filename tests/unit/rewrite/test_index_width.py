@@ -6,7 +6,7 @@ import pytest
 from unit.dialects.mlir_opt import mlir_opt_says, mlir_reads
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, Unsupported, VerifyError
 from xla_emitters.rewrite.index_width import index_width
 

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import func
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.symbols import functions, symbol_name

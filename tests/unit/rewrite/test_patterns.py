@@ -12,7 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.errors import InternalError
-from xla_emitters.rewrite.cse import cse
+from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.transforms.canonicalize import canonicalize
 from xla_emitters.transforms.loop_invariant_code_motion import loop_invariant_code_motion

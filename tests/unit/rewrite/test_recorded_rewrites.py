@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dialects.mlir_printer import print_ir_with_lines
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.recorder import Recorder, op_counts
 from xla_emitters.rewrite import recorded_rewrites

@@ -7,7 +7,7 @@ import textwrap
 from unit.dialects.mlir_opt import mlir_reads
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.rewrite.kernel_pass import run_pass

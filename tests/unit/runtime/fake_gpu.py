@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,7 @@ from xla_emitters.program import Program
 from xla_emitters.runtime.cuda import cupy_platform
 
 FOLDER = Path(__file__).parent / "fake_cupy"
+CORPUS = Path(__file__).parents[2] / "corpus"
 NO_SCALARS = """
 func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -54,6 +56,12 @@ def program_for_fake(source: Path | str, record: str = "stages") -> Program:
     program = xe.compile(source, record=record)
     assert isinstance(program, Program)
     return program
+
+
+@cache
+def of_corpus(file: str) -> Program:
+    """A program of `tests/corpus`, compiled once a process."""
+    return program_for_fake(CORPUS / f"{file}.mlir")
 
 
 def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None, tune: str = "") -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +15,7 @@ from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import (
     checked,
     differing,
+    host_array,
     load_arrays,
     random_array,
     random_arrays,
@@ -72,7 +74,10 @@ def written(path: Path, **entries: np.ndarray) -> Path:
         ({"p0": np.zeros((3, 1), np.float32)}, "'p0' in .* has shape \\[3, 1\\], but f32\\[3\\] is expected"),
         ({"p0": np.array([None, 1, 2])}, "is not an .npz file of plain arrays"),
         ({"p0": np.zeros(3, np.uint32), "p0.dtype": np.array("s32")}, "'p0' in .* is s32, but f32\\[3\\] is expected"),
-        ({"p0": np.zeros(3, np.uint8), "p0.dtype": np.array("f32")}, "holds uint8, but the bit pattern of f32 is u4"),
+        (
+            {"p0": np.zeros(3, np.uint8), "p0.dtype": np.array("f32")},
+            "holds uint8, but the bit pattern of f32 is uint32",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(entries: dict[str, np.ndarray], message: str, tmp_path: Path) -> None:
@@ -143,3 +148,39 @@ def test_each_parameter_has_its_own_stream() -> None:
     both = random_arrays((what, what), seed=5)
     assert not np.array_equal(both[0], both[1])
     assert np.array_equal(both[1], random_array(what, 5, 1))
+
+
+class OnlyDlpack:
+    """An array of a library that NumPy does not know."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __dlpack__(self, **given: Any) -> Any:
+        return self._array.__dlpack__(**given)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.array([[1, 2], [3, 4]], ">f4"),
+        np.array([[1, 3], [2, 4]], "<f4").T,
+        np.array([[1, 2], [3, 4]], np.float32).view(np.memmap),
+        OnlyDlpack(np.array([[1, 2], [3, 4]], np.float32)),
+    ],
+)
+def test_an_argument_is_an_array_whatever_library_and_byte_order_it_has(given: Any) -> None:
+    found = checked(host_array(given, "f32", "x"), spec("f32", (2, 2)), "x")
+    assert type(found) is np.ndarray
+    assert found.dtype.isnative
+    assert found.tolist() == [[1, 2], [3, 4]]
+
+
+def test_the_mask_of_an_array_is_not_lost() -> None:
+    """JAX refuses masked arrays too."""
+    with pytest.raises(DataError, match=r"x is a masked array.*\n *help: array.filled") as raised:
+        host_array(np.ma.masked_less(np.array([1, -2], np.float32), 0), "f32", "x")
+    assert raised.value.exit_code == 1

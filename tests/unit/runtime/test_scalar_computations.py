@@ -10,8 +10,8 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.library import call
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.scalar_computations import on_elements
-from xla_emitters.text.hlo.parser import parse_hlo
-from xla_emitters.text.hlo.printer import print_alone
+from xla_emitters.text.hlo.hlo_parser import parse_hlo
+from xla_emitters.text.hlo.hlo_printer import print_alone
 
 TEXT = """HloModule m
 

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith, tensor
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass

@@ -14,8 +14,8 @@ from xdsl.interpreter import Interpreter
 from xdsl.interpreters import register_implementations
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.printer import print_ir
-from xla_emitters.rewrite.cse import cse
+from xla_emitters.dialects.mlir_printer import print_ir
+from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.transforms.canonicalize import canonicalize
 from xla_emitters.transforms.loop_invariant_code_motion import loop_invariant_code_motion
 from xla_emitters.transforms.simplify_arith import SimplifyArithPass

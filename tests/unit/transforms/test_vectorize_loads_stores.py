@@ -175,7 +175,7 @@ def test_remarks_say_where():
 
 def test_twice_is_once():
     """Nothing is left to take after one run."""
-    from xla_emitters.dialects.printer import print_ir
+    from xla_emitters.dialects.mlir_printer import print_ir
 
     module = vectorized(kernel(4, "th_x * 16 + v", "th_x * 16 + v"))
     text = print_ir(module)

@@ -2,8 +2,8 @@
 
     %r = hlo.all_reduce %x {name = "r", replica_groups = "{{0,1}}", to_apply = @add} : tensor<8xf32>
 
-Rows of `rule_ops`. Their value is a library function of the arrays of all members of a group (`library.collectives`), each in a thread of
-its own; `device_groups` says who is a member. Where each device is a group of its own (`is_alone`), `remove_no_ops` removes the op.
+Rows of `rule_ops`. Their value is a library function of the arrays of all members of a group (`library.collective_calls`), each in a thread
+of its own; `device_groups` says who is a member. Where each device is a group of its own (`is_alone`), `remove_no_ops` removes the op.
 Source: docs/reference/1 6.8.
 """
 

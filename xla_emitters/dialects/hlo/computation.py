@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -350,6 +350,25 @@ def find_computation(beside: Operation, name: str | SymbolRefAttr) -> Computatio
     if module is not None and (found := _by_name(module, text)) is not None:
         return found
     raise RuleBroken(f"no computation named '{text}'")
+
+
+def callees_of(op: Operation) -> list[ComputationOp]:
+    """The computations that an instruction calls, runs or applies: a `while` its condition and its body, a `conditional` its branches."""
+    return [find_computation(op, callee.symbol) for callee in op.callees()] if isinstance(op, CallingOp) else []
+
+
+def reached_from(
+    roots: Iterable[ComputationOp], through: Callable[[HloOp], bool] = lambda op: True
+) -> Iterator[ComputationOp]:
+    """Computations, and those that they call, directly or not, each once. `through`: whether an instruction's calls count."""
+    seen, pending = set[ComputationOp](), list(roots)
+    while pending:
+        if (computation := pending.pop()) in seen:
+            continue
+        seen.add(computation)
+        yield computation
+        for op in filter(through, computation.instructions):
+            pending += callees_of(op)
 
 
 _FOUND: WeakKeyDictionary[ModuleOp, dict[str, ComputationOp]] = WeakKeyDictionary()

@@ -66,7 +66,7 @@ def _split(fusion: FusionOp, sizes: BufferSizes) -> None:
         cones = {value: _cone(ops, [value]) for value in values}
         moved = [value for value, cone in cones.items() if _can_move(fusion, value, cone, sizes)]
         if moved:
-            _move(fusion, moved, set().union(*(cones[value] for value in moved)))
+            _move(fusion, moved, set[BufferOp]().union(*(cones[value] for value in moved)))
 
 
 def _ops_of(fusion: FusionOp) -> list[BufferOp]:

@@ -25,8 +25,8 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dynamic.buffers.fusion_rules import computation_of
 from xla_emitters.dynamic.loops.element_context import BufferElement
-from xla_emitters.dynamic.loops.index_rules import ELEMENTS, MOVES, read
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
+from xla_emitters.dynamic.loops.operand_indices import ELEMENTS, MOVES, read
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
 from xla_emitters.rewrite.kernel_pass import refusal
 

@@ -25,8 +25,8 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dynamic.buffers.buffer_uses import updated_in_place
 from xla_emitters.dynamic.loops.element_context import BufferElement
-from xla_emitters.dynamic.loops.index_rules import updated
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
+from xla_emitters.dynamic.loops.operand_indices import updated
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.rewrite.kernel_pass import refusal
 

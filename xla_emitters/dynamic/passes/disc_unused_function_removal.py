@@ -15,7 +15,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.computation import CallingOp, CallOp, ComputationOp, find_computation
+from xla_emitters.dialects.hlo.computation import (
+    CallOp,
+    ComputationOp,
+    reached_from,
+)
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -27,22 +31,16 @@ class DiscUnusedFunctionRemovalPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         computations = [computation for computation in op.ops if isinstance(computation, ComputationOp)]
-        pending = [computation for computation in computations if computation.is_entry]
-        if not pending:
+        entries = [computation for computation in computations if computation.is_entry]
+        if not entries:
             raise self.refuse(op, "no computation is the entry: all would be unused")
-        reached = dict.fromkeys(pending)
-        while pending:
-            for inner in pending.pop().instructions:
-                if isinstance(inner, CallOp):
-                    name = inner.to_apply.root_reference.data
-                    raise self.refuse(
-                        inner, f"'{name}' is still called: the entry is not the only function", "run disc-inliner first"
-                    )
-                for callee in inner.callees() if isinstance(inner, CallingOp) else ():
-                    called = find_computation(inner, callee.symbol)
-                    if called not in reached:
-                        reached[called] = None
-                        pending.append(called)
+        reached = set(reached_from(entries))
+        for inner in (op for computation in computations for op in computation.instructions if computation in reached):
+            if isinstance(inner, CallOp):
+                name = inner.to_apply.root_reference.data
+                raise self.refuse(
+                    inner, f"'{name}' is still called: the entry is not the only function", "run disc-inliner first"
+                )
         for computation in computations:
             if computation not in reached:
                 Rewriter.erase_op(computation)

@@ -26,7 +26,9 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    callees_of,
     find_computation,
+    reached_from,
 )
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST
@@ -84,7 +86,7 @@ class Placement:
     _on_device: set[Slot] = field(default_factory=set[Slot])
 
     def __post_init__(self) -> None:
-        self.computations = list(_reached(self.entry))
+        self.computations = list(reached_from([self.entry], lambda op: op.opcode in CONTROL))
         for computation in self.computations:
             for op in computation.instructions:
                 self._share(op)
@@ -156,7 +158,7 @@ class Placement:
                 for slot in slots_of(op.result):
                     self._join(slot, (op.operands[0], first + slot[1]))
             case CallingOp() if op.opcode == "while":
-                body, condition = (find_computation(op, callee.symbol) for callee in reversed(op.callees()))
+                body, condition = reversed(callees_of(op))
                 self.conditions.append(condition)
                 self._join_values(op.result, op.operands[0], body.root)
                 for number, operand in enumerate(op.operands):
@@ -195,20 +197,6 @@ class Placement:
             self._parents[slot] = self._parents[parent]
             slot = parent
         return slot
-
-
-def _reached(entry: ComputationOp) -> Iterator[ComputationOp]:
-    """The entry, and the computations that loops and branches run, each once."""
-    seen, pending = {entry}, [entry]
-    while pending:
-        computation = pending.pop()
-        yield computation
-        for op in computation.instructions:
-            for callee in op.callees() if isinstance(op, CallingOp) and op.opcode in CONTROL else ():
-                called = find_computation(op, callee.symbol)
-                if called not in seen:
-                    seen.add(called)
-                    pending.append(called)
 
 
 def slots_of(value: SSAValue) -> list[Slot]:

@@ -65,6 +65,8 @@ class SizeArithmetic:
         if facts is not self._facts:
             self._facts = facts
             self._results.clear()
+        if _is_lost(op, operands):
+            return None
         direction = op.direction.data if isinstance(op, CompareOp) else ""
         computation = (op.opcode, direction, element_of(op.result).name, tuple(operands))
         if computation not in self._results:
@@ -86,10 +88,22 @@ def is_data(size: Size) -> bool:
     return any(symbol.startswith(_DATA) for symbol in size.symbols)
 
 
+def _is_lost(op: HloOp, operands: Sequence[Number]) -> bool:
+    """Whether a result depends on data in a way that is not followed: only sums and differences are, and unsigned ones if the data cancel.
+
+    Nothing is known about the sign of a number that depends on data, so an unsigned result that contains one may have wrapped.
+    """
+    of_data = [number for number in operands if isinstance(number, Size) and is_data(number)]
+    if not of_data or isinstance(operands[0], bool):
+        return False
+    if op.opcode not in ("add", "subtract", "copy", "convert"):
+        return True
+    if element_of(op.result).kind is not Kind.UNSIGNED:
+        return False
+    return len(of_data) == 1 or of_data[0].symbols.isdisjoint(of_data[1].symbols)
+
+
 def _elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: SizeArithmetic) -> Number:
-    if any(isinstance(number, Size) and is_data(number) for number in operands):
-        if op.opcode not in ("add", "subtract", "copy", "convert") and not isinstance(operands[0], bool):
-            return None
     if isinstance(op, CompareOp):
         return _compare(op.direction.data, operands[0], operands[1], facts)
     if op.opcode == "select":

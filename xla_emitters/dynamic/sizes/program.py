@@ -10,9 +10,9 @@
           ...
 
 The walk is done twice: once with a symbol for each open axis of the arguments, which determines the symbols' names and equal axes,
-and once with the named symbols. Guards, in order: number, rank and type of the arguments; JAX's assertions, in its words; the arguments'
-axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap
-around there, and a wrapped size may look valid.)
+and once with the named symbols; once if no axis is open. Guards, in order: number, rank and type of the arguments; JAX's assertions, in its
+words; the arguments' axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits.
+(JAX's products wrap around there, and a wrapped size may look valid.)
 Source: docs/reference/4 2.1, 3.1, 7.
 
 `specialize` makes the program at fixed sizes: the same ops, with the numbers that the symbols' values give in their types.
@@ -322,8 +322,10 @@ def sizes_of(module: ModuleOp) -> Sizes:
     known = _sizes_at_least_zero(axes)
     for _, _, size, bound in _bounds(parameters, shapes):
         known = known.with_at_most(size, bound, "the bound in an argument's type")
-    second = Walk(Axes(known))
-    second.entry(entry, shapes, labels)
+    second = first
+    if own:  # without open axes the second walk would repeat the first
+        second = Walk(Axes(known))
+        second.entry(entry, shapes, labels)
     types = tuple(
         element_of(parameter.result).name if is_array(parameter.result.type) else type_text(parameter.result.type)
         for parameter in parameters

@@ -30,7 +30,14 @@ from xla_emitters.algebra.axes import Axes
 from xla_emitters.algebra.facts import Facts, Source
 from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.base import HloOp, integer, integers, no_call, written_at
-from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, ParameterOp, find_computation
+from xla_emitters.dialects.hlo.computation import (
+    CallOp,
+    ComputationOp,
+    FusionOp,
+    ParameterOp,
+    callees_of,
+    find_computation,
+)
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import (
     DynamicBroadcastInDimOp,
@@ -148,7 +155,7 @@ class Walk:
                 return parts[index]
             case "call" | "fusion":
                 assert isinstance(op, CallOp | FusionOp)
-                return self.run(find_computation(op, op.callees()[0].symbol), operands)
+                return self.run(callees_of(op)[0], operands)
             case "while":
                 return self._loop(op, operands[0], operands[1:])
             case "conditional":

@@ -30,7 +30,7 @@ from xdsl.traits import SymbolOpInterface
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.locations import instructions_of, place_of
-from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dialects.mlir_printer import print_ir_with_lines
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.graph.entry import entry_of

@@ -21,6 +21,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.explore.compare.compare import Comparison, KernelComparison, KernelFigures
 from xla_emitters.explore.compare.ir_difference import VERDICTS, Difference
 from xla_emitters.explore.compare.pass_rows import ComparedPass
+from xla_emitters.support.columns import aligned
 
 _SHOWN_OPS = 3
 
@@ -42,10 +43,10 @@ def kernel_text(kernel: KernelComparison, target: str) -> str:
     """One kernel: passes, machine code."""
     lines = [f"{kernel.name} on {target}"]
     if kernel.passes:
-        lines += [*_table(_pass_cells(kernel.passes), "rllrrl"), *_silent(kernel.passes)]
+        lines += [*aligned(_pass_cells(kernel.passes), right={0, 3, 4}), *_silent(kernel.passes)]
     else:
         lines.append("XLA's kernel is not of its emitters: there is no log of passes")
-    return "\n".join([*lines, "", *_table([["", "ours", "XLA"], *number_rows(kernel.ours, kernel.xla)], "lrr")])
+    return "\n".join([*lines, "", *aligned([["", "ours", "XLA"], *number_rows(kernel.ours, kernel.xla)], right={1, 2})])
 
 
 def _pass_cells(rows: Sequence[ComparedPass]) -> list[list[str]]:
@@ -144,7 +145,7 @@ def files_text(rows: Sequence[ComparedFile]) -> str:
             total.update(_kinds(kernel))
     if len(cells) > 3:
         cells.append(["all", *(str(total[kind]) for kind in _KINDS), *("" for _ in titles[len(_KINDS) + 1 :])])
-    lines = _table(cells, f"l{'r' * (len(titles) - 1)}") if len(cells) > 2 else []
+    lines = aligned(cells, right=range(1, len(titles))) if len(cells) > 2 else []
     for row in rows:
         if row.found is None:
             lines.append(f"{row.file}: {row.error}")
@@ -182,19 +183,6 @@ def _summary(kernel: KernelComparison) -> list[str]:
 
 def _both(ours: str, xla: str) -> str:
     return ours if ours == xla else f"{ours}/{xla}"
-
-
-def _table(cells: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """Aligned columns; `sides` has 'l' or 'r' for each."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = (
-        "  ".join(
-            cell.rjust(width) if side == "r" else cell.ljust(width)
-            for cell, width, side in zip(row, widths, sides, strict=True)
-        )
-        for row in cells
-    )
-    return [row.rstrip() for row in rows]
 
 
 # ---- one point ---------------------------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from xla_emitters.program import Kernel, LaunchDimensions
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.simt.ptx_kernels import module_of_ptx
+from xla_emitters.support.columns import aligned
 from xla_emitters.text.ptx import read_ptx
 
 
@@ -137,7 +138,4 @@ def beside_text(rows: list[ResultRow]) -> str:
     for row in rows:
         most = "" if row.ulps is None else f"{row.ulps} ulp"
         cells.append((row.kernel, row.result, row.ours, row.other, f"{row.differ} of {row.total}", most))
-    widths = [max(len(line[column]) for line in cells) for column in range(6)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
-    )
+    return "\n".join(aligned(cells))

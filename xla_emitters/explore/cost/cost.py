@@ -27,7 +27,7 @@ from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.pricing.call_prices import COPY, WITHOUT_WORK, CallCost, price_call, price_copy
-from xla_emitters.pricing.collectives import price_collective
+from xla_emitters.pricing.collective_prices import price_collective
 from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import report_text

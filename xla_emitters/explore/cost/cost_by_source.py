@@ -18,6 +18,7 @@ from typing import Any
 
 from xla_emitters.explore.cost.cost import ProgramCost
 from xla_emitters.program.outline import Work, work_named
+from xla_emitters.support.columns import aligned
 from xla_emitters.support.units import microseconds
 
 NO_LINE = "no line of Python"
@@ -81,11 +82,5 @@ def source_table(name: str, target: str, lines: Sequence[LineCost]) -> str:
         rows.append(
             (f"{each.time / total:.0%}", microseconds(each.time), each.text, f"{', '.join(each.work[:2])}{others}")
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = [
-        f"{share:>{widths[0]}}  {time:>{widths[1]}}  {line:<{widths[2]}}  {work}".rstrip()
-        for share, time, line, work in rows
-    ]
-    return "\n".join(
-        [f"{name} on {target}: expected times by line of Python", *table, f"in all: {microseconds(total)}"]
-    )
+    head, end = f"{name} on {target}: expected times by line of Python", f"in all: {microseconds(total)}"
+    return "\n".join([head, *aligned(rows, right={0, 1}), end])

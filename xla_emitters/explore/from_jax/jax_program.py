@@ -75,7 +75,7 @@ class JaxProgram(Program):
     in_tree: Any
     out_tree: Any
     kept: tuple[int, ...]
-    static: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    static: Mapping[int, Any] = field(default_factory=dict[int, Any], hash=False)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
@@ -107,9 +107,10 @@ class JaxProgram(Program):
             if not on_host and is_on_gpu(leaf):
                 inputs.append(leaf)
                 continue
-            array = _host_array(leaf, spec.dtype)
+            what = f"argument {number} (p{number}, {self._paths[self.kept[number]]})"
+            array = _host_array(leaf, spec.dtype, what)
             if isinstance(self.compilation, Compiled):  # the guards of other programs check their arguments
-                array = checked(array, spec, f"argument {number} (p{number}, {self._paths[self.kept[number]]})")
+                array = checked(array, spec, what)
             inputs.append(array)
         return inputs
 
@@ -393,19 +394,17 @@ _STAGES: dict[str, Callable[[Any], _Stage]] = {
 }
 
 
-def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
-    """A leaf as a NumPy array, with the type that JAX would give it: numbers get the parameter's type, 64-bit elements become 32-bit if the
-    parameter's are, and a random key becomes its bits."""
+def _host_array(leaf: Any, element: str, what: str) -> np.ndarray[Any, Any]:
+    """A leaf, `what` in messages, as a NumPy array, with the type that JAX would give it: numbers get the parameter's type, 64-bit elements
+    become 32-bit if the parameter's are, and a random key becomes its bits."""
     wanted: np.dtype[Any] = dtype(element).numpy
     if type(leaf) is np.ndarray and leaf.dtype == wanted:
         return leaf
     jax = jax_package()
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
-    if isinstance(leaf, bool | int | float | complex):
-        return host_array(leaf, element, "the number")
     # NumPy's view of a JAX array is read-only, and the executor needs writable buffers.
-    array = np.array(leaf) if isinstance(leaf, jax.Array) else np.asarray(leaf)
+    array = np.array(leaf) if isinstance(leaf, jax.Array) else host_array(leaf, element, what)
     if array.dtype != wanted and jax.dtypes.canonicalize_dtype(array.dtype) == wanted:
         return array.astype(wanted)
     return array

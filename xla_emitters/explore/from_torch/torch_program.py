@@ -45,7 +45,7 @@ from xla_emitters.program import Program
 from xla_emitters.program.compiled import OnArguments, is_on_gpu, platform_of
 from xla_emitters.support.extras import install_command
 from xla_emitters.text.stablehlo import parse_stablehlo
-from xla_emitters.text.stablehlo.printer import print_stablehlo
+from xla_emitters.text.stablehlo.stablehlo_printer import print_stablehlo
 
 PARAMETERS = ("constants", "arguments")
 _MOST_LINES = 12

@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dialects.mlir_printer import print_ir_with_lines
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.module_stages import blocks_to_run

@@ -32,7 +32,7 @@ from xla_emitters.lowering.cpu.cpu_target import (
     llvm_binding,
     undefined_symbols,
 )
-from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
+from xla_emitters.lowering.llvm_ir.llvm_ir_printer import print_llvm_ir
 
 
 def cpu_ir(module: ModuleOp) -> str:

@@ -7,6 +7,12 @@ define void @main_kLoop_add_0.step(ptr %words) {          words[0], words[1] ...
 
 define void @chain.step(ptr %table, i64 %count)           calls the code of `count` rows of the table, one after the other:
                                                           code, words, and for the loops of `blas_calls` a range that is not empty
+
+define void @copy.step(ptr %words)                        copies bytes: words[2] of them, from words[1] to words[0]
+
+define i64 @counted.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %numbers, i64 %width)
+    runs iterations of a loop: each writes numbers of its row to the words that its state names and calls the code of the state's table;
+    the state after the last one is `again`
 """
 
 from __future__ import annotations
@@ -23,7 +29,25 @@ CHAIN = "chain"
 """The name of the function that calls the code of a table."""
 CHAIN_ROW = 4
 """Numbers of a row of the table: code, words, first, last."""
+COUNTED = "counted"
+"""The name of the function that runs iterations of a loop."""
+COUNTED_ROW = 4
+"""Numbers of a state: table, rows of the table, places, number of places. A place is the address of a word and a column of the numbers."""
+COPY = "copy"
+"""The name of the function that copies bytes: its words are the address of the result, that of the operand, and how many."""
 CHAIN_IR = f"""
+define void @"{COPY}{ENTRY}"(ptr %words) {{
+  %words.from = getelementptr i64, ptr %words, i64 1
+  %words.count = getelementptr i64, ptr %words, i64 2
+  %to = load ptr, ptr %words
+  %from = load ptr, ptr %words.from
+  %count = load i64, ptr %words.count
+  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %count, i1 false)
+  ret void
+}}
+
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+
 define void @"{CHAIN}{ENTRY}"(ptr %table, i64 %count) {{
 entry:
   br label %head
@@ -53,6 +77,53 @@ done:
   br label %head
 end:
   ret void
+}}
+
+define i64 @"{COUNTED}{ENTRY}"(ptr %states, i64 %again, i64 %end, i64 %start, i64 %trips, ptr %numbers, i64 %width) {{
+entry:
+  br label %head
+head:
+  %trip = phi i64 [ 0, %entry ], [ %trip.next, %called ]
+  %state = phi i64 [ %start, %entry ], [ %state.next, %called ]
+  %more = icmp ult i64 %trip, %trips
+  br i1 %more, label %iteration, label %done
+iteration:
+  %at = getelementptr [{COUNTED_ROW} x i64], ptr %states, i64 %state
+  %at.rows = getelementptr i64, ptr %at, i64 1
+  %at.places = getelementptr i64, ptr %at, i64 2
+  %at.count = getelementptr i64, ptr %at, i64 3
+  %table = load ptr, ptr %at
+  %rows = load i64, ptr %at.rows
+  %places = load ptr, ptr %at.places
+  %count = load i64, ptr %at.count
+  %first = mul i64 %trip, %width
+  %own = getelementptr i64, ptr %numbers, i64 %first
+  br label %next
+next:
+  %i = phi i64 [ 0, %iteration ], [ %i.next, %set ]
+  %is.left = icmp ult i64 %i, %count
+  br i1 %is.left, label %set, label %call
+set:
+  %place = getelementptr [2 x i64], ptr %places, i64 %i
+  %place.column = getelementptr i64, ptr %place, i64 1
+  %word = load ptr, ptr %place
+  %column = load i64, ptr %place.column
+  %from = getelementptr i64, ptr %own, i64 %column
+  %number = load i64, ptr %from
+  store i64 %number, ptr %word
+  %i.next = add i64 %i, 1
+  br label %next
+call:
+  call void @"{CHAIN}{ENTRY}"(ptr %table, i64 %rows)
+  br label %called
+called:
+  %trip.next = add i64 %trip, 1
+  %after = add i64 %state, 1
+  %is.last = icmp eq i64 %after, %end
+  %state.next = select i1 %is.last, i64 %again, i64 %after
+  br label %head
+done:
+  ret i64 %state
 }}
 """
 

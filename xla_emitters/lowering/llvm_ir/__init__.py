@@ -1,1 +1,1 @@
-"""The LLVM dialect written as LLVM IR text: `printer` (modules), `instructions` (a row for each op), `function_attributes`, `spelling`."""
+"""The LLVM dialect written as LLVM IR text: modules by `llvm_ir_printer`, ops by the rows of `instruction_printer`."""

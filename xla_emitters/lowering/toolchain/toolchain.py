@@ -36,10 +36,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import InternalError, ToolError
+from xla_emitters.lowering.llvm_ir.llvm_ir_printer import print_llvm_ir
 from xla_emitters.lowering.llvm_ir.nodes import subprogram_of
-from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
 from xla_emitters.lowering.toolchain.tools import (
     LINE_OPTIONS,
     LLVM_OPTIONS,

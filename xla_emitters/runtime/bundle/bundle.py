@@ -46,6 +46,7 @@ PACKAGE = Path(xla_emitters.__file__).parent
 FILES = (
     "__init__.py",
     "errors.py",
+    "support/columns.py",
     "support/late_dataclass.py",
     "support/limits.py",
     "program/step_values.py",

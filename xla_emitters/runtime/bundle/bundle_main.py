@@ -199,8 +199,8 @@ class CountingFrame(Frame):
     code: Code
     counts: Counts
 
-    def _prepare(self, step: Step) -> Run | None:
-        run, counts = super()._prepare(step), self.counts
+    def prepare(self, step: Step) -> Run | None:
+        run, counts = super().prepare(step), self.counts
         moved = self._bytes(step)
         if run is None or not (moved or isinstance(step, Load)):
             return run

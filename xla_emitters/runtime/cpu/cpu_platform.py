@@ -1,10 +1,7 @@
 """Steps on the CPU: kernels as machine code, products of matrices by BLAS, all other ops in NumPy.
 
-    words of a launch of k:    x  y  n  |  first block, end of the range, memory of a block
-
-Each launch of a frame has words, which hold the addresses and numbers that never change; a run sets the others and calls the code with
-the address of the words. Launches and products that follow each other are called by one call from Python (`cpu_steps.CHAIN`). For large
-arrays threads share the blocks: each part of the grid has words of its own.
+Launches and products that follow each other are called by one call from Python (`code_chain`), and so are the iterations of a loop of them
+(`counted_loop`). For large arrays threads share the blocks of a launch: each part of the grid has words of its own.
 """
 
 from __future__ import annotations
@@ -12,13 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import groupby
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 
 from xla_emitters.dialects.hlo.base import RuleBroken, opcode_of
+from xla_emitters.dialects.hlo.constant import ConstantOp, is_dense
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.sized import with_operands
 from xla_emitters.dialects.hlo.types import dims_of, element_of
@@ -26,17 +23,16 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import LETTERS, pointer
-from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, CHAIN, CHAIN_ROW
-from xla_emitters.program.steps import ArrayPlace, Call, Launch
-from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
+from xla_emitters.library.arguments import LETTERS, numpy_type, pointer
+from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY, COUNTED
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
+from xla_emitters.runtime.block_threads import PIECES, parts_of, share, thread_count
+from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
 
-SCRATCH_ALIGNMENT = 64
-"""Alignment in bytes of a block's memory."""
-_TABLE = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int64)
-"""Machine code that calls the code of a table: its address, and how many rows it has."""
+COPIES = ("copy", "d2h", "h2d", "reshape")
+"""HLO's ops that copy an array as it is in memory."""
 
 
 class CpuPlatform(NumpyPlatform):
@@ -52,7 +48,12 @@ class CpuPlatform(NumpyPlatform):
 
     def call(self, frame: Frame, step: Call) -> Run:
         op = self.ops[step.op]
-        return self._product(frame, step, op) or _convolution(frame, step, op) or super().call(frame, step)
+        return (
+            self._copy(frame, step, op)
+            or self._product(frame, step, op)
+            or _convolution(frame, step, op)
+            or super().call(frame, step)
+        )
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel.startswith(LOOPS):
@@ -62,7 +63,7 @@ class CpuPlatform(NumpyPlatform):
         if isinstance(blocks, int) and isinstance(step.shared_bytes, int) and total is not None:
             parts = parts_of(blocks, total)
             pieces = min(blocks, parts * PIECES) if parts > 1 else 1
-            words = _Words(frame, step, pieces)
+            words = LaunchWords(frame, step, pieces)
             ends = [blocks * piece // pieces for piece in range(pieces + 1)]
             for piece in range(pieces):
                 words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
@@ -72,7 +73,7 @@ class CpuPlatform(NumpyPlatform):
 
     @cached_property
     def _chain(self) -> Callable[[int, int], None]:
-        return _TABLE(self._step_of(CHAIN))
+        return ChainCode(self._step_of(CHAIN))
 
     def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
         """Calls of machine code that follow each other are made by one call from Python."""
@@ -84,9 +85,14 @@ class CpuPlatform(NumpyPlatform):
                 found += group
         return found
 
+    def counted(self, frame: Frame, step: Loop) -> Run | None:
+        from xla_emitters.runtime.cpu.counted_loop import counted_loop  # imported here: most programs have no loop
+
+        return counted_loop(frame, step, self._step_of(COUNTED))
+
     def _at_run(self, frame: Frame, step: Launch, code: int) -> Run:
         """A launch whose grid, or whose arrays' sizes, only data decide."""
-        words, blocks, shared = _Words(frame, step, 1), frame.value(step.grid[0]), frame.value(step.shared_bytes)
+        words, blocks, shared = LaunchWords(frame, step, 1), frame.value(step.grid[0]), frame.value(step.shared_bytes)
         call = Chain(frame, self._chain, [(code, words.addresses[0], 0, 0)], words.changing)
 
         def run() -> None:
@@ -95,6 +101,37 @@ class CpuPlatform(NumpyPlatform):
                 call()
 
         return run
+
+    def _copy(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:
+        """An op that copies an array of known size, or writes a constant; None for another op."""
+        if not isinstance(op, BufferOp) or (opcode := opcode_of(op.HLO)) not in (*COPIES, "constant"):
+            return None
+        (target,), shapes = step.writes, frame.bound.shapes
+        kind, shape = numpy_type(target.dtype), shapes.get(target.slot)
+        if shape is None:
+            return None
+        words, changing = (ctypes.c_int64 * 3)(0, 0, prod(shape) * kind.itemsize), Changing()
+        if opcode == "constant":
+            made = op.as_hlo()
+            held = made.array() if isinstance(made, ConstantOp) and is_dense(made.value) else None
+            if held is None or held.dtype != kind or held.shape != shape:
+                return None
+            held = np.ascontiguousarray(held)
+            frame.kept.append(held)
+            words[1] = pointer(held)
+        else:
+            source = step.reads[0]
+            own = shapes.get(source.slot)
+            if (
+                source.dtype != target.dtype
+                or own is None
+                or (own != shape if opcode != "reshape" else prod(own) != prod(shape))
+            ):
+                return None
+            changing.point(frame, source.slot, words, 1)
+        changing.point(frame, target.slot, words, 0)
+        frame.kept.append(words)
+        return Chain(frame, self._chain, [(self._step_of(COPY), ctypes.addressof(words), 0, 0)], changing)
 
     def _product(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:
         """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
@@ -120,7 +157,7 @@ class CpuPlatform(NumpyPlatform):
         )
         if gemm is None or prod(shapes[2]) != prod(gemm.batch) * gemm.m * gemm.n:
             return None
-        calls, arrays, changing = gemm.calls(places[0].dtype, threads, self._step_of), frame.arrays, _Changing()
+        calls, arrays, changing = gemm.calls(places[0].dtype, threads, self._step_of), frame.arrays, Changing()
         frame.kept.append(calls)
         copies = list[tuple[Array, int, tuple[int, ...]]]()
         for operand, place in enumerate(places):
@@ -129,10 +166,8 @@ class CpuPlatform(NumpyPlatform):
                 shape = tuple(shapes[operand][dim] for dim in order)
                 copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
                 calls.point(operand, pointer(copies[-1][0]))
-            elif frame.is_fixed(place.slot):
-                calls.point(operand, pointer(arrays[place.slot]))
             else:
-                changing.slots.setdefault(place.slot, []).append((calls.words, calls.word(operand)))
+                changing.point(frame, place.slot, calls.words, calls.word(operand))
         parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
         if parts > 1:
             set_addresses = changing.setter(frame)
@@ -151,130 +186,6 @@ class CpuPlatform(NumpyPlatform):
             run()
 
         return run_on_copies
-
-
-_Numbers: TypeAlias = ctypes.Array[ctypes.c_int64]
-_Places: TypeAlias = dict[int, list[tuple[_Numbers, int]]]
-"""The words that hold a value, and the place in each, by the value's number."""
-
-
-class _Changing:
-    """The words that change from run to run.
-
-    slots    slot -> those that hold the address of its array
-    numbers  number of the host -> those that hold it
-    """
-
-    def __init__(self) -> None:
-        self.slots, self.numbers = _Places(), _Places()
-
-    def setter(self, frame: Frame) -> Run:
-        """Sets them."""
-        slots, numbers, arrays, held = [*self.slots.items()], [*self.numbers.items()], frame.arrays, frame.numbers
-
-        def set_words() -> None:
-            for slot, places in slots:
-                address = pointer(arrays[slot])
-                for words, place in places:
-                    words[place] = address
-            for number, places in numbers:
-                value = held[number]
-                for words, place in places:
-                    words[place] = value
-
-        return set_words
-
-    def add(self, other: _Changing) -> None:
-        """Those of other words too."""
-        for mine, others in ((self.slots, other.slots), (self.numbers, other.numbers)):
-            for key, places in others.items():
-                mine.setdefault(key, []).extend(places)
-
-
-class Chain:
-    """Calls of machine code, one after the other: a `Run`.
-
-    code      what calls the code of a table, `cpu_steps.CHAIN`
-    rows      of the table
-    changing  of the words of all rows
-    """
-
-    def __init__(
-        self,
-        frame: Frame,
-        code: Callable[[int, int], None],
-        rows: Sequence[tuple[int, int, int, int]],
-        changing: _Changing,
-    ) -> None:
-        self._frame, self._code, self._rows, self._changing = frame, code, rows, changing
-        self._table = (ctypes.c_int64 * (CHAIN_ROW * len(rows)))(*chain.from_iterable(rows))
-        self._address, self._count = ctypes.addressof(self._table), len(rows)
-        self._set_words = changing.setter(frame)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __call__(self) -> None:
-        self._set_words()
-        self._code(self._address, self._count)
-
-    def shared(self, parts: int) -> Run:
-        """The calls by several threads, in any order."""
-        shared = Shared(self._some, self._count, parts)
-
-        def run() -> None:
-            self._set_words()
-            shared()
-
-        return run
-
-    def _some(self, first: int, last: int) -> None:
-        self._code(self._address + first * CHAIN_ROW * ctypes.sizeof(ctypes.c_int64), last - first)
-
-    @staticmethod
-    def of(chains: Sequence[Chain]) -> Chain:
-        """All their calls, in order."""
-        first, changing = chains[0], _Changing()
-        for each in chains:
-            changing.add(each._changing)
-        return Chain(first._frame, first._code, [row for each in chains for row in each._rows], changing)
-
-
-class _Words:
-    """The words of one launch, for each part of its grid."""
-
-    def __init__(self, frame: Frame, step: Launch, pieces: int) -> None:
-        count = len(step.arguments) + len(ADDED_TYPES)
-        self._end = len(step.arguments)
-        self._arrays = [(ctypes.c_int64 * count)() for _ in range(pieces)]
-        self.addresses = [ctypes.addressof(array) for array in self._arrays]
-        self.changing = _Changing()
-        self._scratch = list[object]()
-        frame.kept.append(self)  # the code reads them by their addresses
-        for place, value in enumerate(step.arguments):
-            here = [(words, place) for words in self._arrays]
-            if isinstance(value, int):
-                self._set(place, value)
-            elif not isinstance(value, ArrayPlace):
-                self.changing.numbers.setdefault(value.index, []).extend(here)
-            elif frame.is_fixed(value.slot):
-                self._set(place, pointer(frame.arrays[value.slot]))
-            else:
-                self.changing.slots.setdefault(value.slot, []).extend(here)
-
-    def _set(self, place: int, value: int) -> None:
-        for words in self._arrays:
-            words[place] = value
-
-    def set_range(self, piece: int, first: int, last: int, scratch_bytes: int) -> None:
-        """The blocks that a part computes, and memory for one of them at a time."""
-        words, address = self._arrays[piece], 0
-        if scratch_bytes:
-            memory = np.empty(scratch_bytes + SCRATCH_ALIGNMENT, np.uint8)
-            self._scratch[piece : piece + 1] = [memory]
-            address = memory.ctypes.data
-            address += -address % SCRATCH_ALIGNMENT
-        words[self._end], words[self._end + 1], words[self._end + 2] = first, last, address
 
 
 def _is_of_blas(dot: DotOp) -> bool:

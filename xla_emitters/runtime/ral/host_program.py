@@ -52,8 +52,7 @@ from xla_emitters.runtime.numpy_platform import Kernels
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants_file import StoredConstants
 from xla_emitters.runtime.ral.ral_calls import function_of_call
-from xla_emitters.runtime.simt import func as calls_of_functions
-from xla_emitters.runtime.simt import memref as static_memrefs
+from xla_emitters.runtime.simt import func_rules, memref_rules
 from xla_emitters.runtime.simt.code import Compiler, FrameSlots, FunctionCode, Kernel, Rules, Step, symbols_of
 from xla_emitters.runtime.simt.execute import RULES
 from xla_emitters.runtime.simt.fusion_loops import bind, compile_loops
@@ -292,7 +291,7 @@ def collapse(op: memref.CollapseShapeOp) -> Kernel:
     """To one dimension at unknown sizes too."""
     assert isa(op.result.type, MemRefType[Attribute])
     if op.result.type.get_num_dims() != 1:
-        return static_memrefs.reshape(op)
+        return memref_rules.reshape(op)
 
     def run(call: HostCall, value: Tensor) -> Tensor:
         return replace(value, shape=(prod(value.shape),), strides=(1,))
@@ -383,7 +382,7 @@ def launched(
 @HOST_RULES.control(func.CallOp)
 def called(op: func.CallOp, scope: FrameSlots) -> Step:
     """A call that marks a buffer does nothing."""
-    return (lambda machine, frame: None) if is_marker(op) else calls_of_functions.call(op, scope)
+    return (lambda machine, frame: None) if is_marker(op) else func_rules.call(op, scope)
 
 
 @HOST_RULES.op(StreamOp)

@@ -42,14 +42,20 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dtypes import Array
 from xla_emitters.graph.cuts import chains_of_cuts, cut_bodies
 from xla_emitters.graph.reduction_kinds import chains_of_heroes
-from xla_emitters.runtime.reference.bounds.collective import bounds_of_collective
-from xla_emitters.runtime.reference.bounds.contraction import bounds_of_contraction
-from xla_emitters.runtime.reference.bounds.elementwise import bounds_after, reinterpreted
+from xla_emitters.runtime.reference.bounds.collective_bounds import bounds_of_collective
+from xla_emitters.runtime.reference.bounds.contraction_bounds import bounds_of_contraction
+from xla_emitters.runtime.reference.bounds.elementwise_bounds import bounds_after, reinterpreted
 from xla_emitters.runtime.reference.bounds.indexed_windows import bounds_of_window
-from xla_emitters.runtime.reference.bounds.library import bounds_of_library_call, rounded_factors
-from xla_emitters.runtime.reference.bounds.reduction import Run, bounds_of_reduction, in_scan, nothing_known, taken
+from xla_emitters.runtime.reference.bounds.library_bounds import bounds_of_library_call, rounded_factors
+from xla_emitters.runtime.reference.bounds.reduction_bounds import (
+    Run,
+    bounds_of_reduction,
+    in_scan,
+    nothing_known,
+    taken,
+)
 from xla_emitters.runtime.reference.bounds.relations import by_relations
-from xla_emitters.runtime.reference.bounds.scatter import bounds_of_scatter
+from xla_emitters.runtime.reference.bounds.scatter_bounds import bounds_of_scatter
 from xla_emitters.runtime.reference.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
 from xla_emitters.runtime.reference.reference import Schedule, evaluate, leaves_of, limited
 from xla_emitters.runtime.reference.tolerance import Bounds, everything, point

@@ -17,9 +17,9 @@ Promised: every kernel of the following kind gives values within the bounds, wha
     scatters        any order of an element's updates
     all other ops   exactly the reference's value, given the operands: + - * of floats and integers, selections, conversions, moves
 
-The interval of an op contains all its results for operands within theirs, by the op's definition: `bounds.elementwise` (monotone functions
-by their ends, others by their turning points and poles), `bounds.complex` (discs), `bounds.contraction`, `bounds.reduction` and
-`bounds.scatter` (sums of magnitudes), `bounds.index` (all windows that an index may name). A comparison is open where the intervals
+The interval of an op contains all its results for operands within theirs, by the op's definition: `elementwise_bounds` (monotone functions
+by their ends, others by their turning points and poles), `complex_bounds` (discs), `contraction_bounds`, `reduction_bounds` and
+`scatter_bounds` (sums of magnitudes), `indexed_windows` (all windows that an index may name). A comparison is open where the intervals
 overlap, and a selection by it the hull of both; an integer that is not certain is an interval too, the whole type where it may wrap.
 
 `bounds.relations` narrows intervals by relations between two operands: x - max(x) is not above 0, x / sum(x)
@@ -29,7 +29,7 @@ account there, and where the roundings to a type leave one number, that number i
 Not promised: that every result within the bounds is right. Intervals take two operands as independent, unless they are one instruction
 (x * x), so in large arrays a chain that cancels (x - mean(x)), or many dots in a row, have wider bounds than necessary; so has a loop that
 amplifies errors until the squares of distances count. A reduction by a custom body (no sum, product or choice) is held to its bound in
-one order, doubled: that other orders are no worse is assumed, see `bounds.reduction`. One instruction has one value: an instruction that is
+one order, doubled: that other orders are no worse is assumed, see `reduction_bounds`. One instruction has one value: an instruction that is
 computed twice in a kernel is taken to give the same bits both times.
 """
 

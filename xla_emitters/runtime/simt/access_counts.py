@@ -24,8 +24,9 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
+from xla_emitters.support.columns import aligned
 
 BANKS, WORD, SECTOR = 32, 4, 32
 NO_THREAD = -1
@@ -181,9 +182,7 @@ def access_table(counts: Iterable[AccessCount]) -> str:
         ways, per_request = (ways, "-") if is_shared else ("-", f"{first.sectors:.3g}")
         where = (f"{kind} {op}", str(len(copies)), str(memory), str(first.bytes_per_thread))
         rows.append((*where, str(requests), ways, per_request, first.place))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*_totals([count for copies in groups.values() for count in copies]), *lines])
+    return "\n".join([*_totals([count for copies in groups.values() for count in copies]), *aligned(rows)])
 
 
 def _totals(counts: Sequence[AccessCount]) -> list[str]:

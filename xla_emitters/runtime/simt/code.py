@@ -147,8 +147,8 @@ class Rules:
 class RulesOfFiles(Rules):
     """The rules of all dialects.
 
-    files  dialect -> names of the files of this folder with its rules, terminators in the first; one is loaded when an op is looked up
-           that none before it has
+    files  dialect -> the x of each x_rules.py in this folder that has rules of it, terminators in the first; one is loaded when an op
+           is looked up that none before it has
     """
 
     def __init__(self, files: Mapping[str, Sequence[str]]) -> None:
@@ -157,7 +157,7 @@ class RulesOfFiles(Rules):
 
     def _tables(self, name: str) -> Iterator[Rules]:
         for file in self._files.get(name.partition(".")[0], ()):
-            yield import_module(f"{__package__}.{file}").RULES
+            yield import_module(f"{__package__}.{file}_rules").RULES
 
     def step_of(self, name: str) -> StepRule | None:
         return next((table.steps[name] for table in self._tables(name) if name in table.steps), None)

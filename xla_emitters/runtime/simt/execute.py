@@ -37,17 +37,17 @@ from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 from xla_emitters.runtime.simt.shared_calls import FunctionOp
-from xla_emitters.runtime.simt.tensor import tensor_strides
+from xla_emitters.runtime.simt.tensor_rules import tensor_strides
 
 RULES = RulesOfFiles(
     {
         **{name: (name,) for name in ("affine", "arith", "cf", "complex", "func", "gpu", "index", "math", "memref")},
         **{name: (name,) for name in ("scf", "tensor", "vector")},
-        "nvvm": ("nvvm", "nvvm_barriers"),
+        "nvvm": ("nvvm", "nvvm_barrier"),
         **dict.fromkeys(("builtin", "ub"), ("builtin",)),
-        "llvm": ("llvm", "llvm_atomics", "llvm_intrinsics", "llvm_memory_intrinsics", "nvvm_intrinsics"),
+        "llvm": ("llvm", "llvm_atomic", "llvm_intrinsic", "llvm_memory", "nvvm_intrinsic"),
         "xla": ("xla_gpu",),
-        "xla_gpu": ("xla_gpu", "xla_gpu_tensors", "atomics"),
+        "xla_gpu": ("xla_gpu", "xla_gpu_tensor", "atomic"),
     }
 )
 """The rules of all ops."""

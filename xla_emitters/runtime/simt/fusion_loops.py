@@ -40,7 +40,7 @@ from xla_emitters.runtime.simt.execute import RULES, chunks
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.memory import Memory, Watcher
 from xla_emitters.runtime.simt.scalars import form_of
-from xla_emitters.runtime.simt.scf import parallel
+from xla_emitters.runtime.simt.scf_rules import parallel
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
 
 ALIGNMENT = 256

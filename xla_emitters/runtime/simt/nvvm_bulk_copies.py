@@ -19,9 +19,9 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, size_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
-from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
 from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.nvvm_barriers import multicast
+from xla_emitters.runtime.simt.nvvm_barrier_rules import multicast
 from xla_emitters.runtime.simt.nvvm_warpgroups import swizzled
 
 Lane = tuple[int, int]

@@ -29,8 +29,8 @@ from xla_emitters.dialects.mlir.mma_shapes import BITS, Fragment, Mma, Wmma
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel
-from xla_emitters.runtime.simt.gpu import WARP_SIZE, check_warps, exchanged
-from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, check_warps, exchanged
+from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import F32, F64, INDEX, form_of, integer
 

@@ -19,7 +19,7 @@ import numpy as np
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith import FLOAT_OPS
+from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS
 from xla_emitters.runtime.simt.code import Binary, Kernel, Unary
 from xla_emitters.runtime.simt.scalars import F32, F64, Form, integer, signed, unsigned, wrap
 

@@ -28,8 +28,8 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.mlir.mma_shapes import BITS, Wgmma
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
-from xla_emitters.runtime.simt.gpu import thread_numbers
-from xla_emitters.runtime.simt.llvm import load_value
+from xla_emitters.runtime.simt.gpu_rules import thread_numbers
+from xla_emitters.runtime.simt.llvm_rules import load_value
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import WINDOW_BITS, Space
 from xla_emitters.runtime.simt.nvvm_matrices import GROUP, WITHIN, elements_of, places, rounded

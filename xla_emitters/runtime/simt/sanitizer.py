@@ -13,17 +13,12 @@ which one write takes effect. Sub-byte elements are packed behind
 pointers: neighbours share a byte, so that only atomic updates of them are free of races.
 
 Each buffer has shadows: for each unit of memory (the greatest size that divides all accesses) the stamp of its last writer, of its
-reader and of its atomic updater.
-
-    stamp = block 24 bits | epoch 16 bits | thread 11 bits | op 12 bits          epoch: barriers before it
-
-A stamp does not conflict with a lane if it is the lane's own, or from the lane's block in an earlier epoch, or 0 (no access yet). Several
-readers in one epoch are recorded as `SEVERAL`, readers in several blocks as `SEVERAL_BLOCKS`: any later writer conflicts with at least one
-of them. Writers need no such mark: a second writer is an error at once. So every race is found, and no false one is reported.
+reader and of its atomic updater (`access_stamps`). A stamp stands for all readers since the last barrier; writers need no such mark: a
+second writer is an error at once. So every race is found, and no false one is reported.
 Lanes that conflict within one access are found by writing all stamps and reading them back: all but one read another lane's.
 
 A barrier of a warp, or of some threads of a block, begins an epoch too, which orders their accesses alone; so does an atomic access
-behind a fence, for threads that look at what it updates (`thread_clocks`). Several readers of one warp are `OF_WARP`.
+behind a fence, for threads that look at what it updates (`thread_clocks`).
 
 The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`.
 
@@ -40,203 +35,49 @@ Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistenc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from math import gcd
 from typing import NoReturn
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation
 
-from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.locations import place_of
-from xla_emitters.dialects.mlir import llvm, memref
-from xla_emitters.dialects.mlir.llvm.memory_ops import ordering_number
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt.access_kinds import (
+    FLYING,
+    IN_CONFLICT,
+    Touch,
+    flight_of,
+    is_asynchronous,
+    is_of_block,
+    is_release,
+    only_writes,
+    touch_of,
+)
+from xla_emitters.runtime.simt.access_stamps import (
+    BLOCK_BITS,
+    BLOCK_SHIFT,
+    EPOCH_BITS,
+    EPOCH_SHIFT,
+    OF_WARP,
+    OP_BITS,
+    OTHER_OP,
+    SEVERAL,
+    SEVERAL_BLOCKS,
+    Lanes,
+    Shadow,
+    block_and_epoch,
+    join,
+    of_warp,
+    warps_of,
+)
 from xla_emitters.runtime.simt.copies_in_flight import Barrier, Copies, CopiesInFlight, Flight
 from xla_emitters.runtime.simt.fenced_blocks import FencedBlocks
-from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Named, Space, Watcher
 from xla_emitters.runtime.simt.thread_clocks import ThreadClocks
-
-OP_BITS, THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 12, 11, 16, 24
-EPOCH_SHIFT = OP_BITS + THREAD_BITS
-BLOCK_SHIFT = EPOCH_SHIFT + EPOCH_BITS
-OTHER_OP = (1 << OP_BITS) - 1
-SEVERAL = ((1 << THREAD_BITS) - 1) << OP_BITS
-"""In the thread bits of a stamp (threads count from 1): several threads of the block."""
-OF_WARP = 1025
-"""In the thread bits, this and the number of a warp: several threads of it."""
-SEVERAL_BLOCKS = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
-"""The stamp for threads of several blocks: it conflicts with every lane."""
-
-
-_WHO = ((1 << BLOCK_BITS) - 1 << BLOCK_SHIFT) | SEVERAL
-"""The bits of a stamp that say whose it is."""
-
-
-class Touch(Enum):
-    """Kind of an access, in the words of the messages."""
-
-    READ = "reads"
-    WRITE = "writes"
-    UPDATE = "updates"
-    COPY = "begins to copy to"
-    USE = "begins to read"
-
-    @property
-    def past(self) -> str:
-        return _PAST[self.name]
-
-
-_PAST = {
-    **{"READ": "read", "WRITE": "wrote", "UPDATE": "updated"},
-    **{"COPY": "copies without a wait", "USE": "reads without a wait"},
-}
-FLYING = (Touch.COPY, Touch.USE)
-"""Asynchronous accesses: of two of the same thread, one has not waited for the other."""
-
-
-IN_CONFLICT = {
-    Touch.READ: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
-    Touch.WRITE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
-    Touch.UPDATE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.READ),
-    Touch.COPY: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
-    Touch.USE: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
-}
-
-UPDATES = {
-    op.name
-    for op in (xla_gpu.AtomicRMWOp, memref.AtomicRMWOp, llvm.AtomicRMWOp, llvm.AtomicCmpXchgOp, llvm.InlineAsmOp)
-}
-"""Ops that update memory atomically. Inline machine code is one of them: the executor supports no inline code but atomic updates."""
-
-
-@dataclass
-class Shadow:
-    """The threads that accessed the units of a buffer, in all its instances.
-
-    unit     bytes; it divides the offset and the size of every access so far; 0 before the first
-    stamps   int64 per unit, by kind of access; a kind is missing until its first access
-    """
-
-    size: int
-    unit: int = 0
-    stamps: dict[Touch, Array] = field(default_factory=dict[Touch, Array])
-
-    def refine(self, size: int) -> None:
-        """Makes the unit small enough for an access of `size` bytes."""
-        unit = gcd(self.unit, size)
-        if self.unit not in (0, unit):
-            pieces = self.unit // unit
-            self.stamps = {touch: stamps.repeat(pieces) for touch, stamps in self.stamps.items()}
-        self.unit = unit
-
-    def of(self, touch: Touch) -> Array:
-        """The stamps of a kind, made when they are first needed."""
-        if touch not in self.stamps:
-            # Rounded up: the last bytes of a buffer may be less than a unit.
-            self.stamps[touch] = np.zeros(-(-self.size // self.unit), np.int64)
-        return self.stamps[touch]
-
-
-@dataclass
-class Lanes:
-    """The active lanes of an access, and the units that they access.
-
-    units      int64: numbers of units; (lanes, units of each)
-    stamps     int64: the lanes' own stamps; (lanes, 1)
-    clocks     what threads of a block know of each other, where barriers of the whole block are not all that orders them; else None
-    numbers    of the lanes, through all blocks of the chunk; (lanes, 1)
-    is_shared  whether the memory belongs to a block. Stamps of earlier blocks, which have lower numbers, then belong to blocks that
-               used the same memory before, and do not conflict
-    cluster    blocks of a cluster, which have neighbouring numbers
-    since      the epoch of the last barrier of the lane's cluster: stamps of its other blocks are ordered before that; (lanes, 1)
-    fenced     what blocks know of each other, if they know anything
-    """
-
-    units: Array
-    stamps: Array
-    clocks: ThreadClocks | None
-    numbers: Array
-    is_shared: bool
-    cluster: int = 1
-    since: Array | None = None
-    fenced: FencedBlocks | None = None
-
-    def find(self, stamps: Array) -> Array:
-        """The entries of a shadow for the units."""
-        return stamps.take(self.units)
-
-    def apart(self, found: Array) -> Array | None:
-        """Mask of the stamps in `found` that belong to other threads and are not ordered before the lane's; None if there are none."""
-        if not self.is_shared and not found.any():
-            return None
-        other = (found ^ self.stamps) & _WHO != 0
-        if not other.any():
-            return None
-        late = found >= self._unknown_from(found)
-        if not self.is_shared:
-            late |= (found < self.first_of_block) & (found != 0)
-        if self.since is not None:
-            epochs = found >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
-            late = np.where(self.of_neighbours(found), epochs >= self.since, late)
-        other &= late & ~self.is_announced(found)
-        return other if other.any() else None
-
-    def _unknown_from(self, found: Array) -> Array:
-        """The least stamps of the lanes' blocks that are not ordered before what the lanes do."""
-        if self.clocks is None:
-            # The epoch began at the last barrier.
-            return self.stamps >> EPOCH_SHIFT << EPOCH_SHIFT
-        return self.first_of_block + (self.clocks.of(self.numbers, warps_of(found)) << EPOCH_SHIFT)
-
-    def is_announced(self, found: Array) -> Array | np.bool_:
-        """Mask of the stamps that other blocks have announced to the lanes' blocks."""
-        if self.fenced is None or self.fenced.seen is None:
-            return np.False_
-        return self.fenced.is_before((self.stamps >> BLOCK_SHIFT) - self.fenced.first, *_block_and_epoch(found))
-
-    def in_flight(self, found: Array) -> Array | None:
-        """Mask of the stamps in `found` of copies to the lanes' memory that are not complete; None if there are none."""
-        flying = found >= self.first_of_cluster
-        return flying if flying.any() else None
-
-    @property
-    def first_of_block(self) -> Array:
-        """A lower bound of the stamps of each lane's block."""
-        return self.stamps >> BLOCK_SHIFT << BLOCK_SHIFT
-
-    @property
-    def first_of_cluster(self) -> Array:
-        return self._clusters(self.stamps) * self.cluster + 1 << BLOCK_SHIFT
-
-    def _clusters(self, stamps: Array) -> Array:
-        return ((stamps >> BLOCK_SHIFT) - 1) // self.cluster
-
-    def of_neighbours(self, found: Array) -> Array:
-        """Mask of the stamps that other blocks of the lane's cluster left."""
-        return (self._clusters(found) == self._clusters(self.stamps)) & (
-            found >> BLOCK_SHIFT != self.stamps >> BLOCK_SHIFT
-        )
-
-
-def _block_and_epoch(stamps: Array) -> tuple[Array, Array]:
-    return stamps >> BLOCK_SHIFT, stamps >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
-
-
-def warps_of(stamps: Array) -> Array:
-    """The warp of a stamp's thread or threads; another number for threads of several warps."""
-    threads = (stamps & SEVERAL) >> OP_BITS
-    return np.where(threads < OF_WARP, (threads - 1) // WARP_SIZE, threads - OF_WARP)
-
-
-def _of_warp(stamps: Array) -> Array:
-    """The stamps of several threads of each lane's warp."""
-    return (stamps & ~SEVERAL) | (warps_of(stamps) + OF_WARP) << OP_BITS
 
 
 class Sanitizer(Watcher):
@@ -366,8 +207,8 @@ class Sanitizer(Watcher):
 
         is_global  the access is one that other blocks may see
         """
-        if _is_release(access.op):
-            (self.block_fence if _is_of_block(access.op) else self.fence)(memory, access.active)
+        if is_release(access.op):
+            (self.block_fence if is_of_block(access.op) else self.fence)(memory, access.active)
         fenced, clocks = self._fenced_blocks, self._clocks
         if clocks is None:
             return
@@ -388,12 +229,12 @@ class Sanitizer(Watcher):
                 is_own = (found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT) | (found == SEVERAL_BLOCKS)
                 threads = ((found & SEVERAL) >> OP_BITS) - 1
                 writers = np.where(is_own, np.where(threads < OF_WARP - 1, threads, -1), -2)
-                self._clocks.see(lanes.numbers, writers, _block_and_epoch(found)[1])
+                self._clocks.see(lanes.numbers, writers, block_and_epoch(found)[1])
         if not (is_global and self._fenced_blocks.announced.any()):
             return
         rows = np.broadcast_to((lanes.stamps >> BLOCK_SHIFT) - self._first_block, before.shape)
         for found in (before, np.where(after == SEVERAL_BLOCKS, after, 0)):
-            self._fenced_blocks.see(rows, *_block_and_epoch(found))
+            self._fenced_blocks.see(rows, *block_and_epoch(found))
 
     def _next_epoch(self, memory: Memory, here: Array) -> None:
         """Accesses from here on are later than those before, in these blocks."""
@@ -411,7 +252,7 @@ class Sanitizer(Watcher):
         if shadow is None:
             return
         if key not in self._touches:
-            self._touches[key] = _touch(*key)
+            self._touches[key] = touch_of(*key)
         if (touch := self._touches[key]) is None:
             return
         if touch is Touch.COPY and buffer.space is not Space.SHARED:
@@ -428,10 +269,10 @@ class Sanitizer(Watcher):
                 found = lanes.find(shadow.stamps[earlier])
                 if (apart := (lanes.in_flight if earlier in FLYING else lanes.apart)(found)) is not None:
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
-        is_read = touch not in (Touch.WRITE, Touch.COPY) and not _only_writes(access.op)
+        is_read = touch not in (Touch.WRITE, Touch.COPY) and not only_writes(access.op)
         if buffer.space is Space.SHARED and is_read and not buffer.is_written:
             self._check_written(memory, access, shadow, lanes)
-        if buffer.space is Space.SHARED and not access.is_store and _is_asynchronous(access.op):
+        if buffer.space is Space.SHARED and not access.is_store and is_asynchronous(access.op):
             self._check_fenced(memory, access, shadow, lanes)
         if touch in (Touch.WRITE, Touch.COPY):
             stamps = shadow.of(touch)
@@ -441,17 +282,17 @@ class Sanitizer(Watcher):
                 together = apart & self._same_in_warp(access, lanes, found, shadow.unit)
                 if (apart & ~together).any():
                     self._race(memory, access, touch, touch, shadow.unit, lanes, apart & ~together, found)
-                stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
+                stamps[lanes.units[together]] = np.broadcast_to(of_warp(lanes.stamps), together.shape)[together]
             if touch is Touch.COPY:
                 self._issue(access, shadow, lanes, Flight.COPY)
         elif touch is Touch.USE:
-            _join(shadow.of(Touch.READ), lanes)
+            join(shadow.of(Touch.READ), lanes)
             shadow.of(touch)[lanes.units] = lanes.stamps
-            self._issue(access, shadow, lanes, _flight_of(access.op))
+            self._issue(access, shadow, lanes, flight_of(access.op))
         else:
             is_seen = is_flag and (self._clocks is not None or self._fenced_blocks.announced.any())
             before = lanes.find(shadow.of(touch)) if is_seen else None
-            _join(shadow.of(touch), lanes)
+            join(shadow.of(touch), lanes)
             if before is not None:
                 self._see(lanes, before, lanes.find(shadow.of(touch)), is_global=is_global)
 
@@ -640,134 +481,6 @@ class Sanitizer(Watcher):
 def _blocks_of(named: Sequence[Named]) -> Array:
     """Mask of the blocks whose threads are named."""
     return np.logical_or.reduce([lanes.any(axis=1) for lanes, _ in named])
-
-
-def _join(stamps: Array, lanes: Lanes) -> None:
-    """Adds the lanes to the recorded readers, or updaters, of their units."""
-    before = lanes.find(stamps)
-    stamps[lanes.units] = lanes.stamps
-    winners = lanes.find(stamps)
-    together, was_apart = winners != lanes.stamps, lanes.apart(before)
-    if was_apart is not None:
-        together |= was_apart
-    if not together.any():
-        return
-    own = warps_of(lanes.stamps)
-    stamps[lanes.units[together]] = np.broadcast_to(_of_warp(lanes.stamps), together.shape)[together]
-    mixed = together & (warps_of(winners) != own)
-    if was_apart is not None:
-        mixed |= was_apart & (warps_of(before) != own)
-    stamps[lanes.units[mixed]] = np.broadcast_to(lanes.stamps | SEVERAL, mixed.shape)[mixed]
-    if lanes.is_shared:
-        return
-    block = lanes.stamps >> BLOCK_SHIFT
-    across = ((before != 0) & (before >> BLOCK_SHIFT != block)) | (winners >> BLOCK_SHIFT != block)
-    if lanes.since is not None:
-        # One of several readers in a cluster stands for all: a race with another one of them is not found.
-        across &= ~lanes.of_neighbours(before) & ~lanes.of_neighbours(winners)
-    across &= ~lanes.is_announced(before) | (winners >> BLOCK_SHIFT != block)
-    stamps[lanes.units[across]] = SEVERAL_BLOCKS
-
-
-def _is_atomic(op: Operation) -> bool:
-    if op.name in UPDATES:
-        return True
-    if isinstance(op, llvm.CallIntrinsicOp):
-        name = op.intrin.data
-        return name.startswith("llvm.nvvm.mbarrier.") and name != "llvm.nvvm.mbarrier.init"
-    if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
-        return False
-    # In PTX a volatile access means a relaxed one.
-    return op.ordering.value.data != 0 or op.volatile_ is not None
-
-
-def _is_release(op: Operation) -> bool:
-    """Whether an atomic op orders what was before it."""
-    match op:
-        case llvm.AtomicRMWOp() | llvm.StoreOp():
-            ordering = op.ordering
-        case llvm.AtomicCmpXchgOp():
-            ordering = op.success_ordering
-        case _:
-            return False
-    return ordering in _RELEASES
-
-
-def _is_of_block(op: Operation) -> bool:
-    """Whether the threads of its block alone observe the order of an op."""
-    scope = op.properties.get("syncscope")
-    return isinstance(scope, StringAttr) and scope.data == llvm.OF_BLOCK
-
-
-_RELEASES = [ordering_number(word) for word in ("release", "acq_rel", "seq_cst")]
-
-
-def _touch(op: Operation, is_store: bool) -> Touch | None:
-    """Kind of an access; None for the load before a compare-and-swap, which checks the loaded value."""
-    name = op.intrin.data.removeprefix("llvm.nvvm.") if isinstance(op, llvm.CallIntrinsicOp) else ""
-    if is_store and (name.startswith("cp.async.bulk") or isinstance(op, CpAsyncOp)):
-        return Touch.COPY
-    if not is_store and (name.startswith(_WGMMA) or name in _STORES):
-        return Touch.USE
-    if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
-        return Touch.UPDATE if is_store else Touch.READ
-    if _is_atomic(op):
-        return Touch.UPDATE
-    if isinstance(op, llvm.LoadOp) and _is_guess(op):
-        return None
-    return Touch.WRITE if is_store else Touch.READ
-
-
-def _is_guess(op: llvm.LoadOp) -> bool:
-    """Whether a compare-and-swap is at the load's address, or compares with what was loaded, perhaps in the first round of a loop."""
-    if any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
-        return True
-    found: list[SSAValue] = [op.results[0]]
-    for value in found:
-        for use in value.uses:
-            user, more = use.operation, list[SSAValue]()
-            match user:
-                case llvm.AtomicCmpXchgOp() if user.cmp is value:
-                    return True
-                case llvm.BitcastOp():
-                    more += user.results
-                case llvm.BrOp():
-                    more += _passed(value, user.arguments, user.successor)
-                case llvm.CondBrOp():
-                    more += _passed(value, user.then_arguments, user.then_block)
-                    more += _passed(value, user.else_arguments, user.else_block)
-                case _:
-                    pass
-            found += [each for each in more if each not in found]
-    return False
-
-
-def _passed(value: SSAValue, operands: Sequence[SSAValue], to: Block) -> list[SSAValue]:
-    """The arguments of a block that get a value."""
-    return [argument for operand, argument in zip(operands, to.args, strict=True) if operand is value]
-
-
-_WGMMA, _STORES = "wgmma.mma_async", ("cp.async.bulk.store", "cp.async.bulk.tensor.store")
-
-
-def _is_asynchronous(op: Operation) -> bool:
-    """Whether the op accesses memory by the async proxy: bulk copies, and matrices of `wgmma`."""
-    if not isinstance(op, llvm.CallIntrinsicOp):
-        return False
-    return op.intrin.data.removeprefix("llvm.nvvm.").startswith((_WGMMA, "cp.async.bulk", "cp.reduce"))
-
-
-def _flight_of(op: Operation) -> Flight:
-    """The groups that count an op that uses shared memory."""
-    assert isinstance(op, llvm.CallIntrinsicOp)
-    return Flight.PRODUCT if op.intrin.data.startswith(f"llvm.nvvm.{_WGMMA}") else Flight.STORE
-
-
-def _only_writes(op: Operation) -> bool:
-    """Whether the op is an atomic store, or an atomic and, or, xor with unused result, which writes an element that shares its byte."""
-    if isinstance(op, llvm.StoreOp):
-        return True
-    return isinstance(op, llvm.AtomicRMWOp) and op.operation in ("_and", "_or", "_xor") and not op.res.uses.get_length()
 
 
 def _first(shape: tuple[int, ...], access: Access, unit: int, bad: Array) -> tuple[tuple[int, int], str]:

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Named
 
 WARPS_OF_GROUP = 4

@@ -71,7 +71,7 @@ def read_binary(data: bytes, name: str) -> Binary:
         assert found is not None
         text = converted(found.module, "proto", "hlo", name, described(data))
         if kind is BinaryKind.SNAPSHOT:
-            from xla_emitters.text.binary.literals import arguments_of  # imported here: it loads NumPy
+            from xla_emitters.text.binary.literal_protos import arguments_of  # imported here: it loads NumPy
 
             inputs = arguments_of(found, name)
     else:

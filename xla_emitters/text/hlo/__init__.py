@@ -2,10 +2,9 @@
 
 module = parse_hlo(text, "gelu.hlo")        print_hlo(module)
 
-lexer       tokens and their positions            shapes      f32[8,64]{1,0}
-cursor      the next token; errors                literals    {{1, 2}, {nan, -inf}}
-parser      the grammar                           attributes  dimensions={0,1}, window={size=2x2}: parsed and printed
-printer     text that XLA reads
+hlo_lexer       tokens and their positions        shapes          f32[8,64]{1,0}
+hlo_parser      the grammar                       hlo_literals    {{1, 2}, {nan, -inf}}
+hlo_printer     text that XLA reads               attribute_text  dimensions={0,1}, window={size=2x2}: parsed and printed
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xla_emitters.text.hlo.parser import parse_hlo as parse_hlo
-    from xla_emitters.text.hlo.printer import print_hlo as print_hlo
+    from xla_emitters.text.hlo.hlo_parser import parse_hlo as parse_hlo
+    from xla_emitters.text.hlo.hlo_printer import print_hlo as print_hlo
 
-_HOMES = {"parse_hlo": "parser", "print_hlo": "printer"}
+_HOMES = {"parse_hlo": "hlo_parser", "print_hlo": "hlo_printer"}
 __all__ = ["parse_hlo", "print_hlo"]
 
 

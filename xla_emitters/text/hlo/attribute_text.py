@@ -31,8 +31,8 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.support.late_dataclass import dataclass
-from xla_emitters.text.hlo.lexer import HloCursor, HloToken, HloTokenKind
-from xla_emitters.text.hlo.literals import literal_text, parse_literal
+from xla_emitters.text.hlo.hlo_lexer import HloCursor, HloToken, HloTokenKind
+from xla_emitters.text.hlo.hlo_literals import literal_text, parse_literal
 from xla_emitters.text.hlo.shapes import ShapeReader
 
 

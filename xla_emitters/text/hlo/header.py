@@ -24,7 +24,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.lexer import HloCursor, HloTokenKind
+from xla_emitters.text.hlo.hlo_lexer import HloCursor, HloTokenKind
 from xla_emitters.text.hlo.shapes import ShapeReader
 from xla_emitters.text.hlo.stack_frames import TABLES
 

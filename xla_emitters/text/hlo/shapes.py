@@ -26,7 +26,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dtypes import DTYPES, DType
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.hlo.lexer import HloCursor, HloToken, HloTokenKind
+from xla_emitters.text.hlo.hlo_lexer import HloCursor, HloToken, HloTokenKind
 
 MAX_RANK = 64
 """NumPy's limit of the rank."""

@@ -15,7 +15,7 @@ library, or of code without a file (`<string>`). If all frames are such, it is t
 those of the instructions that run its computation: a call, a loop, a fusion. Where several lines call one function, each gets an
 equal part.
 
-Locations of StableHLO (`text/stablehlo/locations.py`) become the same tables. Instructions are found again by their places in the
+Locations of StableHLO (`text/stablehlo/stablehlo_locations.py`) become the same tables. Instructions are found again by their places in the
 text, which all passes keep, so a kernel's ops and a fusion's instructions are both looked up here.
 Source: XLA hlo_module.cc and stack_frames.cc; the tables that jaxlib 0.10 prints.
 """

@@ -21,8 +21,8 @@ from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.lexer import LlvmTokenKind, Token, name_of
 from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
+from xla_emitters.text.llvm_ir.llvm_ir_lexer import LlvmTokenKind, Token, name_of
 from xla_emitters.text.llvm_ir.llvm_types import VOID
 
 Read = Callable[["FunctionReader"], SSAValue | None]

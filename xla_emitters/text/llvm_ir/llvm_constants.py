@@ -22,7 +22,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.lexer import LlvmTokenKind, Token, name_of, unescaped
+from xla_emitters.text.llvm_ir.llvm_ir_lexer import LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import TypeReader
 from xla_emitters.text.ptx.op_builder import bits_of_float, float_of
 

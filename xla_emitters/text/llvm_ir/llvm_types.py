@@ -17,7 +17,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import stride_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir.lexer import STAGE, LlvmCursor, LlvmTokenKind, Token
+from xla_emitters.text.llvm_ir.llvm_ir_lexer import STAGE, LlvmCursor, LlvmTokenKind, Token
 
 VOID = llvm.LLVMVoidType()
 POINTER = llvm.LLVMPointerType()

@@ -24,14 +24,14 @@ from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.llvm_ir import calls, instructions
+from xla_emitters.text.llvm_ir import call_reader, instruction_reader
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
-from xla_emitters.text.llvm_ir.lexer import STAGE, LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
+from xla_emitters.text.llvm_ir.llvm_ir_lexer import STAGE, LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import MOST_BYTES, VOID
 from xla_emitters.text.ptx.raising import bytes_attribute, kernel_module
 
-TABLES = (calls, instructions)
+TABLES = (call_reader, instruction_reader)
 """The modules that fill the table of instructions when they are imported."""
 _BRACES = re.compile(r'"[^"\n]*"|;[^\n]*|[{}]')
 _SCOPE, _FILE = re.compile(r"scope: (!\d+)"), re.compile(r"file: (!\d+)")

@@ -22,7 +22,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
-from xla_emitters.text.llvm_ir.lexer import Token
+from xla_emitters.text.llvm_ir.llvm_ir_lexer import Token
 from xla_emitters.text.llvm_ir.llvm_types import VOID
 from xla_emitters.text.ptx import read_ptx
 from xla_emitters.text.ptx.flow import ENDS

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx.lexer import PtxCursor, PtxTokenKind, Token
+from xla_emitters.text.ptx.ptx_lexer import PtxCursor, PtxTokenKind, Token
 from xla_emitters.text.ptx.syntax import (
     DECLARED,
     SIZES,

@@ -2,13 +2,13 @@
 
 module = parse_stablehlo(text, "layer.mlir")        print_stablehlo(module)        is_stablehlo(text)
 
-lexer       tokens, their positions, the cursor      syntax        pretty forms, as tables
-types       tensor<4x?xf32>                          parser        the grammar: text to a tree
-attributes  #stablehlo.gather<...>, dense<...>       tree          functions, ops, regions
-locations   loc("jit(f)/add"(#loc3))                 computations  the tree to computations
-op_table    ops that are one row for both directions
-rules, region_rules, mlir_rules, chlo, reader, formulas: the conversion of the other ops
-reader      text to a module                         printer       a module to text
+stablehlo_lexer      tokens, their positions, the cursor      syntax_tables      pretty forms, as tables
+stablehlo_types      tensor<4x?xf32>                          stablehlo_parser   the grammar: text to a tree
+attribute_values     #stablehlo.gather<...>, dense<...>       tree               functions, ops, regions
+stablehlo_locations  loc("jit(f)/add"(#loc3))                 computations       the tree to computations
+op_table             ops that are one row for both directions
+rules, region_rules, mlir_rules, chlo, formulas: the conversion of the other ops
+reader               text to a module                         stablehlo_printer  a module to text
 
 Which kind of text it is, is recognised here by its beginning. Every command does that for every input, so it does not load the reader.
 
@@ -25,12 +25,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xla_emitters.text.stablehlo.printer import print_stablehlo as print_stablehlo
     from xla_emitters.text.stablehlo.reader import parse_stablehlo as parse_stablehlo
+    from xla_emitters.text.stablehlo.stablehlo_printer import print_stablehlo as print_stablehlo
 
 _HOMES = {
     "parse_stablehlo": "reader",
-    "print_stablehlo": "printer",
+    "print_stablehlo": "stablehlo_printer",
 }
 __all__ = [
     "is_kernel_ir",

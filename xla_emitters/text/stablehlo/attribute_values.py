@@ -26,8 +26,8 @@ from xdsl.ir import Attribute
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.stablehlo.lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
-from xla_emitters.text.stablehlo.literals import Literal, parse_dense, parse_resource
+from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
+from xla_emitters.text.stablehlo.stablehlo_literals import Literal, parse_dense, parse_resource
 from xla_emitters.text.stablehlo.stablehlo_types import parse_function_type, parse_type
 
 ValueT = TypeVar("ValueT")

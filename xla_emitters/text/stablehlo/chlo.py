@@ -35,6 +35,7 @@ from xla_emitters.text.stablehlo.rules import (
     size_of,
     sizes_of,
 )
+from xla_emitters.text.stablehlo.spellings import BROADCASTING
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
@@ -231,10 +232,6 @@ _ELEMENTWISE: dict[str, Rule] = {
     "is_pos_inf": _is_infinite(1),
     "is_neg_inf": _is_infinite(-1),
 }
-_BROADCAST = (
-    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
-)  # fmt: skip
 
 CHLO_RULES: dict[str, Rule] = {
     **_ELEMENTWISE,
@@ -242,7 +239,7 @@ CHLO_RULES: dict[str, Rule] = {
     "constant_like": _constant_like,
     "top_k": top_k,
     "ragged_dot": _ragged_dot,
-    **{f"broadcast_{name}": _broadcasting(elementwise(ELEMENTWISE[name])) for name in _BROADCAST},
+    **{f"broadcast_{name}": _broadcasting(elementwise(ELEMENTWISE[name])) for name in BROADCASTING},
     **{f"broadcast_{name}": _broadcasting(formula(name)) for name in ("next_after", "polygamma", "zeta")},
     "broadcast_compare": _broadcasting(TABLE_RULES["compare"]),
     "broadcast_select": _broadcasting(lambda c: c.add("select", c.expect_operands(3), c.type)),

@@ -25,8 +25,6 @@ from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
 from xla_emitters.dtypes import DType, Kind
 from xla_emitters.text.stablehlo.computations import ComputationBody, Conversion, inner_tuple
-from xla_emitters.text.stablehlo.contractions import window
-from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.op_table import ELEMENTWISE
 from xla_emitters.text.stablehlo.rules import (
     DATA_RULES,
@@ -36,6 +34,8 @@ from xla_emitters.text.stablehlo.rules import (
     size_of,
     sizes_of,
 )
+from xla_emitters.text.stablehlo.stablehlo_contractions import window
+from xla_emitters.text.stablehlo.stablehlo_literals import Literal
 from xla_emitters.text.stablehlo.stablehlo_types import TRUTH
 from xla_emitters.text.stablehlo.tree import Region, Value
 

@@ -47,8 +47,8 @@ from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES, StackTables
 from xla_emitters.text.stablehlo.attribute_values import Attributes
-from xla_emitters.text.stablehlo.lexer import Token
-from xla_emitters.text.stablehlo.locations import Location, metadata, name_of
+from xla_emitters.text.stablehlo.stablehlo_lexer import Token
+from xla_emitters.text.stablehlo.stablehlo_locations import Location, metadata, name_of
 from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 from xla_emitters.text.stablehlo.tree import Op, Region, StableHloFunction, StableHloModule, Value, called_functions
 

@@ -24,7 +24,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.text.stablehlo.computations import Conversion
-from xla_emitters.text.stablehlo.literals import literal_text
+from xla_emitters.text.stablehlo.stablehlo_literals import literal_text
 
 Properties: TypeAlias = dict[str, Attribute | None]
 Texts: TypeAlias = dict[str, str]

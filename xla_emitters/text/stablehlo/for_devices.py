@@ -24,12 +24,12 @@ from xla_emitters.dialects.hlo.device_groups import counts_of, devices_of
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, is_array, leaf_types
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.printer import print_hlo
+from xla_emitters.text.hlo.hlo_printer import print_hlo
 from xla_emitters.text.stablehlo.attribute_values import Attributes, Opaque, Symbol
 from xla_emitters.text.stablehlo.computations import ModuleBuilder
-from xla_emitters.text.stablehlo.lexer import STAGE
-from xla_emitters.text.stablehlo.parser import TreeParser
 from xla_emitters.text.stablehlo.reader import RULES
+from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE
+from xla_emitters.text.stablehlo.stablehlo_parser import TreeParser
 from xla_emitters.text.stablehlo.tree import Op, StableHloFunction, StableHloModule
 
 OPTIMIZE = "xla-emitters optimize FILE makes a module that runs on all of them"

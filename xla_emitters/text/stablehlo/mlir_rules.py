@@ -37,8 +37,8 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dtypes import DType, Kind, dtype
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
-from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.rules import Results, elementwise, listed, pass_through, size_of
+from xla_emitters.text.stablehlo.stablehlo_literals import Literal
 from xla_emitters.text.stablehlo.stablehlo_types import INDEX, TRUTH, stablehlo_type
 
 S64 = dtype("s64")

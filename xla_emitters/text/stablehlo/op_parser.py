@@ -23,9 +23,9 @@ from xla_emitters.text.stablehlo.attribute_values import (
     Attributes,
     parse_dictionary,
 )
-from xla_emitters.text.stablehlo.lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
-from xla_emitters.text.stablehlo.locations import Location, parse_location
 from xla_emitters.text.stablehlo.spellings import may_broadcast, renamed
+from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
+from xla_emitters.text.stablehlo.stablehlo_locations import Location, parse_location
 from xla_emitters.text.stablehlo.stablehlo_types import parse_both_types, parse_type
 from xla_emitters.text.stablehlo.tree import Op, Region, Value
 

@@ -6,7 +6,7 @@
     PRINTED["reduce"]       ("stablehlo.reduce", op -> {"dimensions": "array<i64: 1>"}, ("to_apply",))
 
 A row states the opcode, the attributes and the regions. The reader's rule of an op (`TABLE_RULES`) and its printed form are made from it;
-`printer` adds operands and types. Ops whose conversion needs more than a row are read by functions in `rules`, `region_rules` and
+`stablehlo_printer` adds operands and types. Ops whose conversion needs more than a row are read by functions in `rules`, `region_rules` and
 `contractions`. Tuples, loops, branches and calls are not printed by this table; the printer handles them.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec); docs/reference/1 6.8.
 """
@@ -30,7 +30,6 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dim
 from xla_emitters.dialects.isa import isa
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
-from xla_emitters.text.stablehlo.contractions import DOT, SELECTING, SLIDING, convolution_text, dynamic_conv_text
 from xla_emitters.text.stablehlo.fields import (
     CHANNEL,
     COMPARED,
@@ -57,7 +56,14 @@ from xla_emitters.text.stablehlo.fields import (
     word,
     word_of,
 )
-from xla_emitters.text.stablehlo.literals import literal_text
+from xla_emitters.text.stablehlo.stablehlo_contractions import (
+    DOT,
+    SELECTING,
+    SLIDING,
+    convolution_text,
+    dynamic_conv_text,
+)
+from xla_emitters.text.stablehlo.stablehlo_literals import literal_text
 from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 
 CHLO_OPCODES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")

@@ -24,10 +24,10 @@ from xla_emitters.text.stablehlo.attribute_values import (
     parse_labels,
     parse_struct,
 )
-from xla_emitters.text.stablehlo.lexer import STAGE, StableHloTokenKind, Token
-from xla_emitters.text.stablehlo.literals import Elided, Literal
 from xla_emitters.text.stablehlo.op_parser import CALLS, RETURNS, OpParser
 from xla_emitters.text.stablehlo.spellings import REGIONS
+from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE, StableHloTokenKind, Token
+from xla_emitters.text.stablehlo.stablehlo_literals import Elided, Literal
 from xla_emitters.text.stablehlo.stablehlo_types import (
     TRUTH,
     parse_both_types,

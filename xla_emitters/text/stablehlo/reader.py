@@ -39,9 +39,7 @@ from xla_emitters.support.source import Source
 from xla_emitters.text.stablehlo.chlo import CHLO_RULES, CHLO_TARGETS, top_k
 from xla_emitters.text.stablehlo.chlo_scan import composite, scan
 from xla_emitters.text.stablehlo.computations import Conversion, ModuleBuilder, Rule
-from xla_emitters.text.stablehlo.literals import Literal
 from xla_emitters.text.stablehlo.mlir_rules import MLIR_RULES
-from xla_emitters.text.stablehlo.parser import TreeParser
 from xla_emitters.text.stablehlo.region_rules import REGION_RULES
 from xla_emitters.text.stablehlo.rules import (
     CALL_TARGETS,
@@ -55,6 +53,8 @@ from xla_emitters.text.stablehlo.rules import (
     refused,
 )
 from xla_emitters.text.stablehlo.spellings import OWN, REGIONS
+from xla_emitters.text.stablehlo.stablehlo_literals import Literal
+from xla_emitters.text.stablehlo.stablehlo_parser import TreeParser
 from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 
 KINDS = ("check.expect_eq", "check.expect_almost_eq", "check.expect_close")

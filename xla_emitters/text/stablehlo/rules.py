@@ -38,9 +38,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dtypes import DType, Kind, dtype
 from xla_emitters.text.stablehlo.attribute_values import Symbol, symbols_in
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
-from xla_emitters.text.stablehlo.contractions import PRECISION, convolution, dot, dynamic_conv
 from xla_emitters.text.stablehlo.fields import nonempty
-from xla_emitters.text.stablehlo.literals import Elided, Literal
 from xla_emitters.text.stablehlo.op_table import (
     API_VERSIONS,
     ELEMENTWISE,
@@ -50,6 +48,8 @@ from xla_emitters.text.stablehlo.op_table import (
     result_type,
     rule_of,
 )
+from xla_emitters.text.stablehlo.stablehlo_contractions import PRECISION, convolution, dot, dynamic_conv
+from xla_emitters.text.stablehlo.stablehlo_literals import Elided, Literal
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue]
 

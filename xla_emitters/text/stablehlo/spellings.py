@@ -12,6 +12,9 @@ Source: seed document (xla_hlo, d_reshape); the op lists of MLIR-HLO and of MLIR
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 MHLO = ("mhlo", "xla_hlo", "hlo")
 """The names of one dialect over the years."""
 _CHLO = ("xla_chlo", "hlo_client")
@@ -24,64 +27,42 @@ OWN = frozenset(
     )
 )  # fmt: skip
 """Ops of MHLO that StableHLO and CHLO lack; all others have the name, operands and attributes of StableHLO's."""
-_OTHERWISE = {
-    "concat": "concatenate",
-    "d_broadcast": "dynamic_broadcast_in_dim",
-    "d_broadcast_in_dim": "dynamic_broadcast_in_dim",
-    "d_conv": "dynamic_conv",
-    "d_gather": "dynamic_gather",
-    "d_iota": "dynamic_iota",
-    "d_pad": "dynamic_pad",
-    "d_reshape": "dynamic_reshape",
-    "d_slice": "real_dynamic_slice",
-    "mul": "multiply",
-    "sub": "subtract",
-    "div": "divide",
-}
+_ABBREVIATED = {"concat": "concatenate", "mul": "multiply", "sub": "subtract", "div": "divide"}
 _STD = {
-    "constant": "arith.constant",
-    "index_cast": "arith.index_cast",
-    "select": "arith.select",
-    "cmpi": "arith.cmpi",
-    "sitofp": "arith.sitofp",
     "fptosi": "arith.fptosi",
-    "sexti": "arith.extsi",
-    "zexti": "arith.extui",
-    "trunci": "arith.trunci",
-    "divi_signed": "arith.divsi",
-    "divi_unsigned": "arith.divui",
-    "remi_signed": "arith.remsi",
-    "remi_unsigned": "arith.remui",
     "shift_left": "arith.shli",
     "shift_right_signed": "arith.shrsi",
     "shift_right_unsigned": "arith.shrui",
-    "and": "arith.andi",
-    "or": "arith.ori",
-    "xor": "arith.xori",
-    **{name: f"arith.{name}" for name in ("addi", "subi", "muli", "addf", "subf", "mulf", "divf")},
     "dim": "tensor.dim",
     "tensor_cast": "tensor.cast",
     "tensor_from_elements": "tensor.from_elements",
     "extract_element": "tensor.extract",
-    "return": "return",
-    "call": "call",
 }
+_PLAIN = ("return", "call")
+"""Ops that texts of all years write without a dialect."""
 
 
 REGIONS = ("mhlo.fusion", "sdy.named_computation", "sdy.manual_computation")
 """Ops whose region is the program's: its arguments are the operands."""
-_BROADCASTING = frozenset(
-    (
-        "add", "and", "atan2", "compare", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder",
-        "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
-    )
+BROADCASTING = (
+    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
 )  # fmt: skip
+"""Ops of two operands that XLA's builders broadcast, besides `compare`."""
+
+
+@cache
+def _older() -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The names of older texts, of MHLO's ops and of std's."""
+    from xla_emitters.dialects.other_spelling import DYNAMIC, STD  # imported here: today's programs have other names
+
+    return {**DYNAMIC, **_ABBREVIATED}, {**STD, **_STD}
 
 
 def may_broadcast(name: str) -> bool:
     """Whether an op of a text broadcasts its operands without saying so: xla_hlo's of two operands did."""
     dialect, _, opcode = name.partition(".")
-    return dialect in ("xla_hlo", "hlo") and _OTHERWISE.get(opcode, opcode) in _BROADCASTING
+    return dialect in ("xla_hlo", "hlo") and _older()[0].get(opcode, opcode) in (*BROADCASTING, "compare")
 
 
 def renamed(name: str) -> str:
@@ -91,13 +72,15 @@ def renamed(name: str) -> str:
     ('stablehlo.dynamic_reshape', 'chlo.erf', 'arith.addi', 'arith.addi')
     """
     dialect, dot, opcode = name.partition(".")
+    if (opcode if dot else name) in _PLAIN and dialect in ("std", name):
+        return opcode or name
     if not dot or dialect == "std":
-        return _STD.get(opcode if dot else name, name)
+        return _older()[1].get(opcode if dot else name, name)
     if dialect in _CHLO:
         return f"chlo.{opcode}"
     if dialect not in MHLO:
         return name
     if opcode in OWN:
         return f"mhlo.{opcode}"
-    opcode = _OTHERWISE.get(opcode, opcode.replace("-", "_"))
+    opcode = _older()[0].get(opcode, opcode.replace("-", "_"))
     return f"{'chlo' if opcode in _IN_CHLO else 'stablehlo'}.{opcode}"

@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, TokenType, array_type, as
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.stablehlo.lexer import STAGE, StableHloCursor, StableHloTokenKind
+from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE, StableHloCursor, StableHloTokenKind
 
 ELEMENTS = {str(row.ir_type): row.ir_type for row in DTYPES}
 """The element types by their spelling in MLIR."""

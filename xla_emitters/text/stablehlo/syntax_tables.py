@@ -8,7 +8,7 @@
     %1 = stablehlo.pad %0, %c, low = [1], high = [1], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<6xf32>
     %2 = stablehlo.compare LT, %0, %1, SIGNED : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
 
-`KEYS` maps a key to its attribute, `WORDS` bare words, in order, to theirs; `parser` reads the few ops that are not lists of
+`KEYS` maps a key to its attribute, `WORDS` bare words, in order, to theirs; `stablehlo_parser` reads the few ops that are not lists of
 items. Types may be omitted: a single type is that of all operands and of the result, unless the op is in one of the sets below. What
 ops of `arith`, `tensor` and `shape` leave out is in `OTHER_TYPES`.
 Source: StableHLO's ODS declarations, `assemblyFormat` (https://github.com/openxla/stablehlo/blob/main/stablehlo/dialect/StablehloOps.td).

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute
 
 from xla_emitters.text.stablehlo.attribute_values import Attributes, symbols_in
-from xla_emitters.text.stablehlo.lexer import Token
-from xla_emitters.text.stablehlo.locations import Location
+from xla_emitters.text.stablehlo.stablehlo_lexer import Token
+from xla_emitters.text.stablehlo.stablehlo_locations import Location
 
 
 class Value:

@@ -6,7 +6,7 @@ import pytest
 
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import find_computation
-from xla_emitters.text.hlo.parser import parse_hlo
+from xla_emitters.text.hlo.hlo_parser import parse_hlo
 
 
 def keys(*lines: str) -> list[str] | None:

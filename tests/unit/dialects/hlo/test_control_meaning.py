@@ -12,7 +12,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.support.limits import limited_iterations
-from xla_emitters.text.hlo.parser import parse_hlo
+from xla_emitters.text.hlo.hlo_parser import parse_hlo
 
 COMPUTATIONS = """HloModule m
 

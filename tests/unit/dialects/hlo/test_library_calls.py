@@ -14,7 +14,7 @@ from xla_emitters.errors import Unsupported, VerifyError, XlaEmittersError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.library import FUNCTIONS
 from xla_emitters.runtime.reference.reference import evaluate
-from xla_emitters.text.hlo.parser import parse_hlo
+from xla_emitters.text.hlo.hlo_parser import parse_hlo
 
 
 def last_call(text: str) -> tuple[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ import pytest
 import xla_emitters
 
 PACKAGE, ROOT = Path(xla_emitters.__file__).parent, Path(__file__).parents[4]
-MEANING, EMISSION = "dialects/hlo/dynamic_shape_ops.py", "dynamic/loops/index_rules.py"
+MEANING, EMISSION = "dialects/hlo/dynamic_shape_ops.py", "dynamic/loops/operand_indices.py"
 TEXT = """
 func.func @main(%x: tensor<?x?xf32>, %n: tensor<2xi32>) -> tensor<?x?xf32> {
   %e = stablehlo.exponential %x : tensor<?x?xf32>
@@ -27,7 +27,7 @@ RUN = """
 import numpy as np
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.text.stablehlo import parse_stablehlo
-from xla_emitters.text.stablehlo.printer import print_stablehlo
+from xla_emitters.text.stablehlo.stablehlo_printer import print_stablehlo
 
 module = parse_stablehlo(open("tiled.mlir").read(), "tiled.mlir")
 print(print_stablehlo(module))

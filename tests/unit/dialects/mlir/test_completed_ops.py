@@ -10,7 +10,7 @@ from xdsl.ir import Block
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import arith, scf
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import VerifyError
 
 ARGUMENTS = (

@@ -8,7 +8,7 @@ from unit.dialects.mlir_opt import assert_means_the_same
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import VerifyError
 from xla_emitters.rewrite.effects import is_pure, is_speculatable
 

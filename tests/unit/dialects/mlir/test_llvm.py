@@ -6,7 +6,7 @@ from unit.dialects.mlir_opt import assert_means_the_same
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 
 ARGUMENTS = (
     "%p: !llvm.ptr, %q: !llvm.ptr<3>, %c: i1, %n: i8, %h: i16, %i: i32, %j: i64, %b: bf16, %x: f32, %d: f64, "

@@ -9,7 +9,7 @@ from unit.dialects.mlir_opt import assert_means_the_same
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import nvvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, VerifyError
 
 REGISTERS = [f"{kind}.{dim}" for kind in ("tid", "ctaid", "ntid", "nctaid") for dim in "xyz"]

@@ -12,7 +12,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import arith, func, gpu
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp, loops
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import UPSTREAM_NAMES, print_ir
+from xla_emitters.dialects.mlir_printer import UPSTREAM_NAMES, print_ir
 from xla_emitters.dialects.xla_gpu.xla import SPELLINGS, BackendKindAttr
 from xla_emitters.errors import ParseError
 

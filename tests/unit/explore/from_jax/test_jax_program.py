@@ -58,6 +58,20 @@ def test_the_answer_is_of_the_callers_family(jax: Any) -> None:
     assert all(isinstance(leaf, jax.Array) for leaf in program(jax.numpy.asarray(X)))
 
 
+@pytest.mark.parametrize("shapes", [None, ("b, 6",)])
+def test_arrays_of_any_byte_order_but_none_with_a_mask(jax: Any, shapes: tuple[str, ...] | None) -> None:
+    given: dict[str, Any] = {"dynamic": True, "shapes": shapes} if shapes else {}
+    program = from_jax(two, X, stage="llvm-dialect", **given)
+    np.testing.assert_array_equal(program(X.astype(">f4"))[0], X * 2 + 1)
+    with pytest.raises(DataError, match=r"argument 0 \(p0, arguments\[0\]\) is a masked array"):
+        program(np.ma.masked_less(X, 1))
+
+
+def test_a_program_with_static_arguments_can_be_a_key(jax: Any) -> None:
+    program = from_jax(jax.jit(lambda x, n: x * n, static_argnums=1), X, 3, stage="llvm-dialect")
+    assert {program: "tripled"}[program] == "tripled"
+
+
 @needs(*PTX)
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
 def test_jaxs_arrays_on_a_gpu_come_out_as_jaxs(jax: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -269,6 +283,7 @@ def test_without_jax_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     def missing(name: str) -> Any:
         raise ImportError(f"No module named '{name}'")
 
+    jax_program.jax_package.cache_clear()  # other tests may have found JAX
     monkeypatch.setattr(jax_program, "import_module", missing)
     with pytest.raises(ToolError, match="JAX is not installed") as raised:
         from_jax(two, X)

@@ -10,7 +10,7 @@ from tools_here import here, needs
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.lowering.add_line_info import AddLineInfoPass
-from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
+from xla_emitters.lowering.llvm_ir.llvm_ir_printer import print_llvm_ir
 from xla_emitters.lowering.toolchain.tools import find_tool
 
 LOOPS = """

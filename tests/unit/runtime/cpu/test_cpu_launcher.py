@@ -86,6 +86,7 @@ def test_some_blocks_write_their_part_only() -> None:
 
 def test_threads_that_read_the_kernels_of_a_program_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have looked before either has read; when the program is gone, it is forgotten once, and no error is printed."""
+    gc.freeze()  # what other tests have left is not looked through below
     both, faults = threading.Barrier(2, timeout=60), list[Any]()
     made = cpu_launcher.ExecutableKernel
 

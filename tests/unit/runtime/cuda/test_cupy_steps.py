@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from long_lists import but_long
-from unit.runtime.fake_gpu import program_for_fake
+from unit.runtime.fake_gpu import of_corpus
 
 from xla_emitters.errors import ToolError
 from xla_emitters.pipelines.program_gpu import GpuProgram
@@ -20,16 +18,10 @@ from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.program import Program
 from xla_emitters.runtime.cuda.cupy_steps import queue
 
-CORPUS = Path(__file__).parents[3] / "corpus"
 KERNELS = {"softmax": "fusions/softmax", "temporaries": "programs/cross_entropy", "counted": "stablehlo/loop"}
 ENQUEUES = {"empty", "launchKernel", "gemmStridedBatchedEx", "memcpyAsync 3"}
 """An allocation, a launch, and a copy on the device."""
 ASKS = {"get_current_stream", "getDevice"}
-
-
-@cache
-def compiled(file: str) -> Program:
-    return program_for_fake(CORPUS / f"{file}.mlir")
 
 
 def recorded(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -61,7 +53,7 @@ def recorded(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def warm_calls(cupy: Any, monkeypatch: pytest.MonkeyPatch, file: str, sizes: dict[str, int]) -> list[str]:
-    program = compiled(file)
+    program = of_corpus(file)
     calls, on_gpu = recorded(cupy, monkeypatch), GpuProgram(program.compilation)
     inputs = drawn_inputs(program, sizes, 0)
     on_device = [cupy.asarray(array) for array in inputs]
@@ -93,6 +85,7 @@ def test_products_and_copies_are_enqueued_too(cupy: ModuleType, monkeypatch: pyt
     assert calls.count("gemmStridedBatchedEx") == 5
 
 
+@pytest.mark.long  # of the same copies as the decoder's, in a program of many kernels
 def test_known_numbers_are_copied_to_the_device_when_a_size_is_new(
     cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +124,7 @@ def drawn(cupy: Any, program: Program, seed: int, sizes: dict[str, int]) -> tupl
 @pytest.mark.parametrize("order", [(7, 8), (8, 7), ()])
 def test_work_of_two_streams_may_be_in_any_order(order: tuple[int, ...], cupy: Any) -> None:
     """No work is done before both calls have returned: then stream by stream, or a step of each in turn."""
-    program, sizes = compiled("programs/cross_entropy"), {"b": 3, "s": 4}
+    program, sizes = of_corpus("programs/cross_entropy"), {"b": 3, "s": 4}
     on_gpu = GpuProgram(program.compilation)
     (one, of_one), (two, of_two) = (drawn(cupy, program, seed, sizes) for seed in (1, 2))
     assert on_gpu.loaded.bind([array.shape for array in one]).arena_bytes
@@ -152,7 +145,7 @@ def test_work_of_two_streams_may_be_in_any_order(order: tuple[int, ...], cupy: A
 
 def test_two_calls_on_one_stream_are_in_order(cupy: Any) -> None:
     """The second call fills the words of its arguments, and enqueues all of its work, before the first one's work is done."""
-    program, sizes = compiled("programs/cross_entropy"), {"b": 3, "s": 4}
+    program, sizes = of_corpus("programs/cross_entropy"), {"b": 3, "s": 4}
     on_gpu = GpuProgram(program.compilation)
     pairs = [drawn(cupy, program, seed, sizes) for seed in (1, 2, 3)]
     on_gpu.run(pairs[0][0])
@@ -165,13 +158,13 @@ def test_two_calls_on_one_stream_are_in_order(cupy: Any) -> None:
         np.testing.assert_allclose(results[0].host, wanted[0], rtol=1e-5)
 
 
-def test_eight_threads_each_on_its_own_stream(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_four_threads_each_on_its_own_stream(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of them on the stream of their thread, which has one address for all."""
-    program, own = compiled("programs/cross_entropy"), threading.local()
+    program, own = of_corpus("programs/cross_entropy"), threading.local()
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: getattr(own, "stream", cupy.state.stream))
     on_gpu = GpuProgram(program.compilation)
-    pairs = [[drawn(cupy, program, 10 * n + k, {"b": 2 + k, "s": 3}) for k in range(2)] for n in range(8)]
-    wrong, start = list[str](), threading.Barrier(8)
+    pairs = [[drawn(cupy, program, 10 * n + k, {"b": 2 + k, "s": 3}) for k in range(2)] for n in range(4)]
+    wrong, start = list[str](), threading.Barrier(4)
 
     def work(number: int) -> None:
         own.stream = SimpleNamespace(ptr=2 if number % 2 else 10 + number, synchronize=lambda: None)
@@ -182,8 +175,8 @@ def test_eight_threads_each_on_its_own_stream(cupy: Any, monkeypatch: pytest.Mon
                 if not np.allclose(found.host, wanted[0], rtol=1e-5):
                     wrong.append(f"{number}: {found.host} is not {wanted[0]}")
 
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(work, range(8)))
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     assert not wrong
 
 
@@ -197,7 +190,7 @@ def test_the_stream_of_each_thread_is_a_queue_of_its_own(cupy: Any) -> None:
 
 def test_a_frame_belongs_to_a_device_and_a_stream(cupy: Any) -> None:
     """Equal addresses of streams on two devices are two streams: the kernels and the arena are the device's own."""
-    program, sizes = compiled("programs/cross_entropy"), {"b": 3, "s": 4}
+    program, sizes = of_corpus("programs/cross_entropy"), {"b": 3, "s": 4}
     on_gpu = GpuProgram(program.compilation)
     inputs, wanted = drawn(cupy, program, 1, sizes)
     for device in (0, 1, 0):
@@ -211,7 +204,7 @@ def test_a_missing_library_is_said_with_a_way_out(cupy: Any, monkeypatch: pytest
     def matmul(*_: Any, **__: Any) -> Any:
         raise ImportError("no libcublas")
 
-    program = compiled("programs/decoder")
+    program = of_corpus("programs/decoder")
     monkeypatch.setattr(cupy.neighbours["cupy_backends.cuda.libs.cublas"], "gemmStridedBatchedEx", matmul)
     with pytest.raises(ToolError, match="'gemm' needs cuBLAS: no libcublas"):
         GpuProgram(program.compilation).run(drawn_inputs(program, {"b": 2, "s": 3}, 0))

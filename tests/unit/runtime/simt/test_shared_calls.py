@@ -445,7 +445,7 @@ IN_A_REGION = (
 )
 
 
-@pytest.mark.parametrize(("call", "depth"), [(CALL, 5_000), (IN_A_REGION, 1_000)])
+@pytest.mark.parametrize(("call", "depth"), [(CALL, 2_000), (IN_A_REGION, 1_000)])
 def test_functions_one_in_another_as_deep_as_they_are(call: str, depth: int) -> None:
     """Each returns what the one before returns, and one more. The process's recursion limit stays as it is."""
     limit = sys.getrecursionlimit()

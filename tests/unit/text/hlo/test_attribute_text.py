@@ -8,7 +8,7 @@ from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.attribute_text import COMMON, SYNTAX, attributes_of
-from xla_emitters.text.hlo.lexer import HloCursor, HloTokenKind
+from xla_emitters.text.hlo.hlo_lexer import HloCursor, HloTokenKind
 
 
 def cursor(text: str) -> HloCursor:

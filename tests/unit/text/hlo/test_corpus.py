@@ -14,7 +14,7 @@ import pytest
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo import HLO_OPS, HloOp
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, VerifyError
 from xla_emitters.text.hlo import parse_hlo, print_hlo
 from xla_emitters.tools.main import main

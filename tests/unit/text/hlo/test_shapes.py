@@ -9,7 +9,7 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
-from xla_emitters.text.hlo.lexer import HloCursor, HloTokenKind
+from xla_emitters.text.hlo.hlo_lexer import HloCursor, HloTokenKind
 from xla_emitters.text.hlo.shapes import ShapeReader
 
 

@@ -6,18 +6,13 @@ how_it_ends(text, arrays, launch) ->  Ending("ran"), or the class of the message
 
 from __future__ import annotations
 
-import random
 import re
-import time
-from collections.abc import Sequence
+from functools import partial
 
-from unit.text.ptx.damaged_ptx import Ending, replaced_at, with_other_lines
+from unit.text.ptx import damaged_ptx
+from unit.text.ptx.damaged_ptx import replaced_at, with_other_lines
 
-from xla_emitters.dtypes import Array
-from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
-from xla_emitters.program import LaunchDimensions
-from xla_emitters.support.limits import limited_iterations
 
 _TOKEN = re.compile(r"[%@!#]?[\w.$]+|\S")
 _NUMBER = re.compile(r"(?<![\w.%$])(?:0x[HR]?[0-9a-fA-F]+|-?\d+)\b")
@@ -90,25 +85,5 @@ DAMAGES = {
 }
 
 
-def damaged(dice: random.Random, text: str) -> tuple[str, str]:
-    """What was done, and the text: one damage mostly, sometimes several."""
-    done = list[str]()
-    for _ in range(dice.choice((1, 1, 1, 2, 4))):
-        name = dice.choice(list(DAMAGES))
-        text = DAMAGES[name](dice, text) or "."
-        done.append(name)
-    return " and ".join(done), text
-
-
-def how_it_ends(text: str, arrays: Sequence[Array], launch: LaunchDimensions, most_iterations: int = 100) -> Ending:
-    """Reads and runs a text's kernel, one block of it. Any other exception than a message goes through: it is a bug."""
-    start = time.process_time()
-    outcome, message, is_located = "ran", "", True
-    try:
-        with limited_iterations(most_iterations):
-            LlvmIrKernel.read(text, "hostile.ll").run(arrays, launch, blocks=[0])
-    except XlaEmittersError as error:
-        outcome, message = type(error).__name__, error.message
-        # Arguments that do not fit, and a text without a kernel, have no place in the text.
-        is_located = error.place is not None or outcome == "DataError"
-    return Ending(outcome, message, is_located, time.process_time() - start)
+damaged = partial(damaged_ptx.damaged, damages=DAMAGES)
+how_it_ends = partial(damaged_ptx.how_it_ends, read=LlvmIrKernel.read)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,12 +147,14 @@ DAMAGES = {
 }
 
 
-def damaged(dice: random.Random, text: str) -> tuple[str, str]:
+def damaged(
+    dice: random.Random, text: str, damages: Mapping[str, Callable[[random.Random, str], str]] = DAMAGES
+) -> tuple[str, str]:
     """What was done, and the text: one damage mostly, sometimes several."""
     done = list[str]()
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
-        name = dice.choice(list(DAMAGES))
-        text = DAMAGES[name](dice, text) or "."
+        name = dice.choice(list(damages))
+        text = damages[name](dice, text) or "."
         done.append(name)
     return " and ".join(done), text
 
@@ -168,17 +170,22 @@ class Ending:
 
 
 def how_it_ends(
-    text: str, arrays: Sequence[Array], launch: LaunchDimensions, most_iterations: int = 100, **more: Any
+    text: str,
+    arrays: Sequence[Array],
+    launch: LaunchDimensions,
+    most_iterations: int = 100,
+    read: Callable[[str, str], Any] = PtxKernel.read,
+    **more: Any,
 ) -> Ending:
     """Reads and runs a text's kernel, one block or cluster of it. Any other exception than a message goes through: it is a bug.
 
-    more   for `PtxKernel.run`
+    more   for the `run` of what `read` returns
     """
     start = time.process_time()
     outcome, message, is_located = "ran", "", True
     try:
         with limited_iterations(most_iterations):
-            PtxKernel.read(text, "hostile.ptx").run(arrays, launch, blocks=[0], **more)
+            read(text, "hostile").run(arrays, launch, blocks=[0], **more)
     except XlaEmittersError as error:
         outcome, message = type(error).__name__, error.message
         # Arguments that do not fit, and a text without a kernel, have no place in the text.

@@ -8,8 +8,8 @@ from unit.text.ptx.test_barriers import INIT, WAIT, executed
 
 from xla_emitters.errors import ExecutionError
 from xla_emitters.text.ptx.flow import Flow
-from xla_emitters.text.ptx.parser import read_ptx
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
+from xla_emitters.text.ptx.ptx_parser import read_ptx
 from xla_emitters.text.ptx.raising import Raised
 
 COPY = "cp.async.ca.shared.global [%r4], [%rd3], 4;"

@@ -7,7 +7,7 @@ import pytest
 
 from xla_emitters.errors import ParseError
 from xla_emitters.text.ptx import read_ptx
-from xla_emitters.text.ptx.lexer import PtxCursor
+from xla_emitters.text.ptx.ptx_lexer import PtxCursor
 from xla_emitters.text.ptx.syntax import PtxLiteral
 
 TEXT = """.version 8.6

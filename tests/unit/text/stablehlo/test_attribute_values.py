@@ -9,8 +9,8 @@ from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
 from xla_emitters.support.source import Source
 from xla_emitters.text.stablehlo.attribute_values import parse_attribute
-from xla_emitters.text.stablehlo.lexer import StableHloCursor
-from xla_emitters.text.stablehlo.literals import Literal, literal_text
+from xla_emitters.text.stablehlo.stablehlo_lexer import StableHloCursor
+from xla_emitters.text.stablehlo.stablehlo_literals import Literal, literal_text
 
 
 def read(text: str) -> object:

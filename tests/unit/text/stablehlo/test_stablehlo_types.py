@@ -9,7 +9,7 @@ from xla_emitters.dialects.hlo.types import dims_of, size_bounds
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Unsupported, XlaEmittersError
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.lexer import StableHloCursor
+from xla_emitters.text.stablehlo.stablehlo_lexer import StableHloCursor
 from xla_emitters.text.stablehlo.stablehlo_types import parse_type, stablehlo_type
 
 TEXTS = [

@@ -11,7 +11,7 @@ intervals (`slopes`). So the distance of a result y from C is the sum over all j
 are multiplied and added backwards from y with their signs, so that opposite effects cancel.
 
     x  -> tanh ->  t  -> dot w ->  y        slopes of y by t: w       by x: w (1 - tanh^2)
-                                            e of tanh 6.5 ulp         e of dot its roundings (`contraction`)
+                                            e of tanh 6.5 ulp         e of dot its roundings (`contraction_bounds`)
 
 If an element's own interval is no wider than that of its e, its whole interval is taken as its error and no earlier error counts: where
 rounding to a type leaves one number, as often in 16 bits, that number is known. The same holds for results of ops without a
@@ -47,7 +47,7 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp, MoveOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind, NumpyType, dtype
 from xla_emitters.graph.reduction_starts import combining_opcodes
-from xla_emitters.runtime.reference.bounds.contraction import matrix_product, rounding_of, transposed_products
+from xla_emitters.runtime.reference.bounds.contraction_bounds import matrix_product, rounding_of, transposed_products
 from xla_emitters.runtime.reference.bounds.slopes import (
     EPS,
     SLOPES,

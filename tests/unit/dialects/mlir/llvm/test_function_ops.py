@@ -8,7 +8,7 @@ from xdsl.ir import Block, Region
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, VerifyError
 
 

@@ -11,7 +11,7 @@ from xdsl.traits import get_effects, is_speculatable
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, VerifyError
 
 BLOCK = Block(arg_types=[llvm.LLVMPointerType(), i32, i64, f32])

@@ -11,8 +11,8 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.nvvm import TargetAttr
 from xla_emitters.dialects.mlir.nvvm_async import MemScopeAttr
-from xla_emitters.dialects.parser import DistinctAttr
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_parser import DistinctAttr
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, VerifyError
 
 

@@ -9,7 +9,7 @@ from xdsl.traits import ConstantLike
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import ParseError, VerifyError
 
 BLOCK = Block(arg_types=[i32, VectorType(f32, [4]), f32])

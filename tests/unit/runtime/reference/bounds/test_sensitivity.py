@@ -12,7 +12,7 @@ from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dtypes import Array
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference import reference_bounds
-from xla_emitters.runtime.reference.bounds.contraction import transposed_products
+from xla_emitters.runtime.reference.bounds.contraction_bounds import transposed_products
 from xla_emitters.runtime.reference.bounds.sensitivity import Tape, intersected
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference.tolerance import Bounds, point

@@ -1,0 +1,153 @@
+"""Kinds of accesses to memory, as the race detector (`sanitizer`) tells them apart, and which kinds of two threads conflict.
+
+    tensor.extract, llvm.load        READ           llvm.atomicrmw, an atomic load or store   UPDATE
+    tensor.insert, llvm.store        WRITE          cp.async                                  COPY, a WRITE when it is complete
+    a matrix of wgmma                USE, a READ when it is complete
+
+Source: PTX ISA, "Memory Consistency Model".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.mlir import llvm, memref
+from xla_emitters.dialects.mlir.llvm.memory_ops import ordering_number
+from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
+from xla_emitters.runtime.simt.copies_in_flight import Flight
+
+
+class Touch(Enum):
+    """Kind of an access, in the words of the messages."""
+
+    READ = "reads"
+    WRITE = "writes"
+    UPDATE = "updates"
+    COPY = "begins to copy to"
+    USE = "begins to read"
+
+    @property
+    def past(self) -> str:
+        return _PAST[self.name]
+
+
+_PAST = {
+    **{"READ": "read", "WRITE": "wrote", "UPDATE": "updated"},
+    **{"COPY": "copies without a wait", "USE": "reads without a wait"},
+}
+FLYING = (Touch.COPY, Touch.USE)
+"""Asynchronous accesses: of two of the same thread, one has not waited for the other."""
+IN_CONFLICT = {
+    Touch.READ: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
+    Touch.WRITE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.UPDATE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.READ),
+    Touch.COPY: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.USE: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
+}
+UPDATES = {
+    op.name
+    for op in (xla_gpu.AtomicRMWOp, memref.AtomicRMWOp, llvm.AtomicRMWOp, llvm.AtomicCmpXchgOp, llvm.InlineAsmOp)
+}
+"""Ops that update memory atomically. Inline machine code is one of them: the executor supports no inline code but atomic updates."""
+_RELEASES = [ordering_number(word) for word in ("release", "acq_rel", "seq_cst")]
+_WGMMA, _STORES = "wgmma.mma_async", ("cp.async.bulk.store", "cp.async.bulk.tensor.store")
+
+
+def touch_of(op: Operation, is_store: bool) -> Touch | None:
+    """Kind of an access; None for the load before a compare-and-swap, which checks the loaded value."""
+    name = op.intrin.data.removeprefix("llvm.nvvm.") if isinstance(op, llvm.CallIntrinsicOp) else ""
+    if is_store and (name.startswith("cp.async.bulk") or isinstance(op, CpAsyncOp)):
+        return Touch.COPY
+    if not is_store and (name.startswith(_WGMMA) or name in _STORES):
+        return Touch.USE
+    if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
+        return Touch.UPDATE if is_store else Touch.READ
+    if _is_atomic(op):
+        return Touch.UPDATE
+    if isinstance(op, llvm.LoadOp) and _is_guess(op):
+        return None
+    return Touch.WRITE if is_store else Touch.READ
+
+
+def _is_atomic(op: Operation) -> bool:
+    if op.name in UPDATES:
+        return True
+    if isinstance(op, llvm.CallIntrinsicOp):
+        name = op.intrin.data
+        return name.startswith("llvm.nvvm.mbarrier.") and name != "llvm.nvvm.mbarrier.init"
+    if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
+        return False
+    # In PTX a volatile access means a relaxed one.
+    return op.ordering.value.data != 0 or op.volatile_ is not None
+
+
+def _is_guess(op: llvm.LoadOp) -> bool:
+    """Whether a compare-and-swap is at the load's address, or compares with what was loaded, perhaps in the first round of a loop."""
+    if any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
+        return True
+    found: list[SSAValue] = [op.results[0]]
+    for value in found:
+        for use in value.uses:
+            user, more = use.operation, list[SSAValue]()
+            match user:
+                case llvm.AtomicCmpXchgOp() if user.cmp is value:
+                    return True
+                case llvm.BitcastOp():
+                    more += user.results
+                case llvm.BrOp():
+                    more += _passed(value, user.arguments, user.successor)
+                case llvm.CondBrOp():
+                    more += _passed(value, user.then_arguments, user.then_block)
+                    more += _passed(value, user.else_arguments, user.else_block)
+                case _:
+                    pass
+            found += [each for each in more if each not in found]
+    return False
+
+
+def _passed(value: SSAValue, operands: Sequence[SSAValue], to: Block) -> list[SSAValue]:
+    """The arguments of a block that get a value."""
+    return [argument for operand, argument in zip(operands, to.args, strict=True) if operand is value]
+
+
+def is_release(op: Operation) -> bool:
+    """Whether an atomic op orders what was before it."""
+    match op:
+        case llvm.AtomicRMWOp() | llvm.StoreOp():
+            ordering = op.ordering
+        case llvm.AtomicCmpXchgOp():
+            ordering = op.success_ordering
+        case _:
+            return False
+    return ordering in _RELEASES
+
+
+def is_of_block(op: Operation) -> bool:
+    """Whether the threads of its block alone observe the order of an op."""
+    scope = op.properties.get("syncscope")
+    return isinstance(scope, StringAttr) and scope.data == llvm.OF_BLOCK
+
+
+def is_asynchronous(op: Operation) -> bool:
+    """Whether the op accesses memory by the async proxy: bulk copies, and matrices of `wgmma`."""
+    if not isinstance(op, llvm.CallIntrinsicOp):
+        return False
+    return op.intrin.data.removeprefix("llvm.nvvm.").startswith((_WGMMA, "cp.async.bulk", "cp.reduce"))
+
+
+def flight_of(op: Operation) -> Flight:
+    """The groups that count an op that uses shared memory."""
+    assert isinstance(op, llvm.CallIntrinsicOp)
+    return Flight.PRODUCT if op.intrin.data.startswith(f"llvm.nvvm.{_WGMMA}") else Flight.STORE
+
+
+def only_writes(op: Operation) -> bool:
+    """Whether the op is an atomic store, or an atomic and, or, xor with unused result, which writes an element that shares its byte."""
+    if isinstance(op, llvm.StoreOp):
+        return True
+    return isinstance(op, llvm.AtomicRMWOp) and op.operation in ("_and", "_or", "_xor") and not op.res.uses.get_length()

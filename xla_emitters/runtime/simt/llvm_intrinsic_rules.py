@@ -1,0 +1,336 @@
+"""`llvm.intr.*` without an equivalent in `arith` and `math`: bit permutations, classes of floats, saturation, vectors, hints.
+
+    llvm.intr.fshl(%a, %b, %n)                 the upper half of (a:b) << (n mod bits)
+    "llvm.intr.is.fpclass"(%x) <{bit = 3}>     whether the value is of one of the classes in `bit`
+
+Source: LLVM language reference, "Bit Manipulation Intrinsics", "llvm.is.fpclass", "llvm.vector.reduce.fadd".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation
+
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS, OfForm, Reading
+from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary
+from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.math_rules import function, integer_power_of_float
+from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of, signed, unsigned, wrap
+from xla_emitters.runtime.simt.vector_rules import Elements, count_of
+
+RULES = Rules()
+
+
+def reversed_bits(form: Form, value: Array) -> Array:
+    """The lowest bit becomes the highest."""
+    bits = unsigned(form, value).astype(np.uint64)
+    result = np.zeros_like(bits)
+    for number in range(form.bits):
+        result |= (bits >> np.uint64(number) & np.uint64(1)) << np.uint64(form.bits - 1 - number)
+    return wrap(form, result.view(np.int64))
+
+
+def swapped_bytes(form: Form, value: Array) -> Array:
+    """The lowest byte becomes the highest."""
+    return np.ascontiguousarray(value).byteswap()
+
+
+def funnel_shift(form: Form, to_left: bool, upper: Array, lower: Array, amount: Array) -> Array:
+    """The upper half of (upper:lower) << amount, or the lower half of (upper:lower) >> amount; the amount is modulo the width."""
+    shift = unsigned(form, amount) % form.bits
+    if not to_left:
+        # Shifting right by n is shifting left by the width minus n, except for n = 0.
+        return np.where(shift == 0, lower, funnel_shift(form, True, upper, lower, wrap(form, form.bits - shift)))
+    left = scalars.shift_left(form, upper, wrap(form, shift))
+    right = scalars.shift_right_logical(form, lower, wrap(form, form.bits - shift))
+    return np.where(shift == 0, upper, left | right)
+
+
+RULES.of_form(lambda form: partial(reversed_bits, form), llvm.INTRINSICS["bitreverse"])
+RULES.of_form(lambda form: partial(swapped_bytes, form), llvm.INTRINSICS["bswap"])
+RULES.of_form(lambda form: partial(funnel_shift, form, True), llvm.INTRINSICS["fshl"])
+RULES.of_form(lambda form: partial(funnel_shift, form, False), llvm.INTRINSICS["fshr"])
+
+
+RULES.elementwise(llvm.INTRINSICS["powi"])(integer_power_of_float)
+
+
+@RULES.elementwise(llvm.INTRINSICS["is.fpclass"])
+def is_fpclass(op: Any) -> Unary:
+    form, wanted = form_of(op.arg.type), op.bit.value.data
+    layout = dtype(form.name).float_format
+    if not layout.has_infinity:
+        raise Unsupported(f"classes of {form.name}, which has no infinities", stage="simt")
+    fraction_bits, all_exponents = layout.fraction_bits, (1 << layout.exponent_bits) - 1
+
+    def run(value: Array) -> Array:
+        bits = scalars.to_bits(form, value).astype(np.uint64)
+        fraction = bits & np.uint64((1 << fraction_bits) - 1)
+        exponent = bits >> np.uint64(fraction_bits) & np.uint64(all_exponents)
+        negative = bits >> np.uint64(form.bits - 1) != 0
+        quiet = fraction >> np.uint64(fraction_bits - 1) != 0
+        top = exponent == all_exponents
+        # LLVM numbers the classes: signalling NaN, quiet NaN, then from -inf over -0 and +0 to +inf.
+        size = np.select([top, exponent != 0, fraction != 0], [3, 2, 1], 0)
+        number = np.where(negative, 5 - size, 6 + size)
+        number = np.where(top & (fraction != 0), np.where(quiet, 1, 0), number)
+        return wanted >> number & 1 != 0
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- floats and integers
+
+
+@RULES.elementwise(llvm.INTRINSICS["ldexp"])
+def ldexp(op: Any) -> Binary:
+    form, exponent_form = form_of(op.val.type), form_of(op.power.type)
+
+    def run(value: Array, exponent: Array) -> Array:
+        # In float64, so that a narrow result is rounded once; 4000 is beyond the exponents of all types.
+        steps = np.clip(scalars.signed(exponent_form, exponent), -4000, 4000).astype(np.int32)
+        return scalars.from_float(form, np.ldexp(scalars.widen(form, value).astype(scalars.F64), steps))
+
+    return run
+
+
+def _rounded_to_integer(op: Any, name: str) -> Unary:
+    source, target = form_of(op.val.type), form_of(op.res.type)
+    rounded = function(source, name=name)
+    return lambda value: scalars.to_integer(target, scalars.widen(source, rounded(value)), True)
+
+
+RULES.elementwise(llvm.INTRINSICS["lrint"], llvm.INTRINSICS["llrint"])(partial(_rounded_to_integer, name="rint"))
+RULES.elementwise(llvm.INTRINSICS["lround"], llvm.INTRINSICS["llround"])(partial(_rounded_to_integer, name="round"))
+
+
+def _pairs(op: Operation, compute: Callable[..., tuple[Array, Array]]) -> Kernel:
+    """A kernel that returns a struct of two values: scalars, or vectors of them."""
+    is_vector = isinstance(op.operands[0].type, VectorType)
+
+    def run(machine: Machine, *operands: Any) -> Value:
+        if not is_vector:
+            return compute(*operands)
+        pairs = [compute(*elements) for elements in zip(*operands, strict=True)]
+        return tuple(first for first, _ in pairs), tuple(second for _, second in pairs)
+
+    return run
+
+
+@RULES.op(llvm.INTRINSICS["frexp"])
+def frexp(op: Any) -> Kernel:
+    form = form_of(op.val.type)
+    exponent_form = form_of(op.res.type.types.data[1])
+
+    def compute(value: Array) -> tuple[Array, Array]:
+        fraction, exponent = np.frexp(scalars.widen(form, value))
+        return scalars.narrow(form, fraction), wrap(exponent_form, exponent)
+
+    return _pairs(op, compute)
+
+
+@RULES.op(llvm.INTRINSICS["sincos"])
+def sincos(op: Any) -> Kernel:
+    form = form_of(op.val.type)
+    sine, cosine = function(form, name="sin"), function(form, name="cos")
+
+    def compute(value: Array) -> tuple[Array, Array]:
+        return sine(value), cosine(value)
+
+    return _pairs(op, compute)
+
+
+# ---------------------------------------------------------------------------------------------- integers that do not wrap
+
+
+def _exactly(reading: Reading, combine: Callable[[Array, Array], Array], form: Form, one: Array, other: Array) -> Array:
+    """`combine` of the readings, in Python's integers."""
+    return combine(reading(form, one).astype(object), reading(form, other).astype(object))
+
+
+def _saturating(reading: Reading, combine: Callable[[Array, Array], Array], form: Form) -> Binary:
+    low, high = (-(1 << form.bits - 1), (1 << form.bits - 1) - 1) if reading is signed else (0, (1 << form.bits) - 1)
+
+    def run(one: Array, other: Array) -> Array:
+        return wrap(form, np.minimum(np.maximum(_exactly(reading, combine, form, one, other), low), high))
+
+    return run
+
+
+def _shifting_saturated(reading: Reading, form: Form) -> Binary:
+    """The amount is unsigned; by the width or more is poison in LLVM, and saturates here."""
+    shifted = _saturating(reading, np.left_shift, form)
+    return lambda value, amount: shifted(value, np.minimum(unsigned(form, amount), form.bits))
+
+
+for _op, _reading, _combine in (
+    (llvm.INTRINSICS["sadd.sat"], signed, np.add),
+    (llvm.INTRINSICS["uadd.sat"], unsigned, np.add),
+    (llvm.INTRINSICS["ssub.sat"], signed, np.subtract),
+    (llvm.INTRINSICS["usub.sat"], unsigned, np.subtract),
+):
+    RULES.of_form(partial(_saturating, _reading, _combine), _op)
+
+RULES.of_form(partial(_shifting_saturated, signed), llvm.INTRINSICS["sshl.sat"])
+RULES.of_form(partial(_shifting_saturated, unsigned), llvm.INTRINSICS["ushl.sat"])
+
+
+def _with_overflow(op: Any, reading: Reading, combine: Callable[[Array, Array], Array]) -> Kernel:
+    form = form_of(op.lhs.type)
+
+    def compute(one: Array, other: Array) -> tuple[Array, Array]:
+        exact = _exactly(reading, combine, form, one, other)
+        wrapped = wrap(form, exact)
+        return wrapped, reading(form, wrapped).astype(object) != exact
+
+    return _pairs(op, compute)
+
+
+for _op, _reading, _combine in (
+    (llvm.INTRINSICS["sadd.with.overflow"], signed, np.add),
+    (llvm.INTRINSICS["uadd.with.overflow"], unsigned, np.add),
+    (llvm.INTRINSICS["ssub.with.overflow"], signed, np.subtract),
+    (llvm.INTRINSICS["usub.with.overflow"], unsigned, np.subtract),
+    (llvm.INTRINSICS["smul.with.overflow"], signed, np.multiply),
+    (llvm.INTRINSICS["umul.with.overflow"], unsigned, np.multiply),
+):
+    RULES.op(_op)(partial(_with_overflow, reading=_reading, combine=_combine))
+
+
+def _three_way(op: Any, reading: Reading) -> Binary:
+    form, target = form_of(op.lhs.type), form_of(op.res.type)
+
+    def run(one: Array, other: Array) -> Array:
+        a, b = reading(form, one), reading(form, other)
+        return wrap(target, (a > b).astype(np.int8) - (a < b).astype(np.int8))
+
+    return run
+
+
+RULES.elementwise(llvm.INTRINSICS["scmp"])(partial(_three_way, reading=signed))
+RULES.elementwise(llvm.INTRINSICS["ucmp"])(partial(_three_way, reading=unsigned))
+
+
+# ---------------------------------------------------------------------------------------------- vectors
+
+
+def _reduction(op: Any, combine: OfForm) -> Callable[[Machine, Elements], Value]:
+    both = combine(form_of(op.arg.type))
+    return lambda machine, elements: reduce(both, elements)
+
+
+for _name, _combined in {"smax": "maxs", "smin": "mins", "umax": "maxu", "umin": "minu"}.items():
+    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_combined]))
+for _name in ("add", "mul", "and", "or", "xor"):
+    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_name]))
+for _name, _combined in {"fmax": "maxnum", "fmin": "minnum", "fmaximum": "maximum", "fminimum": "minimum"}.items():
+    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=FLOAT_OPS[_combined]))
+
+
+def _ordered(op: Any, name: str) -> Kernel:
+    combine = FLOAT_OPS[name](form_of(op.start_value.type))
+
+    def run(machine: Machine, start: Array, elements: tuple[Array, ...]) -> Array:
+        return reduce(combine, elements, start)
+
+    return run
+
+
+RULES.op(llvm.INTRINSICS["vector.reduce.fadd"])(partial(_ordered, name="add"))
+RULES.op(llvm.INTRINSICS["vector.reduce.fmul"])(partial(_ordered, name="mul"))
+
+
+@RULES.op(llvm.INTRINSICS["vector.extract"])
+def vector_extract(op: Any) -> Callable[[Machine, Elements], Value]:
+    start = op.pos.value.data
+    end = start + count_of(op.res.type)
+    return lambda machine, source: source[start:end]
+
+
+@RULES.op(llvm.INTRINSICS["vector.insert"])
+def vector_insert(op: Any) -> Callable[[Machine, Elements, Elements], Value]:
+    start = op.pos.value.data
+    end = start + count_of(op.srcvec.type)
+    return lambda machine, target, source: (*target[:start], *source, *target[end:])
+
+
+@RULES.op(llvm.INTRINSICS["vector.interleave2"])
+def vector_interleave(op: Any) -> Callable[[Machine, Elements, Elements], Value]:
+    return lambda machine, one, other: tuple(element for pair in zip(one, other, strict=True) for element in pair)
+
+
+@RULES.op(llvm.INTRINSICS["vector.deinterleave2"])
+def vector_deinterleave(op: Any) -> Callable[[Machine, Elements], Value]:
+    return lambda machine, source: (source[0::2], source[1::2])
+
+
+@RULES.op(llvm.INTRINSICS["stepvector"])
+def stepvector(op: Any) -> Callable[[Machine], Value]:
+    form = form_of(op.res.type)
+    numbers = tuple(scalars.constant(form, number) for number in range(count_of(op.res.type)))
+    return lambda machine: numbers
+
+
+@RULES.op(llvm.INTRINSICS["get.active.lane.mask"])
+def active_lane_mask(op: Any) -> Kernel:
+    form, count = form_of(op.base.type), count_of(op.res.type)
+
+    def run(machine: Machine, base: Array, limit: Array) -> Value:
+        # Compare with the distance: base plus number may wrap.
+        left = unsigned(form, limit).astype(object) - unsigned(form, base).astype(object)
+        return tuple((left > number).astype(np.bool_) for number in range(count))
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- hints
+
+
+@RULES.op(llvm.INTRINSICS["expect"], llvm.INTRINSICS["expect.with.probability"])
+def expect(op: Operation) -> Callable[[Machine, Value, Value], Value]:
+    return lambda machine, value, expected: value
+
+
+@RULES.op(llvm.INTRINSICS["ssa.copy"])
+def ssa_copy(op: Any) -> Callable[[Machine, Value], Value]:
+    return lambda machine, value: value
+
+
+@RULES.op(llvm.INTRINSICS["is.constant"])
+def is_constant(op: Any) -> Callable[[Machine, Value], Value]:
+    return lambda machine, value: scalars.constant(BOOL, 0)
+
+
+@RULES.op(llvm.AssumeOp)
+def assume(op: llvm.AssumeOp) -> Kernel:
+    """Checks the condition, on which the optimiser relies; operand bundles are not checked."""
+
+    def run(machine: Machine, condition: Array, *values: Value) -> None:
+        machine.refuse(op, ~condition, "does not hold")
+
+    return run
+
+
+@RULES.op(llvm.INTRINSICS["trap"], llvm.INTRINSICS["debugtrap"])
+def trap(op: Operation) -> Callable[[Machine], None]:
+    return lambda machine: machine.refuse(op, np.ones((1, 1), np.bool_), "is reached")
+
+
+@RULES.op(llvm.INTRINSICS["stacksave"])
+def stacksave(op: Any) -> Callable[[Machine], Array]:
+    return lambda machine: scalars.constant(INDEX, 0)
+
+
+@RULES.op(llvm.INTRINSICS["stackrestore"])
+def stackrestore(op: Any) -> Callable[[Machine, Array], None]:
+    """Frees nothing: allocas live as long as their call."""
+    return lambda machine, saved: None

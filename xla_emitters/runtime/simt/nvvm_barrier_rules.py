@@ -1,0 +1,530 @@
+"""Barriers of some threads of a block, barriers in shared memory (`mbarrier`), and the copies that complete them.
+
+    nvvm.barrier id = %one number_of_threads = %sixty_four        complete when 64 threads are there; threads of whole warps are counted
+    llvm.nvvm.mbarrier.arrive(%b, %count) ...                     a word of 64 bits: phase, pending and expected arrivals, bytes to come
+
+Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy moves its bytes when it is issued; when it is
+complete the race detector is told. It takes each of these barriers as one of the whole block, or cluster.
+Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronous copy".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, VectorType, i64
+from xdsl.ir import Operation
+
+from xla_emitters.dialects.locations import place_of
+from xla_emitters.dialects.mlir import nvvm
+from xla_emitters.dialects.mlir.gpu import RANK_SHIFT
+from xla_emitters.dialects.mlir.nvvm_async import CpAsyncCommitGroupOp, CpAsyncOp, CpAsyncWaitGroupOp
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.copies_in_flight import Flight
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, meet
+from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, store_value
+from xla_emitters.runtime.simt.machine import Machine
+from xla_emitters.runtime.simt.memory import Named
+
+RULES = Rules()
+
+
+def active_lanes(machine: Machine) -> Array:
+    """The lanes that run, bool (blocks, threads)."""
+    return np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+
+
+def left_behind(machine: Machine, op: Operation, lanes: Array, what: str) -> None:
+    """Lanes that wait stay behind. raises ExecutionError (`what`) where nothing else can run, Unsupported where the op cannot leave them"""
+    if not lanes.any():
+        return
+    if machine.gives_up and machine.calls == 1:
+        machine.refuse(op, lanes, what)
+    if machine.gives_up or not machine.may_stall:
+        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
+        raise Unsupported(f"{op.name} in a function, or among other ops, that waits", stage="simt", details=place)
+    machine.stalled = lanes
+
+
+# ---------------------------------------------------------------------------------------------- barriers of a block
+
+
+class BlockBarrier:
+    """One barrier of each block.
+
+    arrived  threads that have arrived in this phase, by whole warps, int64 (blocks,); there, waiting, holds: which, which of them wait,
+             and for which a predicate holds, bool (blocks, threads)
+    phase    of each block; `ticket`: in which phase each thread arrived last
+    found    of the last phase: for how many threads the predicate held, and how many there were, int64 (blocks,)
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        blocks, _ = machine.shape
+        self.arrived, self.phase = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+        self.there, self.waiting, self.holds = (np.zeros(machine.shape, np.bool_) for _ in range(3))
+        self.ticket = np.zeros(machine.shape, np.int64)
+        self.found = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+
+    def arrive(self, lanes: Array, holds: Array, wanted: int, *, waits: bool) -> tuple[Array, Array]:
+        """Counts lanes. returns for how many more threads each block that is here waits, and which blocks are complete"""
+        here, starts = lanes.any(axis=1), np.arange(0, int(lanes.shape[1]), WARP_SIZE)
+        warps = np.logical_or.reduceat(lanes, starts, axis=1).sum(axis=1)
+        self.arrived += warps * WARP_SIZE
+        self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
+        self.there |= lanes
+        self.waiting |= lanes & waits
+        self.holds |= lanes & holds
+        # The last warp of a block may have fewer threads.
+        missing = np.where(here, -(-wanted // WARP_SIZE) * WARP_SIZE - self.arrived, 0)
+        complete = here & (missing == 0)
+        held, counted = self.found
+        self.found = (
+            np.where(complete, self.holds.sum(axis=1), held),
+            np.where(complete, self.there.sum(axis=1), counted),
+        )
+        return missing, complete
+
+    def begin_phase(self, complete: Array) -> None:
+        """The barrier waits for threads anew, in these blocks."""
+        self.phase += complete
+        self.arrived[complete] = 0
+        self.there[complete] = self.waiting[complete] = self.holds[complete] = False
+
+
+def _arrive(
+    machine: Machine,
+    op: Operation,
+    number: Array | None,
+    count: Array | None,
+    holds: Array | None = None,
+    *,
+    waits: bool = True,
+) -> list[tuple[Array, BlockBarrier]]:
+    """The active threads arrive at barriers, but those that were left behind there have. returns the threads of each barrier"""
+    active, found = active_lanes(machine), list[tuple[Array, BlockBarrier]]()
+    numbers = np.broadcast_to(0 if number is None else number, machine.shape)
+    counts = np.broadcast_to(machine.launch.threads if count is None else count, machine.shape)
+    barriers = machine.memory.barriers
+    for chosen, wanted in np.unique(np.stack([numbers[active], counts[active]]), axis=1).T.tolist():
+        named = active & (numbers == chosen) & (counts == wanted)
+        if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
+            message = (
+                f"names barrier {chosen} of {wanted} threads: there are barriers 0 to 15, of multiples of {WARP_SIZE}"
+            )
+            machine.refuse(op, named, message)
+        state = barriers[chosen] = barriers.get(chosen) or BlockBarrier(machine)
+        found.append((named, state))
+        lanes = named if machine.retried is None else named & ~machine.retried
+        if not lanes.any():
+            continue
+        missing, complete = state.arrive(
+            lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted, waits=waits
+        )
+        many = np.broadcast_to((missing < 0)[:, None], machine.shape)
+        machine.refuse(op, many, f"is reached by more than {wanted} threads")
+        machine.memory.changes += 1
+        if complete.any():
+            whole = np.broadcast_to(complete[:, None], machine.shape)
+            there, waiting = state.there & whole, state.waiting & whole
+            for watcher in machine.memory.watchers:
+                # Threads that have ended are not there, and what they did is over.
+                if wanted >= machine.launch.threads and (there == waiting).all():
+                    watcher.barrier(machine.memory, whole)
+                else:
+                    watcher.barrier_of(machine.memory, there, waiting)
+            state.begin_phase(complete)
+    return found
+
+
+@RULES.op(nvvm.Barrier0Op, nvvm.BarrierOp)
+def barrier(op: Operation) -> Kernel:
+    """Threads wait at a barrier. raises ExecutionError where the others never come"""
+    has_number = isinstance(op, nvvm.BarrierOp) and op.barrier_id is not None
+    has_count = isinstance(op, nvvm.BarrierOp) and op.number_of_threads is not None
+    why = "waits for threads that never come" if has_count else "is not reached with the other threads of the block"
+    reduction = op.reductionOp.word.data if isinstance(op, nvvm.BarrierOp) and op.reductionOp is not None else None
+
+    def run(machine: Machine, *operands: Array) -> Array | None:
+        given = list(operands)
+        number = given.pop(0) if has_number else None
+        count = given.pop(0) if has_count else None
+        if not machine.may_stall and count is None and not machine.memory.barriers:
+            meet(machine, op)
+            holds = active_lanes(machine) & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
+            held, counted = holds.sum(axis=1, keepdims=True), np.full((1, 1), machine.launch.threads)
+        else:
+            held, counted, waits = (np.zeros(machine.shape, kind) for kind in (np.int64, np.int64, np.bool_))
+            for lanes, state in _arrive(machine, op, number, count, given[0] != 0 if given else None):
+                held, counted = (
+                    np.where(lanes, of_phase[:, None], others)
+                    for of_phase, others in zip(state.found, (held, counted), strict=True)
+                )
+                waits |= lanes & (state.ticket >= state.phase[:, None])
+            left_behind(machine, op, waits, why)
+        match reduction:
+            case None:
+                return None
+            case "popc":
+                return held.astype(np.int32)
+            case "and":
+                return (held == counted).astype(np.int32)
+            case _:
+                return (held > 0).astype(np.int32)
+
+    return run
+
+
+class ClusterBarrier:
+    """The barrier of each cluster.
+
+    arrived  threads that have arrived in this phase, bool (blocks, threads); phase: of each block's cluster, int64 (blocks,)
+    ticket   in which phase each thread arrived last
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.arrived = np.zeros(machine.shape, np.bool_)
+        self.phase, self.ticket = np.zeros(machine.shape[0], np.int64), np.full(machine.shape, -1)
+
+    def arrive(self, machine: Machine, lanes: Array) -> None:
+        """Counts lanes; those that have ended count too."""
+        self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
+        self.arrived |= lanes
+        memory = machine.memory
+        there = self.arrived if memory.exited is None else self.arrived | memory.exited
+        of_clusters = there.reshape(-1, memory.cluster * machine.shape[1]).all(axis=1)
+        complete = of_clusters.repeat(memory.cluster) & self.arrived.any(axis=1)
+        if complete.any():
+            self.phase += complete
+            self.arrived[complete] = False
+            for watcher in memory.watchers:
+                watcher.cluster_barrier(memory, np.broadcast_to(complete[:, None], machine.shape))
+
+
+_OF_CLUSTER = -1
+"""The number of the cluster's barrier among `Memory.barriers`."""
+
+
+def _cluster_barrier(op: Operation, *, waits: bool) -> Kernel:
+    def run(machine: Machine) -> None:
+        barriers = machine.memory.barriers
+        state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
+        lanes = active_lanes(machine)
+        if waits:
+            machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
+            state.arrive(machine, np.zeros((1, 1), np.bool_))
+            why = "waits for threads of its cluster that never arrive"
+            left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
+        else:
+            state.arrive(machine, lanes)
+            machine.memory.changes += 1
+
+    return run
+
+
+def arrive(op: Operation) -> Kernel:
+    """Arrives at a barrier of some threads without waiting."""
+
+    def run(machine: Machine, number: Array, count: Array) -> None:
+        _arrive(machine, op, number, count, waits=False)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- barriers in memory
+
+_COUNT = (1 << 20) - 1
+_BIAS = 1 << 22
+
+
+@dataclass
+class Barriers:
+    """The barriers that active lanes name: a representative lane of each, and its state.
+
+    which      for each active lane, the number of its barrier
+    pending    arrivals that the phase waits for; expected: of each phase; bytes_: to come; phase: 0 or 1
+    """
+
+    machine: Machine
+    op: Operation
+    address: Array
+    lanes: Array
+    first: Array
+    which: Array
+    pending: Array
+    expected: Array
+    bytes_: Array
+    phase: Array
+
+    @classmethod
+    def of(cls, machine: Machine, op: Operation, address: Array, active: Array | None = None) -> Barriers:
+        """Loads the states. active: the lanes that take part; by default those that run"""
+        lanes = active_lanes(machine) if active is None else active
+        check_alignment(machine, op, address, 8)
+        address = np.broadcast_to(address, machine.shape)
+        # Threads of several blocks of a cluster may name one barrier.
+        block, place = machine.memory.placed(address)
+        named = np.stack([block[lanes], place[lanes]])
+        _, chosen, which = np.unique(named, axis=1, return_index=True, return_inverse=True)
+        first = np.zeros(machine.shape, np.bool_)
+        places = np.flatnonzero(lanes)[chosen]
+        first.reshape(-1)[places] = True
+        with machine.only(first):
+            loaded: Any = load_value(op, i64, 8, machine, address)
+        # `first` lists lanes in their order; the states are in that of `chosen`.
+        words = np.broadcast_to(loaded, machine.shape).reshape(-1)[places].view(np.uint64)
+
+        def field(shift: int, mask: int) -> Array:
+            return (words >> np.uint64(shift) & np.uint64(mask)).astype(np.int64)
+
+        return cls(
+            *(machine, op, address, lanes, places, which.reshape(-1)),
+            *(field(0, _COUNT), field(20, _COUNT), field(40, 2 * _BIAS - 1) - _BIAS, field(63, 1)),
+        )
+
+    def named(self, chosen: Array) -> list[Named]:
+        """The barriers of lanes in `chosen`, with these lanes."""
+        block, place = self.machine.memory.placed(self.address)
+        numbers = self.spread(np.arange(len(self.pending)))
+        found = list[Named]()
+        for number, at in enumerate(self.first):
+            lanes = chosen & self.lanes & (numbers == number)
+            if lanes.any():
+                found.append((lanes, (int(block.reshape(-1)[at]), int(place.reshape(-1)[at]))))
+        return found
+
+    def words(self) -> Array:
+        """The states as words of memory."""
+        parts = ((self.pending, 0), (self.expected, 20), (self.bytes_ + _BIAS, 40), (self.phase, 63))
+        total = np.zeros(self.pending.shape, np.uint64)
+        for part, shift in parts:
+            total |= part.astype(np.uint64) << np.uint64(shift)
+        return total.view(np.int64)
+
+    def sums(self, values: Array) -> Array:
+        """For each barrier the sum of a value of the lanes that name it."""
+        given = np.broadcast_to(values, self.machine.shape)[self.lanes].astype(np.int64)
+        return np.bincount(self.which, weights=given, minlength=len(self.pending)).astype(np.int64)
+
+    def spread(self, values: Array) -> Array:
+        """A value of each barrier for all lanes that name it."""
+        found = np.zeros(self.machine.shape, values.dtype)
+        found[self.lanes] = values[self.which]
+        return found
+
+    def store(self) -> None:
+        """Ends the phases that wait for nothing more, and writes the states."""
+        many = (self.pending < 0) | (self.pending > _COUNT)
+        if many.any():
+            self.machine.refuse(self.op, self.spread(many), "arrives more often than the barrier expects")
+        done = (self.pending == 0) & (self.bytes_ == 0)
+        self.phase = np.where(done, self.phase ^ 1, self.phase)
+        self.pending = np.where(done, self.expected, self.pending)
+        first, values = np.zeros(self.machine.shape, np.bool_), np.zeros(self.machine.shape, np.int64)
+        first.reshape(-1)[self.first], values.reshape(-1)[self.first] = True, self.words()
+        with self.machine.only(first):
+            store_value(self.op, i64, 8, self.machine, values, self.address)
+
+
+def _mbarrier_init(op: Operation) -> Kernel:
+    def run(machine: Machine, address: Array, count: Array) -> None:
+        machine.refuse(op, (count <= 0) | (count > _COUNT), f"expects no arrival, or more than {_COUNT}")
+        check_alignment(machine, op, address, 8)
+        wide = count.astype(np.int64)
+        store_value(op, i64, 8, machine, wide | wide << 20 | _BIAS << 40, address)
+
+    return run
+
+
+def _mbarrier_arrive(op: Operation, *, expects_bytes: bool = False, drops: bool = False) -> Kernel:
+    def run(machine: Machine, address: Array, count: Array) -> Array:
+        found = Barriers.of(machine, op, address)
+        token = found.spread(found.words())
+        if expects_bytes:
+            found.bytes_ = found.bytes_ + found.sums(count)
+            arrivals = found.sums(np.ones((1, 1), np.int64))
+        else:
+            arrivals = found.sums(count)
+        found.pending = found.pending - arrivals
+        if drops:
+            found.expected = found.expected - arrivals
+        found.store()
+        if machine.memory.watchers and machine.memory.cluster == 1:
+            named = found.named(active_lanes(machine))
+            for watcher in machine.memory.watchers:
+                watcher.arrive(machine.memory, named)
+        return token
+
+    return run
+
+
+def _mbarrier_bytes(op: Operation, sign: int) -> Kernel:
+    """Expects more bytes, or says that some have come."""
+
+    def run(machine: Machine, address: Array, count: Array) -> None:
+        found = Barriers.of(machine, op, address)
+        found.bytes_ = found.bytes_ + sign * found.sums(count)
+        found.store()
+        if sign < 0 and machine.memory.watchers:
+            _tell_of_copies(machine, found, is_bulk=True)
+
+    return run
+
+
+def _tell_of_copies(machine: Machine, barriers: Barriers, *, is_bulk: bool) -> None:
+    for lanes, barrier in barriers.named(active_lanes(machine)):
+        for watcher in machine.memory.watchers:
+            watcher.complete_by(machine.memory, lanes, barrier, is_bulk=is_bulk)
+
+
+def _copies_arrive(op: Operation) -> Kernel:
+    """The copies of a thread complete a barrier; the arrival itself is another op."""
+
+    def run(machine: Machine, address: Array) -> None:
+        if machine.memory.watchers:
+            _tell_of_copies(machine, Barriers.of(machine, op, address), is_bulk=False)
+
+    return run
+
+
+def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
+    """Whether the phase is complete. Lanes for which it is not stay behind; only where nothing else can run they get the answer no."""
+
+    def run(machine: Machine, address: Array, phase: Array) -> Array:
+        found = Barriers.of(machine, op, address)
+        asked = phase & 1 if by_parity else phase.astype(np.int64).view(np.uint64) >> np.uint64(63)
+        done = found.spread(found.phase) != asked.astype(np.int64)
+        lanes = active_lanes(machine)
+        done &= lanes
+        if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
+            left_behind(machine, op, lanes & ~done, "")
+        if done.any():
+            for watcher in machine.memory.watchers:
+                named = found.named(done)
+                for _, barrier in named:
+                    watcher.phase_ends(machine.memory, barrier)
+                if machine.memory.cluster > 1:
+                    watcher.cluster_barrier(machine.memory, done)
+                else:
+                    watcher.see_phase(machine.memory, named)
+        return done
+
+    return run
+
+
+def _pending(op: Operation) -> Kernel:
+    def run(machine: Machine, token: Array) -> Array:
+        return (token & _COUNT).astype(np.int32)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- copies
+
+
+@RULES.op(CpAsyncOp)
+def cp_async(op: Any) -> Kernel:
+    size = op.size.value.data
+    ir_type = VectorType(IntegerType(8), [size])
+
+    def run(machine: Machine, to: Array, of: Array, count: Array | None = None) -> None:
+        values: Any
+        if count is None:
+            values = load_value(op, ir_type, size, machine, of)
+        else:
+            check_alignment(machine, op, of, size)
+            values = tuple(_byte(machine, op, of + number, count > number) for number in range(size))
+        store_value(op, ir_type, size, machine, values, to)
+
+    return run
+
+
+def _commit_group(flight: Flight) -> Kernel:
+    def run(machine: Machine) -> None:
+        for watcher in machine.memory.watchers:
+            watcher.commit_group(machine.memory, active_lanes(machine), flight)
+
+    return run
+
+
+def _wait_group(flight: Flight) -> Kernel:
+    def run(machine: Machine, most: Array) -> None:
+        for watcher in machine.memory.watchers:
+            watcher.await_groups(machine.memory, active_lanes(machine), machine.uniform(most) or 0, flight)
+
+    return run
+
+
+@RULES.op(CpAsyncCommitGroupOp)
+def commit_copies(op: Operation) -> Kernel:
+    return _commit_group(Flight.COPY)
+
+
+@RULES.op(CpAsyncWaitGroupOp)
+def await_copies(op: Any) -> Kernel:
+    most, wait = np.full((1, 1), op.n.value.data), _wait_group(Flight.COPY)
+
+    def run(machine: Machine) -> None:
+        wait(machine, most)
+
+    return run
+
+
+def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Array:
+    """The byte at the address for lanes in `wanted`, else 0."""
+    lanes = np.broadcast_to(wanted, machine.shape)
+    lanes = lanes if machine.active is None else lanes & machine.active
+    zero = np.zeros((1, 1), np.int8)
+    if not lanes.any():
+        return zero
+    with machine.only(lanes):
+        found: Any = load_value(op, IntegerType(8), 1, machine, address)
+    return np.where(lanes, found, zero)
+
+
+def multicast(run: Kernel) -> Kernel:
+    """The op once for each block in a mask, its last operand; its first one is an address in that block."""
+
+    def in_each(machine: Machine, address: Array, *operands: Array) -> Any:
+        *others, mask = operands
+        cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
+        for rank in range(cluster):
+            wanted = (mask >> rank & 1 != 0) & (True if machine.active is None else machine.active)
+            if wanted.any():
+                there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
+                with machine.only(np.broadcast_to(wanted, machine.shape)):
+                    found = run(machine, there, *others)
+                total = total if found is None else np.maximum(total, found)
+        return total
+
+    return in_each
+
+
+OF_OP: dict[str, Callable[[Operation], Kernel]] = {
+    "barrier.cta.arrive": arrive,
+    "barrier.cluster.arrive": lambda op: _cluster_barrier(op, waits=False),
+    "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
+    "cp.async.bulk.commit.group": lambda op: _commit_group(Flight.STORE),
+    "cp.async.bulk.wait.group": lambda op: _wait_group(Flight.STORE),
+    "cp.async.mbarrier.arrive": _copies_arrive,
+    "mbarrier.init": _mbarrier_init,
+    "mbarrier.arrive": _mbarrier_arrive,
+    "mbarrier.arrive.drop": lambda op: _mbarrier_arrive(op, drops=True),
+    "mbarrier.arrive.drop.expect_tx": lambda op: _mbarrier_arrive(op, drops=True, expects_bytes=True),
+    "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
+    "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
+    "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),
+    "mbarrier.complete_tx.multicast": lambda op: multicast(_mbarrier_bytes(op, -1)),
+    "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False),
+    "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
+    "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False),
+    "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
+    "mbarrier.pending_count": _pending,
+    "wgmma.commit_group.sync.aligned": lambda op: _commit_group(Flight.PRODUCT),
+    "wgmma.wait_group.sync.aligned": lambda op: _wait_group(Flight.PRODUCT),
+}
+"""Intrinsics of this file, without `llvm.nvvm.`."""
