@@ -297,7 +297,7 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
         quotient = _quotient_towards(mode, of)
         return lambda x: quotient(np.ones_like(x), x)
     if of.lanes != F32:
-        return _exactly(lambda rounded, x: x - rounded * rounded, of, mode, np.sqrt)
+        return _exactly(_root_apart, of, mode, np.sqrt)
 
     def run(x: Array) -> Array:
         nearest = np.sqrt(x)
@@ -306,6 +306,10 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
         return np.where(np.isfinite(nearest), _step(of, MODES[mode], nearest, difference), nearest)
 
     return run
+
+
+def _root_apart(rounded: Fraction, x: Fraction) -> Fraction:
+    return x - rounded * rounded
 
 
 def _quotient_towards(mode: str, of: Form) -> Binary:
@@ -741,7 +745,7 @@ def _of_parts(name: str, count: int, rest: Sequence[str]) -> Kernel:
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if rest[0] == "s32" else (0, (1 << bits) - 1)
 
     def run(a: Array, b: Array, c: Array) -> Array:
-        total = c.astype(np.int64) if "add" in rest else np.int64(0)
+        total = c.astype(np.int64) if "add" in rest else np.zeros_like(a, np.int64)
         for start in range(0, 32, bits):
             part = function(_field(first, a, start, bits), _field(second, b, start, bits)).astype(np.int64)
             if "add" in rest:
