@@ -166,16 +166,14 @@ RULES.elementwise(llvm.ZExtOp)(partial(integer_conversion, reading=unsigned))
 @RULES.op(llvm.PtrToIntOp)
 def ptrtoint(op: llvm.PtrToIntOp) -> Kernel:
     """An address of shared or private memory also fits into 32 bits: see `memory.short_address`."""
-    if form_of(op.output.type).bits != 32:
-        convert = lifted(op, integer_conversion(op, unsigned))
-        return lambda machine, addresses: convert(addresses)
+    is_short, convert = form_of(op.output.type).bits == 32, integer_conversion(op, unsigned)
 
     def run(machine: Machine, addresses: Value) -> Value:
         def short(each: Array) -> Array:
             machine.refuse(op, has_no_short_address(each), "has an address beyond 32 bits: calls nest too deeply")
             return short_address(each)
 
-        return lifted(op, short)(addresses)
+        return lifted(op, short if is_short else convert)(addresses)
 
     return run
 
@@ -487,13 +485,13 @@ def scatter_rows(
 
 @RULES.op(llvm.AllocaOp)
 def alloca(op: llvm.AllocaOp) -> Kernel:
+    """Where threads want different sizes, each has the largest of them: an access beyond its own is not found."""
     stride = stride_of(op.elem_type)
     alignment = max(size_and_alignment(op.elem_type)[1], op.alignment.value.data if op.alignment else 1)
 
     def run(machine: Machine, count: Array) -> Array:
-        elements = machine.uniform(count)
-        if elements is None:
-            raise Unsupported("llvm.alloca of a size that differs between threads", stage="simt")
+        machine.refuse(op, count < 0, "allocates a negative number of elements")
+        _, elements = bounds(count, machine.active)
         buffer = machine.memory.allocate_in_call("an alloca", elements * stride, alignment)
         return scalars.constant(INDEX, buffer.base)
 
@@ -535,7 +533,8 @@ def _buffer_of(machine: Machine, name: str, op: llvm.GlobalOp, compiler: Compile
         array = op.global_type
         if not (isinstance(array, llvm.LLVMArrayType) and isinstance(words, tuple)):
             raise Unsupported(f"global @{name}, whose value is computed and no array", stage="simt")
-        bits = [scalars.to_bits(form_of(array.type), word).reshape(-1) for word in words]
+        form = form_of(array.type)
+        bits = [scalars.to_bits(form, word).reshape(-1) for word in words if isinstance(word, np.ndarray)]
         buffer.data[:] = np.concatenate(bits).view(np.uint8)
     return buffer
 

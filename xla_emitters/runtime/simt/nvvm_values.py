@@ -174,7 +174,7 @@ def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
             found = _towards(of, mode, high, low)
         else:
             high, low = scalars.two_sum(one, other)
-            found = _step(of, MODES[mode], high, low)
+            found = _step(of, MODES[mode], high, np.where(np.isfinite(high), low, -high))
         found = np.where(np.isfinite(one) & np.isfinite(other), found, one + other)
         return _zero_sum(mode, found, one, other)
 
@@ -191,24 +191,29 @@ def sub(rest: Sequence[str]) -> Binary:
     return _sum_of(rest[0], rest[1], True)
 
 
-def _exactly(function: Callable[..., Fraction], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
-    """A function of float64 rounded in a direction, by exact fractions where it is finite and inexact; slow, and rare."""
+def _exactly(apart: Callable[..., Fraction], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
+    """A function of float64 rounded in a direction, by exact fractions; slow, and rare.
+
+    apart    (the rounded number, the operands) -> a fraction with the sign of the exact number less the rounded one
+    nearest  (the operands) -> the rounded number; an infinite one of finite operands has overflowed
+    """
 
     def run(*operands: Array) -> Array:
         lanes = np.broadcast_arrays(*operands)
         rounded = np.broadcast_to(nearest(*operands), lanes[0].shape)
         difference = np.zeros(rounded.shape)
-        finite = np.isfinite(rounded) & np.logical_and.reduce([np.isfinite(lane) for lane in lanes])
-        for place in zip(*np.nonzero(finite), strict=True):
-            apart = function(*(Fraction(float(lane[place])) for lane in lanes)) - Fraction(float(rounded[place]))
-            difference[place] = (apart > 0) - (apart < 0)
+        finite = np.logical_and.reduce([np.isfinite(lane) for lane in lanes])
+        difference = np.where(finite & np.isinf(rounded), -rounded, difference)
+        for place in zip(*np.nonzero(finite & np.isfinite(rounded)), strict=True):
+            found = apart(*(Fraction(float(lane[place])) for lane in (rounded, *lanes)))
+            difference[place] = (found > 0) - (found < 0)
         return _step(of, MODES[mode], rounded, difference)
 
     return run
 
 
-def _product(a: Fraction, b: Fraction, c: Fraction = Fraction(0)) -> Fraction:
-    return a * b + c
+def _product_apart(rounded: Fraction, a: Fraction, b: Fraction, c: Fraction = Fraction(0)) -> Fraction:
+    return a * b + c - rounded
 
 
 @row("mul")
@@ -217,7 +222,7 @@ def mul(rest: Sequence[str]) -> Binary:
     of = form(word)
     if of.lanes == F32:
         return lambda a, b: _directed_f32(of, mode, a.astype(F64) * b.astype(F64))
-    return _exactly(_product, of, mode, np.multiply)
+    return _exactly(_product_apart, of, mode, np.multiply)
 
 
 def _directed_f32(of: Form, mode: str, exact: Array) -> Array:
@@ -230,7 +235,7 @@ def fma(rest: Sequence[str]) -> Kernel:
     of = form(word)
     fused = partial(scalars.fused_multiply_add, of)
     if of.lanes != F32:
-        return _exactly(_product, of, mode, fused)
+        return _exactly(_product_apart, of, mode, fused)
 
     def run(a: Array, b: Array, c: Array) -> Array:
         product, addend = a.astype(F64) * b.astype(F64), c.astype(F64)
@@ -287,19 +292,44 @@ def _upper_word(compute: Unary, x: Array) -> Array:
 
 
 def _directed_root(name: str, mode: str, of: Form) -> Unary:
-    """rcp and sqrt, rounded in a direction: the exact difference from the nearest number is known from its inverse."""
+    """rcp and sqrt, rounded in a direction."""
+    if name == "rcp":
+        quotient = _quotient_towards(mode, of)
+        return lambda x: quotient(np.ones_like(x), x)
+    if of.lanes != F32:
+        return _exactly(_root_apart, of, mode, np.sqrt)
 
     def run(x: Array) -> Array:
-        nearest = np.sqrt(x) if name == "sqrt" else of.lanes.type(1) / x
-        minus = np.full_like(x, -1)
-        back = -x if name == "sqrt" else minus
-        factor = nearest if name == "sqrt" else x
-        # The sign of nearest * factor - (x or 1), exact: that of the rounded number less the exact one, for a positive factor.
-        rest = scalars.fused_multiply_add(of, nearest, factor, back)
-        difference = -rest if name == "sqrt" else -rest * np.sign(x)
-        return np.where(np.isfinite(nearest) & np.isfinite(x), _step(of, MODES[mode], nearest, difference), nearest)
+        nearest = np.sqrt(x)
+        # The square of a float32 is exact in float64.
+        difference = x.astype(F64) - nearest.astype(F64) ** 2
+        return np.where(np.isfinite(nearest), _step(of, MODES[mode], nearest, difference), nearest)
 
     return run
+
+
+def _root_apart(rounded: Fraction, x: Fraction) -> Fraction:
+    return x - rounded * rounded
+
+
+def _quotient_towards(mode: str, of: Form) -> Binary:
+    """A quotient rounded in a direction. By zero it is an infinity, in every direction."""
+    if of.lanes != F32:
+        function = _exactly(_quotient_apart, of, mode, np.divide)
+        return lambda one, other: np.where(other == 0, one / other, function(one, np.where(other == 0, 1, other)))
+
+    def run(one: Array, other: Array) -> Array:
+        nearest = one / other
+        is_rounded = np.isfinite(one) & np.isfinite(other) & (other != 0)
+        # The product is exact in float64, infinite where the quotient has overflowed.
+        difference = (one.astype(F64) - nearest.astype(F64) * other.astype(F64)) * np.sign(other)
+        return np.where(is_rounded, _step(of, MODES[mode], nearest, difference), nearest)
+
+    return run
+
+
+def _quotient_apart(rounded: Fraction, one: Fraction, other: Fraction) -> Fraction:
+    return one / other - rounded
 
 
 @row("div")
@@ -319,13 +349,7 @@ def div(rest: Sequence[str]) -> Kernel:
 
         return approximate
 
-    def run(one: Array, other: Array) -> Array:
-        nearest = one / other
-        rest_ = scalars.fused_multiply_add(of, nearest, other, -one)
-        finite = np.isfinite(nearest) & np.isfinite(other) & np.isfinite(one)
-        return np.where(finite, _step(of, MODES[kind], nearest, -rest_ * np.sign(other)), nearest)
-
-    return run
+    return _quotient_towards(kind, of)
 
 
 # ---------------------------------------------------------------------------------------------- conversions
@@ -696,6 +720,47 @@ def dp2a(rest: Sequence[str]) -> Kernel:
         return wrap(WORD, total)
 
     return run
+
+
+def _mean(x: Array, y: Array) -> Array:
+    """Rounded up, unless it is negative."""
+    return x + y + (x + y >= 0) >> 1
+
+
+_OF_PARTS: dict[str, Binary] = {
+    **{"vadd": np.add, "vsub": np.subtract, "vavrg": _mean, "vmin": np.minimum, "vmax": np.maximum},
+    "vabsdiff": lambda x, y: np.abs(x - y),
+}
+_COMPARISONS: dict[str, Binary] = {
+    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater},
+    "ge": np.greater_equal,
+}
+
+
+def _of_parts(name: str, count: int, rest: Sequence[str]) -> Kernel:
+    """`vadd4.s32.u32.u32.sat`: in two or four parts of a word, bounded by the result's type; with `add` the sum of the parts and `c`."""
+    first, second = rest[:2] if name == "vset" else rest[1:3]
+    function = _COMPARISONS[rest[2]] if name == "vset" else _OF_PARTS[name]
+    bits = 32 // count
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if rest[0] == "s32" else (0, (1 << bits) - 1)
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        total = c.astype(np.int64) if "add" in rest else np.zeros_like(a, np.int64)
+        for start in range(0, 32, bits):
+            part = function(_field(first, a, start, bits), _field(second, b, start, bits)).astype(np.int64)
+            if "add" in rest:
+                total = total + part
+                continue
+            if "sat" in rest:
+                part = np.clip(part, low, high)
+            total = total | (part & ((1 << bits) - 1)) << start
+        return wrap(WORD, total)
+
+    return run
+
+
+for _name in (*_OF_PARTS, "vset"):
+    ROWS[f"{_name}2"], ROWS[f"{_name}4"] = partial(_of_parts, _name, 2), partial(_of_parts, _name, 4)
 
 
 def _field(word: str, value: Array, start: int, bits: int) -> Array:

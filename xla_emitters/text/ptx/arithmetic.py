@@ -38,6 +38,20 @@ row("shf.l shf.r", "t=ttt", {"b32"}, needs="clamp wrap")
 row("prmt", "t=ttt", {"b32"}, "f4e b4e rc8 ecl ecr rc16")
 
 
+_OF_PARTS = "vadd vsub vavrg vabsdiff vmin vmax"
+
+
+@row(" ".join(f"{name}{count}" for name in _OF_PARTS.split() for count in (2, 4)), "u=uuu", WORDS, "sat add")
+@row("vset2 vset4", "u=uuu", WORDS, "add", needs="eq ne lt le gt ge")
+def of_parts(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+    """Two halves or four bytes at once; `.add` sums them and `c`. Without masks `c` has no other meaning."""
+    if len(i.types) != (wanted := 2 if i.stem.startswith("vset") else 3):
+        raise e.error(f"'{i.name}' needs {wanted} types")
+    if "sat" in i.parts and "add" in i.parts:
+        raise e.error(f"'{i.name}' has .sat or .add, not both")
+    return e.intrinsic(i.name, [a, b, c], i32)
+
+
 def rounding(i: Instruction) -> str:
     """`rz`, `rm` or `rp` where the mnemonic names one; else ""."""
     return i.among("rz rm rp rna", "")

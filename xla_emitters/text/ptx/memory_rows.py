@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, i1
+from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, i1, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
+from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder, pointer_type
 from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
 from xla_emitters.text.ptx.syntax import SIZES, Address, Instruction, Operand, OperandGroup, PtxLiteral, Register
 
@@ -25,6 +25,7 @@ HINTS = (
 )
 SPACES_OF_NAMES = "global shared local const param shared::cta shared::cluster param::entry param::func"
 _ACCESS = f"v2 v4 v8 {HINTS} {SPACES_OF_NAMES}"
+_MOST_ALIGNMENT = 1 << 23
 _MONOTONIC, _ACQUIRE, _RELEASE = 2, 4, 5
 
 
@@ -213,6 +214,28 @@ def _update_neighbours(
     for number, register in enumerate(targets):
         if register is not None:
             e.write(register, e.element(old, number))
+
+
+# ---------------------------------------------------------------------------------------------- the stack
+
+
+@row("alloca", ".=t?n", {"u32", "u64"}, pure=False)
+def alloca(e: OpBuilder, i: Instruction, size: SSAValue, alignment: int = 8) -> SSAValue:
+    """Memory of the thread until the function ends, as an offset in the window of .local."""
+    if alignment & (alignment - 1) or not 1 <= alignment <= _MOST_ALIGNMENT:
+        raise e.error(f"{alignment} is no alignment: a power of two up to {_MOST_ALIGNMENT}")
+    e.check(i.operands[0], i.types[0], is_result=True)
+    made = e.add(llvm.AllocaOp(size, i8, alignment, pointer_type("local")))
+    return e.add(llvm.PtrToIntOp(made, i32))
+
+
+@row("stacksave", ".=", {"u32", "u64"}, pure=False)
+def stacksave(e: OpBuilder, i: Instruction) -> PtxLiteral:
+    e.check(i.operands[0], i.types[0], is_result=True)
+    return PtxLiteral(0)
+
+
+row("stackrestore", "=t", {"u32", "u64"}, to="", pure=False)
 
 
 # ---------------------------------------------------------------------------------------------- hints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -10,6 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import executed
+
+from xla_emitters.errors import XlaEmittersError
 
 RANDOM = np.random.default_rng(5)
 F32, F64, F16, BF16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
@@ -344,6 +347,50 @@ def test_directed_rounding_by_exact_fractions(word: str, dtype: type, mode: str)
     same(executed(f"div.{mode}.{word} %d, %a0, %a1;", a, b, result=dtype), np.array(quotients))
 
 
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+@pytest.mark.parametrize(("word", "dtype"), [("f32", F32), ("f64", F64)])
+def test_directed_rounding_near_the_largest_and_the_smallest_numbers(word: str, dtype: type, mode: str) -> None:
+    """Beyond the largest number it is that number or an infinity; what is left of a small quotient or square is not lost."""
+    of, small = np.finfo(dtype), RANDOM.uniform(1, 2, 40).astype(dtype)
+    a = np.concatenate([small * of.tiny * 8, small[:8] * of.smallest_subnormal * 9, np.array([of.max, -of.max] * 6)])
+    b = np.concatenate(
+        [small[::-1] + 1, [3, 7, 1.5, -3, 5, -7, 11, 13], [0.25, -0.25, of.max, 1, -of.max, 0.75] * 2]
+    ).astype(dtype)
+    a = a.astype(dtype)
+    pairs = list(zip(exact(a), exact(b), strict=True))
+
+    def towards(number: Fraction) -> float:
+        if abs(number) == Fraction(float(of.max)):
+            return float(number)
+        if abs(number) < Fraction(float(of.max)):
+            return float(rounded(number, dtype, mode))
+        stays = mode == "rz" or (mode == "rm") == (number > 0)
+        return (1 if number > 0 else -1) * (float(of.max) if stays else math.inf)
+
+    for op, function in {
+        "div": lambda x, y: x / y,
+        "mul": lambda x, y: x * y,
+        "add": lambda x, y: x + y,
+    }.items():
+        wanted = [towards(function(x, y)) for x, y in pairs]
+        if mode == "rm":
+            wanted = [
+                -0.0 if op == "add" and x + y == 0 else number for number, (x, y) in zip(wanted, pairs, strict=True)
+            ]
+        same(executed(f"{op}.{mode}.{word} %d, %a0, %a1;", a, b, result=dtype), np.array(wanted, dtype))
+    inverses = [towards(1 / x) for x in exact(a)]
+    same(executed(f"rcp.{mode}.{word} %d, %a0;", a, result=dtype), np.array(inverses, dtype))
+    roots = executed(f"sqrt.{mode}.{word} %d, %a0;", np.abs(a), result=dtype)
+    for x, root in zip(exact(np.abs(a)), roots, strict=True):
+        below, above = (Fraction(float(np.nextafter(root, dtype(way)))) for way in (0, math.inf))
+        assert (
+            (below**2 < x <= Fraction(float(root)) ** 2)
+            if mode == "rp"
+            else (Fraction(float(root)) ** 2 <= x < above**2)
+        )
+    same(executed(f"div.{mode}.{word} %d, %a0, %a1;", small, small * 0, result=dtype), np.full(40, np.inf))
+
+
 def test_fma_rounds_once() -> None:
     a = np.array([1 + 2.0**-12, 1 + 2.0**-23], F32)
     c = -np.array([1 + 2.0**-11, 1 + 2.0**-22], F32)
@@ -508,3 +555,70 @@ def test_floats_to_narrower_floats() -> None:
     same(got[finite], cut[finite].astype(BF16))
     tf32 = ((a.view(U32) + U32(0x1000)) & U32(0xFFFFE000)).view(F32)
     same(executed("cvt.rna.tf32.f32 %d, %a0;", a, result=F32)[finite], tf32[finite])
+
+
+# ---------------------------------------------------------------------------------------------- parts of words
+
+OF_PARTS = {
+    "vadd": lambda x, y: x + y,
+    "vsub": lambda x, y: x - y,
+    "vavrg": lambda x, y: (x + y + 1) >> 1 if x + y >= 0 else (x + y) >> 1,
+    "vabsdiff": lambda x, y: abs(x - y),
+    "vmin": min,
+    "vmax": max,
+}
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("name", OF_PARTS)
+@pytest.mark.parametrize("types", ["u32.u32.u32", "s32.s32.s32", "s32.u32.s32"])
+def test_arithmetic_of_halves_and_bytes(name: str, count: int, types: str) -> None:
+    """As the ISA's text has it, in Python's integers: each part extended, bounded by the result's type, or summed with `c`."""
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    bits, (of_result, *of_operands) = 32 // count, types.split(".")
+    kinds = [np.dtype(f"{word[0].replace('s', 'i')}{bits // 8}") for word in of_operands]
+    pairs = list(
+        zip(*(of.view(kind).reshape(-1, count).tolist() for of, kind in zip((a, b), kinds, strict=True)), strict=True)
+    )
+    parts = [[OF_PARTS[name](x, y) for x, y in zip(*pair, strict=True)] for pair in pairs]
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if of_result == "s32" else (0, (1 << bits) - 1)
+
+    def packed(row: list[int]) -> int:
+        return sum((part & (1 << bits) - 1) << bits * n for n, part in enumerate(row))
+
+    operands = "%d, %a0, %a1, %a2;"
+    same(
+        executed(f"{name}{count}.{types} {operands}", a, b, c, result=U32),
+        np.array([packed(row) for row in parts], U32),
+    )
+    bounded = [packed([min(max(part, low), high) for part in row]) for row in parts]
+    same(executed(f"{name}{count}.{types}.sat {operands}", a, b, c, result=U32), np.array(bounded, U32))
+    sums = [(sum(row) + int(start)) % (1 << 32) for row, start in zip(parts, c, strict=True)]
+    same(executed(f"{name}{count}.{types}.add {operands}", a, b, c, result=U32), np.array(sums, U32))
+
+
+@pytest.mark.parametrize(("name", "function"), [("lt", np.less), ("ge", np.greater_equal), ("eq", np.equal)])
+def test_comparisons_of_halves_and_bytes(name: str, function: Callable[..., np.ndarray]) -> None:
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    b[::2] = a[::2]
+    for count, of in ((2, np.int16), (4, np.int8)):
+        wanted = function(a.view(of), b.view(of)).astype(of)
+        operands = "%d, %a0, %a1, %a2;"
+        same(executed(f"vset{count}.s32.s32.{name} {operands}", a, b, c, result=U32), wanted.view(U32))
+        sums = wanted.reshape(-1, count).astype(np.int64).sum(1) + c
+        same(executed(f"vset{count}.s32.s32.{name}.add {operands}", a, b, c, result=U32), sums.astype(U32))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("vadd4.u32.u32", "needs 3 types"),
+        ("vset4.u32.u32.u32.lt", "needs 2 types"),
+        ("vadd4.u32.u32.u32.sat.add", r"has \.sat or \.add, not both"),
+        ("vset2.u32.u32", "needs"),
+    ],
+)
+def test_wrong_arithmetic_of_parts(name: str, message: str) -> None:
+    a = integers(U32)
+    with pytest.raises(XlaEmittersError, match=message):
+        executed(f"{name} %d, %a0, %a0, %a0;", a, result=U32)

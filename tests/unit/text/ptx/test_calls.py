@@ -60,6 +60,22 @@ def test_more_stacks_than_addresses_of_32_bits() -> None:
         after(SUM_OF_TWO.replace("MORE", RECURSION), body)
 
 
+def test_memory_of_a_size_that_each_thread_chooses() -> None:
+    """The sum 0 + 4 + 8 ... of as many numbers as the thread's, stored in an array of that size first."""
+    next_round = "add.u32 %i, %i, 1; setp.lt.u32 %p, %i, %n; @%p bra"
+    body = f""".reg .b64 %size, %array, %at, %saved; stacksave.u64 %saved; add.u32 %n, %t, 1; mul.wide.u32 %size, %n, 4;
+      alloca.u64 %array, %size, 16; and.b64 %at, %array, 15; setp.ne.u64 %p, %at, 0; @%p trap;
+      STORE: mad.wide.u32 %at, %i, 4, %array; shl.b32 %v, %i, 2; st.local.u32 [%at], %v; {next_round} STORE;
+      cvta.local.u64 %array, %array; mov.u32 %i, 0;
+      LOAD: mad.wide.u32 %at, %i, 4, %array; ld.u32 %v, [%at]; add.u32 %s, %s, %v; {next_round} LOAD;
+      stackrestore.u64 %saved;"""
+    np.testing.assert_array_equal(after("", body), [2 * t * (t + 1) for t in range(32)])
+    wrong = {"%size, 24": "24 is no alignment", "-4": "allocates a negative number", "4, 16": "writes index 1"}
+    for given, message in wrong.items():
+        with pytest.raises(XlaEmittersError, match=message):
+            after("", body.replace("%size, 16", given))
+
+
 # ---------------------------------------------------------------------------------------------- by address
 
 

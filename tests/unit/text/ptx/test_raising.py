@@ -272,10 +272,17 @@ FAULTS = {
         ),
         *(("griddepcontrol.waits", "griddepcontrol.wait"), ("cp.async.wait_al", "cp.async.wait_all")),
         # Instructions of the ISA that are not read, and a name that is like none.
-        *((name, "") for name in ("tex.2d.v4.f32.s32", "tld4.r.2d", "suld.b.1d", "sured.b.add", "vadd4.u32.u32.u32")),
+        *((name, "") for name in ("tex.2d.v4.f32.s32", "tld4.r.2d", "suld.b.1d", "sured.b.add", "vadd.u32.u32.u32")),
         *(
             (name, "")
-            for name in ("multimem.ld_reduce.add.f32", "tcgen05.alloc", "istypep.texref", "alloca.u64", "cp.x", "frob")
+            for name in (
+                "multimem.ld_reduce.add.f32",
+                "tcgen05.alloc",
+                "istypep.texref",
+                "suq.width.b32",
+                "cp.x",
+                "frob",
+            )
         ),
     ],
 )
