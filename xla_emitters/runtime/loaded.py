@@ -249,7 +249,7 @@ class _Watched:
     def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
         return runs  # each is watched alone
 
-    def counted(self, frame: Frame, step: Loop) -> Run | None:
+    def whole(self, frame: Frame, step: Loop) -> Run | None:
         return None
 
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:

@@ -185,7 +185,7 @@ class WatchedFrame(Frame):
     def is_fixed(self, slot: int) -> bool:
         return False
 
-    def _counted(self, step: Loop) -> Run | None:
+    def _whole(self, step: Loop) -> Run | None:
         return None
 
     def _allocate(self, place: ArrayPlace) -> Run | None:

@@ -33,8 +33,8 @@ class NumpyCalls(ABC):
         """Steps that follow each other: as they are."""
         return runs
 
-    def counted(self, frame: Frame, step: Loop) -> Run | None:
-        """A loop of known length as one call: none."""
+    def whole(self, frame: Frame, step: Loop) -> Run | None:
+        """A loop as one step: none."""
         return None
 
     def evaluate(self, number: int, arrays: Sequence[Any]) -> None:

@@ -40,23 +40,28 @@ class Repetition:
     runs at most about three times as long as it takes to come back to a state. Source: R. P. Brent, "An improved Monte Carlo factorization
     algorithm" (1980).
 
-    count  iterations so far; since: the one whose state is kept
+    count  states so far; of an iteration each, unless `is_found` says after which
     """
 
     def __init__(self, count: int = 0) -> None:
-        self.count, self.since = count, 0
+        self.count, self._after, self._since = count, 0, 0
         self._kept: list[bytes] | None = None
 
-    def is_found(self, state: Callable[[], Iterable[bytes]]) -> bool:
-        """Called once in each iteration. `state`: the parts of the state, small ones first; read until one differs"""
+    def is_found(self, state: Callable[[], Iterable[bytes]], after: int | None = None) -> bool:
+        """Called once in each iteration, or after some.
+
+        state  the parts of the state, small ones first; read until one differs
+        after  so many iterations; None: the number of calls before this one
+        """
+        self._after = self.count if after is None else after
         self.count += 1
         if self._kept is not None and all(kept == part for kept, part in zip(self._kept, state(), strict=True)):
             return True
         if self.count & (self.count - 1) == 0:
-            self._kept, self.since = list(state()), self.count
+            self._kept, self._since = list(state()), self._after
         return False
 
     def error(self, loop: str, stage: str, place: Place | None = None) -> EndlessLoop:
-        """The error for a loop that is back in the state of iteration `since`."""
-        same = f": the state after {self.count - 1} iterations is the one after {self.since - 1}"
+        """The error for a loop that is back in a state."""
+        same = f": the state after {self._after} iterations is the one after {self._since}"
         return _endless(loop, same, stage, place)

@@ -142,8 +142,8 @@ class Platform(Protocol):
         """Steps that follow each other, some of them as one."""
         ...
 
-    def counted(self, frame: Frame, step: Loop) -> Run | None:
-        """A loop of known length as one call; None: its steps run one by one."""
+    def whole(self, frame: Frame, step: Loop) -> Run | None:
+        """A loop as one step; None: its steps run one by one."""
         ...
 
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
@@ -494,11 +494,11 @@ class Frame:
 
         return run
 
-    def _counted(self, step: Loop) -> Run | None:
-        return self.platform.counted(self, step)
+    def _whole(self, step: Loop) -> Run | None:
+        return self.platform.whole(self, step)
 
     def _loop(self, step: Loop) -> Run:
-        if step.trips is not None and not step.condition and (whole := self._counted(step)) is not None:
+        if (whole := self._whole(step)) is not None:
             return whole
         condition, body = self._prepared(step.condition), self._prepared(step.body)
         known = step.trips
@@ -522,7 +522,7 @@ class Frame:
 
         def state() -> Iterator[bytes]:
             yield from counted()
-            yield from _state([arrays[slot] for slot in decisive])
+            yield from state_bytes([arrays[slot] for slot in decisive])
 
         def refuse_endless(ends: Recurrence, trips: int, most: int) -> None:
             held = [arrays[slot] for slot in ends.state]
@@ -568,7 +568,7 @@ class Frame:
         return run
 
 
-def _state(arrays: Sequence[Array]) -> Iterator[bytes]:
+def state_bytes(arrays: Sequence[Array]) -> Iterator[bytes]:
     """The parts of a loop's state, small ones first."""
     for array in sorted(arrays, key=lambda array: array.nbytes):
         held = array.tobytes()

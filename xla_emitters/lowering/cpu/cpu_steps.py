@@ -13,6 +13,10 @@ define void @copy.step(ptr %words)                        copies bytes: words[2]
 define i64 @counted.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %numbers, i64 %width)
     runs iterations of a loop: each writes numbers of its row to the words that its state names and calls the code of the state's table;
     the state after the last one is `again`
+
+define i64 @until.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %count)
+    the same until a byte is zero, which the calls of a condition write: then it returns the state, negated bit by bit; else, after so many
+    iterations, the state of the next one
 """
 
 from __future__ import annotations
@@ -33,6 +37,10 @@ COUNTED = "counted"
 """The name of the function that runs iterations of a loop."""
 COUNTED_ROW = 4
 """Numbers of a state: table, rows of the table, places, number of places. A place is the address of a word and a column of the numbers."""
+UNTIL = "until"
+"""The name of the function that runs iterations of a loop until a predicate is false."""
+UNTIL_ROW = 5
+"""Numbers of a state: table of the condition, rows of it, table of the body, rows of it, address of the predicate."""
 COPY = "copy"
 """The name of the function that copies bytes: its words are the address of the result, that of the operand, and how many."""
 CHAIN_IR = f"""
@@ -123,6 +131,44 @@ called:
   %state.next = select i1 %is.last, i64 %again, i64 %after
   br label %head
 done:
+  ret i64 %state
+}}
+
+define i64 @"{UNTIL}{ENTRY}"(ptr %states, i64 %again, i64 %end, i64 %start, i64 %trips, ptr %count) {{
+entry:
+  br label %head
+head:
+  %trip = phi i64 [ 0, %entry ], [ %trip.next, %body ]
+  %state = phi i64 [ %start, %entry ], [ %state.next, %body ]
+  store i64 %trip, ptr %count
+  %more = icmp ult i64 %trip, %trips
+  br i1 %more, label %condition, label %left
+condition:
+  %at = getelementptr [{UNTIL_ROW} x i64], ptr %states, i64 %state
+  %at.rows = getelementptr i64, ptr %at, i64 1
+  %at.body = getelementptr i64, ptr %at, i64 2
+  %at.body.rows = getelementptr i64, ptr %at, i64 3
+  %at.predicate = getelementptr i64, ptr %at, i64 4
+  %table = load ptr, ptr %at
+  %rows = load i64, ptr %at.rows
+  call void @"{CHAIN}{ENTRY}"(ptr %table, i64 %rows)
+  %predicate = load ptr, ptr %at.predicate
+  %holds = load i8, ptr %predicate
+  %is.on = icmp ne i8 %holds, 0
+  br i1 %is.on, label %body, label %ended
+body:
+  %body.table = load ptr, ptr %at.body
+  %body.rows = load i64, ptr %at.body.rows
+  call void @"{CHAIN}{ENTRY}"(ptr %body.table, i64 %body.rows)
+  %trip.next = add i64 %trip, 1
+  %after = add i64 %state, 1
+  %is.last = icmp eq i64 %after, %end
+  %state.next = select i1 %is.last, i64 %again, i64 %after
+  br label %head
+ended:
+  %last = xor i64 %state, -1
+  ret i64 %last
+left:
   ret i64 %state
 }}
 """

@@ -24,7 +24,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS, numpy_type, pointer
-from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY, COUNTED
+from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY, COUNTED, UNTIL
 from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
 from xla_emitters.runtime.block_threads import PIECES, parts_of, share, thread_count
 from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords
@@ -85,10 +85,32 @@ class CpuPlatform(NumpyPlatform):
                 found += group
         return found
 
-    def counted(self, frame: Frame, step: Loop) -> Run | None:
-        from xla_emitters.runtime.cpu.counted_loop import counted_loop  # imported here: most programs have no loop
+    def whole(self, frame: Frame, step: Loop) -> Run | None:
+        # Imported here: most programs have no loop.
+        if not step.condition:
+            from xla_emitters.runtime.cpu.counted_loop import counted_loop
 
-        return counted_loop(frame, step, self._step_of(COUNTED))
+            return counted_loop(frame, step, self._step_of(COUNTED), self._written)
+        from xla_emitters.runtime.cpu.until_loop import until_loop
+
+        return until_loop(frame, step, self._step_of(UNTIL), self._written)
+
+    def _written(self, frame: Frame, target: ArrayPlace, elements: Array) -> Chain:
+        """A call that writes these elements."""
+        held = np.ascontiguousarray(elements)
+        frame.kept.append(held)
+        return self._copied(frame, target, held.nbytes, pointer(held))
+
+    def _copied(self, frame: Frame, target: ArrayPlace, count: int, source: int | ArrayPlace) -> Chain:
+        """A call that copies so many bytes from an address, or from an array."""
+        words, changing = (ctypes.c_int64 * 3)(0, 0, count), Changing()
+        frame.kept.append(words)
+        changing.point(frame, target.slot, words, 0)
+        if isinstance(source, ArrayPlace):
+            changing.point(frame, source.slot, words, 1)
+        else:
+            words[1] = source
+        return Chain(frame, self._chain, [(self._step_of(COPY), ctypes.addressof(words), 0, 0)], changing)
 
     def _at_run(self, frame: Frame, step: Launch, code: int) -> Run:
         """A launch whose grid, or whose arrays' sizes, only data decide."""
@@ -110,28 +132,16 @@ class CpuPlatform(NumpyPlatform):
         kind, shape = numpy_type(target.dtype), shapes.get(target.slot)
         if shape is None:
             return None
-        words, changing = (ctypes.c_int64 * 3)(0, 0, prod(shape) * kind.itemsize), Changing()
         if opcode == "constant":
             made = op.as_hlo()
             held = made.array() if isinstance(made, ConstantOp) and is_dense(made.value) else None
-            if held is None or held.dtype != kind or held.shape != shape:
-                return None
-            held = np.ascontiguousarray(held)
-            frame.kept.append(held)
-            words[1] = pointer(held)
-        else:
-            source = step.reads[0]
-            own = shapes.get(source.slot)
-            if (
-                source.dtype != target.dtype
-                or own is None
-                or (own != shape if opcode != "reshape" else prod(own) != prod(shape))
-            ):
-                return None
-            changing.point(frame, source.slot, words, 1)
-        changing.point(frame, target.slot, words, 0)
-        frame.kept.append(words)
-        return Chain(frame, self._chain, [(self._step_of(COPY), ctypes.addressof(words), 0, 0)], changing)
+            return self._written(frame, target, held) if held is not None and held.dtype == kind else None
+        (source,) = step.reads
+        own = shapes.get(source.slot)
+        if source.dtype != target.dtype or own is None:
+            return None
+        is_same = prod(own) == prod(shape) if opcode == "reshape" else own == shape
+        return self._copied(frame, target, prod(shape) * kind.itemsize, source) if is_same else None
 
     def _product(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:
         """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
