@@ -49,17 +49,18 @@ def host_array(value: Any, name: str, what: str) -> Array:
     ('float32', 'float64', 'int64')
     """
     if type(value) is np.ndarray and value.dtype.isnative:
-        return cast(Array, value)
+        return value
     if isinstance(value, np.ma.MaskedArray):
         raise DataError(
             f"{what} is a masked array", stage="arrays", help="array.filled(number) has a number for masked elements"
         )
     if isinstance(value, np.ndarray):
-        return np.asarray(value, value.dtype.newbyteorder("="))
+        array = cast(Array, value)
+        return np.asarray(array, array.dtype.newbyteorder("="))
     is_typed = bool(name) and isinstance(value, bool | int | float | complex) and _holds(dtype(name), value)
     try:
         if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-            return np.from_dlpack(value)
+            return np.from_dlpack(cast(Any, value))
         return np.asarray(value, dtype(name).numpy if is_typed else None)
     except (ValueError, OverflowError, BufferError, RuntimeError) as error:
         raise DataError(f"{what} is no array: {error}", stage="arrays") from error

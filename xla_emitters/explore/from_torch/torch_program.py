@@ -43,6 +43,7 @@ from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import OnArguments, is_on_gpu, platform_of
+from xla_emitters.runtime.arrays import host_array
 from xla_emitters.support.extras import installed
 from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.text.stablehlo.stablehlo_printer import print_stablehlo
@@ -350,7 +351,7 @@ def _detached(value: Any) -> Any:
 def _host_array(value: Any) -> Array:
     """A tensor, or what NumPy takes, as NumPy's array: of the same memory where that is the host's."""
     if not _is_tensor(value):
-        return np.asarray(value)
+        return host_array(value, "", "an argument")
     torch, tensor = _torch(), value.detach().cpu().resolve_conj().resolve_neg()
     name = str(tensor.dtype).removeprefix("torch.")
     if hasattr(np, name) or tensor.dtype == torch.bool:
