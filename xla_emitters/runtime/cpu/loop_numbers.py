@@ -65,11 +65,14 @@ class LoopNumbers:
             for number, step in enumerate(steps)
             if isinstance(step, Compute) or number in readers
         ]
-        self._read, assigned = list[int](), set[int]()
-        for step in (step for step, _ in self._work if step is not None):
-            read = {operand.index for operand in step.operands if isinstance(operand, NumberSlot)}
-            self._read += sorted(read - assigned)
-            assigned.add(step.result.index)
+        self._given, assigned = [index for _, index in self._before], set[int]()
+        for step, read in self._work:
+            wanted = {index for _, index in read}
+            if step is not None:
+                wanted |= {operand.index for operand in step.operands if isinstance(operand, NumberSlot)}
+            self._given += sorted(wanted - assigned)
+            if step is not None:
+                assigned.add(step.result.index)
         self._kept, self._kept_of = dict[tuple[int, int], Rows](), list[int]()
 
     def column(self, column: Column) -> int:
@@ -78,7 +81,7 @@ class LoopNumbers:
 
     def begin(self, numbers: Sequence[int]) -> None:
         """Before each run: what was kept is used if it follows from these numbers too."""
-        before = [numbers[index] for index in self._read]
+        before = [numbers[index] for index in self._given]
         if before != self._kept_of:
             self._kept, self._kept_of = {}, before
 

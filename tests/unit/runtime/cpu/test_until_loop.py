@@ -136,3 +136,16 @@ def test_such_a_loop_is_one_step_too() -> None:
     made = lowerings_of(xe.compile(AT_MOST_TWENTY)).loaded
     frame = made.frame(made.bind([(3,), (), (), ()]))
     assert sum(isinstance(run, UntilLoop) for run in frame.code) == 1
+
+
+def test_a_number_that_no_iteration_changes_is_read_in_each_run() -> None:
+    program = xe.compile(
+        ITERATION.replace("%bound: tensor<f32>)", "%bound: tensor<f32>, %may: tensor<i1>)").replace(
+            "stablehlo.return %more", "%both = stablehlo.and %more, %may : tensor<i1>\n      stablehlo.return %both"
+        )
+    )
+    given = inputs(5)
+    for may in (True, False, True):
+        wanted = iterated(*given)[1:] if may else (-given[0], given[0])
+        for found, value in zip(program(*given, np.bool_(may)), wanted, strict=True):
+            assert np.array_equal(found, value)
