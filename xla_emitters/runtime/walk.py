@@ -235,9 +235,9 @@ class Frame:
         place, size = max(allocated, key=lambda found: found[1])
         self._refuse(place, self.bound.shapes[place.slot], self.bound.arena_bytes - size)
 
-    def _refuse_now(self, place: ArrayPlace, shape: tuple[int, ...]) -> None:
-        """raises DataError if an array does not fit beside those that live now"""
-        held = (array for slot in self.varying if (array := self.arrays[slot]) is not None)
+    def _refuse_now(self, place: ArrayPlace, shape: tuple[int, ...], beside: Sequence[Any]) -> None:
+        """raises DataError if an array does not fit beside those that live now, in slots and in `beside`"""
+        held = (*beside, *(array for slot in self.varying if (array := self.arrays[slot]) is not None))
         owners = [array if array.base is None else array.base for array in held]
         self._taken = self._in_arena + sum({id(owner): owner.nbytes for owner in owners}.values())
         self._refuse(place, shape, self._taken)
@@ -407,11 +407,14 @@ class Frame:
 
         return run
 
-    def fresh(self, place: ArrayPlace, shape: tuple[int, ...], wanted: int) -> Any:
-        """Memory of so many bytes for an array of this run. raises DataError where there is not enough"""
+    def fresh(self, place: ArrayPlace, shape: tuple[int, ...], wanted: int, beside: Sequence[Any] = ()) -> Any:
+        """Memory of so many bytes for an array of this run. raises DataError where there is not enough
+
+        beside  arrays that live now and that no slot holds
+        """
         # Memory that was freed is counted until this sum exceeds the limit: most calls need no more than the addition.
         if self._limit is not None and self._taken + wanted > self._limit:
-            self._refuse_now(place, shape)
+            self._refuse_now(place, shape, beside)
         self._taken += wanted
         try:
             return self._memory.empty(place, shape)

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
+from xla_emitters.dtypes import Array
 from xla_emitters.lowering.cpu.cpu_steps import COUNTED_ROW
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Compute, Loop
 from xla_emitters.runtime.cpu.code_chain import Words
-from xla_emitters.runtime.cpu.loop_numbers import AT_ONCE, LoopNumbers
+from xla_emitters.runtime.cpu.loop_numbers import MOST_AT_ONCE, SECONDS_AT_ONCE, LoopNumbers
 from xla_emitters.runtime.cpu.loop_states import (
     Calls,
     Held,
@@ -36,6 +38,8 @@ from xla_emitters.support.limits import iteration_limit
 
 FEWEST_TRIPS = 3
 """Setting the words of the states takes as long as this many iterations, step by step."""
+FIRST_AT_ONCE = 16
+"""Iterations of the first call."""
 CountedCode = ctypes.CFUNCTYPE(
     ctypes.c_int64, *[ctypes.c_size_t] + [ctypes.c_int64] * 4 + [ctypes.c_size_t, ctypes.c_int64]
 )
@@ -75,7 +79,7 @@ class CountedLoop:
         self._trips, self._left = step.trips, before[self._state_at(step.trips)]
         self._memory = LoopMemory(frame, (words for state in states for words in state.memory), [self._left])
         self._numbers = LoopNumbers(step.body, (column for state in states for column in state.columns))
-        self._rows = self._table(states)
+        self._rows, self._at_once = self._table(states), FIRST_AT_ONCE
 
     def _state_at(self, trip: int) -> int:
         """The state in which an iteration begins."""
@@ -93,15 +97,30 @@ class CountedLoop:
         """raises EndlessLoop for more iterations than `limits.iteration_limit` allows; DataError for memory that is not there"""
         if self._trips > (most := iteration_limit()):
             raise too_long(self._step.name, most, STAGE)
-        self._memory.begin()
-        numbers = self._frame.numbers
         set_constants(self._frame, self._states)
-        self._numbers.begin(numbers)
-        state, rows, width = 0, ctypes.addressof(self._rows), len(self._numbers.columns)
-        for first in range(0, self._trips, AT_ONCE):
-            table, after = self._numbers.rows(numbers, first, min(AT_ONCE, self._trips - first))
+        self._numbers.begin(self._frame.numbers)
+        self._memory.begin()
+        try:
+            self._run()
+        finally:
+            self._memory.end()
+
+    def _run(self) -> None:
+        state, numbers = 0, self._frame.numbers
+        for first in range(0, self._trips, MOST_AT_ONCE):
+            table, after = self._numbers.rows(numbers, first, min(MOST_AT_ONCE, self._trips - first))
             for index, value in after.items():
                 numbers[index] = value
-            state = self._code(rows, self._again, len(self._states), state, len(table), table.ctypes.data, width)
+            done = 0
+            while done < len(table):
+                part = table[done : done + self._at_once]
+                state, done = self._timed(part, state), done + len(part)
         self._memory.show(self._left)
-        self._memory.end()
+
+    def _timed(self, table: Array, state: int) -> int:
+        """Runs an iteration for each row of a table; returns the state after them. Sets how many the next call runs."""
+        start, rows, width = perf_counter(), ctypes.addressof(self._rows), len(self._numbers.columns)
+        state = self._code(rows, self._again, len(self._states), state, len(table), table.ctypes.data, width)
+        is_short = perf_counter() - start < SECONDS_AT_ONCE
+        self._at_once = min(2 * self._at_once, MOST_AT_ONCE) if is_short else max(1, self._at_once // 2)
+        return state

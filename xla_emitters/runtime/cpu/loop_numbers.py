@@ -16,8 +16,8 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.program.steps import FUNCTIONS, Compute, NumberSlot, Step
 
-AT_ONCE = 1 << 12
-"""Iterations of one call: Python handles signals between two calls."""
+MOST_AT_ONCE, SECONDS_AT_ONCE = 1 << 12, 0.02
+"""Iterations of one call, and for how long it may become more: between two calls Python handles signals, and asks whether the loop ends."""
 MOST_KEPT = 1 << 16
 """Numbers of a loop that are kept from run to run."""
 BEFORE = -1
@@ -102,6 +102,6 @@ class LoopNumbers:
         found = Rows(
             table, {step.result.index: values[step.result.index] for step, _ in self._work if step is not None}
         )
-        if (first + count) * max(1, len(self.columns)) <= MOST_KEPT:
+        if (sum(len(rows.table) for rows in self._kept.values()) + count) * max(1, len(self.columns)) <= MOST_KEPT:
             self._kept[first, count] = found
         return found

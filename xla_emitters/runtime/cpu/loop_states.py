@@ -241,17 +241,17 @@ class LoopMemory:
 
     def begin(self) -> None:
         """Gives the loop its memory. raises DataError for memory that is not there"""
-        arrays, fresh = self._frame.arrays, self._frame.fresh
-        self._held = [
-            arrays[memory.slot] if isinstance(memory, Given) else fresh(memory.place, memory.shape, count)
-            for memory, count in zip(self._numbers, self._bytes, strict=True)
-        ]
-        addresses = list(map(pointer, self._held))
+        arrays, fresh, held = self._frame.arrays, self._frame.fresh, list[Array]()
+        for memory, count in zip(self._numbers, self._bytes, strict=True):
+            given = isinstance(memory, Given)
+            held.append(arrays[memory.slot] if given else fresh(memory.place, memory.shape, count, held))
+        self._held, addresses = held, list(map(pointer, held))
         if addresses != self._addresses:
-            self._addresses = addresses
+            self._addresses = []  # until all words are set: a signal may interrupt this
             for address, places in zip(addresses, self._words, strict=True):
                 for words, word in places:
                     words[word] = address
+            self._addresses = addresses
 
     def show(self, left: Held) -> None:
         """Gives slots the arrays that they hold after an iteration."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,8 +13,11 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.errors import DataError, EndlessLoop
 from xla_emitters.pipelines.lowerings import lowerings_of
+from xla_emitters.runtime.cpu import counted_loop
+from xla_emitters.runtime.cpu.code_chain import Words
 from xla_emitters.runtime.cpu.counted_loop import CountedLoop
-from xla_emitters.runtime.cpu.loop_numbers import AT_ONCE
+from xla_emitters.runtime.cpu.loop_numbers import MOST_AT_ONCE
+from xla_emitters.runtime.cpu.loop_states import Given, LoopMemory
 from xla_emitters.runtime.walk import Frame
 from xla_emitters.support import limits
 
@@ -61,7 +67,7 @@ def frame_of(program: Any, inputs: list[Any]) -> Frame:
     return made.frame(made.bind([each.shape for each in inputs]))
 
 
-@pytest.mark.parametrize("trips", [1, 2, 3, 4, 5, 6, 7, AT_ONCE, 2 * AT_ONCE + 1, 5 * AT_ONCE])
+@pytest.mark.parametrize("trips", [1, 2, 3, 4, 5, 6, 7, MOST_AT_ONCE, 2 * MOST_AT_ONCE + 1, 5 * MOST_AT_ONCE])
 def test_memory_and_numbers_are_those_of_each_iteration(trips: int) -> None:
     program = xe.compile(SCAN)
     for seed in range(2):
@@ -101,6 +107,86 @@ def test_a_loop_s_memory_counts() -> None:
     program = xe.compile(SCAN)
     with limits.limited_memory(16), pytest.raises(DataError, match="memory"):
         program(*drawn(9))
+
+
+# Three arrays change, one after the other: the new ones live beside the old ones until the iteration ends.
+THREE = """
+func.func public @main(%m: tensor<?xf32>, %a: tensor<100xf32>, %b: tensor<100xf32>, %c: tensor<100xf32>)
+    -> (tensor<100xf32>, tensor<100xf32>, tensor<100xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.get_dimension_size %m, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %r:4 = stablehlo.while(%i = %zero, %p = %a, %q = %b, %s = %c) : tensor<i32>, tensor<100xf32>, tensor<100xf32>, tensor<100xf32>
+    cond {
+      %more = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
+    } do {
+      %x = stablehlo.add %p, %q : tensor<100xf32>
+      %y = stablehlo.reverse %q, dims = [0] : tensor<100xf32>
+      %z = stablehlo.reverse %s, dims = [0] : tensor<100xf32>
+      %next = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %next, %x, %y, %z : tensor<i32>, tensor<100xf32>, tensor<100xf32>, tensor<100xf32>
+    }
+  return %r#1, %r#2, %r#3 : tensor<100xf32>, tensor<100xf32>, tensor<100xf32>
+}
+"""
+
+
+def test_all_memory_of_a_loop_counts_together() -> None:
+    program, inputs = xe.compile(THREE), [np.zeros(size, np.float32) for size in (9, 100, 100, 100)]
+    assert any(isinstance(run, CountedLoop) for run in frame_of(program, inputs).code)
+    with limits.limited_memory(program.memory(inputs).peak - 1), pytest.raises(DataError, match="memory"):
+        program(*inputs)
+
+
+@pytest.mark.parametrize(("seconds", "wanted"), [(0.0, [16, 32, 64, 88]), (1.0, [16, 8, 4, 2, *[1] * 170])])
+def test_long_iterations_leave_python_time_for_signals(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, wanted: list[int]
+) -> None:
+    """A call of machine code is as many iterations as take little time: Python handles Ctrl-C between two calls."""
+    clock, calls = count(), list[int]()
+    monkeypatch.setattr(counted_loop, "perf_counter", lambda: next(clock) * seconds)
+    make = CountedLoop.__init__
+
+    def made(self: CountedLoop, frame: Frame, step: Any, code: Callable[..., int], *others: Any) -> None:
+        def counted(*given: int) -> int:
+            calls.append(given[4])
+            return code(*given)
+
+        make(self, frame, step, counted, *others)
+
+    monkeypatch.setattr(CountedLoop, "__init__", made)
+    program, inputs = xe.compile(SCAN), drawn(200)
+    for found, expected in zip(program(*inputs), scanned(*inputs), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    assert calls == wanted
+
+
+def test_memory_is_set_anew_after_an_interrupt() -> None:
+    """An interrupt between two words leaves no word as it was for the next run."""
+    first, last = (np.zeros(4, np.float32) for _ in range(2))
+    arrays = [first]
+    frame = cast("Frame", SimpleNamespace(arrays=arrays, varying=[], fresh=None))
+    words = Interrupted([0, 0])
+    memory = LoopMemory(frame, [(Given(0), [(cast("Words", words), 0), (cast("Words", words), 1)])], [])
+    memory.begin()
+    arrays[0], words.is_interrupted = last, True
+    with pytest.raises(KeyboardInterrupt):
+        memory.begin()
+    words.is_interrupted = False
+    memory.begin()
+    assert words == [last.ctypes.data] * 2
+
+
+class Interrupted(list[int]):
+    """Words of which the second is not set where a signal comes before."""
+
+    is_interrupted = False
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        if place == 1 and self.is_interrupted:
+            raise KeyboardInterrupt
+        super().__setitem__(place, value)
 
 
 def test_a_loop_with_a_branch_runs_step_by_step() -> None:
