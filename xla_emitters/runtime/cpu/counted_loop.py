@@ -39,7 +39,7 @@ from xla_emitters.support.limits import iteration_limit
 FEWEST_TRIPS = 3
 """Setting the words of the states takes as long as this many iterations, step by step."""
 FIRST_AT_ONCE = 16
-"""Iterations of the first call."""
+"""Iterations of the first call, which shows how long they take."""
 CountedCode = ctypes.CFUNCTYPE(
     ctypes.c_int64, *[ctypes.c_size_t] + [ctypes.c_int64] * 4 + [ctypes.c_size_t, ctypes.c_int64]
 )
