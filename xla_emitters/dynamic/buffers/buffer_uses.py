@@ -9,6 +9,8 @@ lmhlo.dynamic_update_slice %b, %u, %i -> %b              updates in place: it wr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from xla_emitters.dialects import lmhlo
@@ -72,7 +74,28 @@ def precedes(first: Operation, second: Operation) -> bool:
     return forward is second
 
 
-def is_after(later: Operation, earlier: Operation) -> bool:
+class BlockOrder:
+    """The order of ops in their blocks, numbered once: for a pass that asks often about blocks of many ops, and moves none of them."""
+
+    def __init__(self) -> None:
+        self._places = dict[Operation, int]()
+
+    def precedes(self, first: Operation, second: Operation) -> bool:
+        """As the function `precedes`."""
+        if first.parent is None or first.parent is not second.parent or first is second:
+            return False
+        for op in (first, second):
+            if op not in self._places:
+                self._places |= {inner: place for place, inner in enumerate(first.parent.ops)}
+        return self._places[first] < self._places[second]
+
+    def replace(self, op: Operation, by: Operation) -> None:
+        """Notes that an op has the place of another one, which goes."""
+        if (place := self._places.pop(op, None)) is not None:
+            self._places[by] = place
+
+
+def is_after(later: Operation, earlier: Operation, precedes: Callable[[Operation, Operation], bool] = precedes) -> bool:
     """Whether `later`, or an op around it, is behind `earlier` in the block of `earlier`; for an op in a fusion, in the fusion's block."""
     holder = earlier.parent_op()
     earlier = holder if isinstance(holder, lmhlo.FusionOp) else earlier

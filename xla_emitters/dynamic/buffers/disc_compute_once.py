@@ -32,12 +32,11 @@ from xla_emitters.dialects.hlo.placement import DEVICE, HOST, is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, uses_of
-from xla_emitters.dynamic.buffers.fusion_rules import BROADCASTS, COLUMN, LOOP, ROW, STITCH, is_splat_source, work_of
+from xla_emitters.dynamic.buffers.fusion_rules import BROADCASTS, COLUMN, LOOP, ROW, STITCH, is_splat_source
+from xla_emitters.functions import BY_OPCODE, EXACT, CodeSize
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 KINDS = (LOOP, ROW, COLUMN, STITCH)
-SLOW = frozenset(("divide", "remainder", "rsqrt", "sqrt"))
-"""Ops of one instruction that takes longer than a load. Those of more than an instruction or two are slow too."""
 LEAST_ROWS = 8
 """From this many rows on it is worth a launch, if their number is known."""
 
@@ -101,7 +100,7 @@ def _can_move(fusion: FusionOp, value: SSAValue, cone: AbstractSet[BufferOp], si
     def is_single(buffer: SSAValue) -> bool:
         return sizes.elements(buffer).value == 1
 
-    if not any(opcode_of(op.HLO) in SLOW or work_of(opcode_of(op.HLO)) > 1 for op in cone):
+    if not any(_is_slow(opcode_of(op.HLO)) for op in cone):
         return False
     written = {buffer for op in cone for buffer in op.outputs}
     read = {buffer for op in cone for buffer in op.inputs if space_of(buffer.type) != HOST}
@@ -112,6 +111,12 @@ def _can_move(fusion: FusionOp, value: SSAValue, cone: AbstractSet[BufferOp], si
         return False
     is_varied = any(not is_single(buffer) for buffer in read - written) or any(_is_varied(op) for op in cone)
     return is_varied and all(not is_single(buffer) or _is_inside(buffer, fusion) for buffer in written)
+
+
+def _is_slow(opcode: str) -> bool:
+    """Whether an op takes longer than a load: a function of more than an instruction or two, a root or a quotient, which are rounded."""
+    row = BY_OPCODE.get(opcode)
+    return row is not None and (row.size is not CodeSize.SMALL or row.ulps is not EXACT)
 
 
 def _is_varied(op: BufferOp) -> bool:

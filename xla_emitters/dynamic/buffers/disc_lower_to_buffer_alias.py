@@ -27,7 +27,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import memref
-from xla_emitters.dynamic.buffers.buffer_uses import are_exclusive, frees, is_after, leaves_the_block, uses_of, writes
+from xla_emitters.dynamic.buffers.buffer_uses import (
+    BlockOrder,
+    are_exclusive,
+    frees,
+    is_after,
+    leaves_the_block,
+    uses_of,
+    writes,
+)
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 COPIES = frozenset(("lmhlo.copy", "lmhlo.reshape", "lmhlo.dynamic_reshape"))
@@ -41,11 +49,12 @@ class DiscLowerToBufferAliasPass(KernelPass):
     name = "disc-lower-to-buffer-alias"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        order = BlockOrder()
         for buffer_op in list(op.walk()):
             if isinstance(buffer_op, BufferOp) and buffer_op.name in COPIES:
-                self._lower(buffer_op)
+                self._lower(buffer_op, order)
 
-    def _lower(self, op: BufferOp) -> None:
+    def _lower(self, op: BufferOp, order: BlockOrder) -> None:
         if isinstance(op.parent_op(), lmhlo.FusionOp):
             return self.skip(op, "it is part of a fusion")
         source, result = op.inputs[0], op.outputs[0]
@@ -56,11 +65,11 @@ class DiscLowerToBufferAliasPass(KernelPass):
             return self.skip(op, "it moves data between memories")
         others = [use for use in uses_of(result) if use.operation is not op]
         if any(writes(use) for use in others) or any(
-            writes(use) and not is_after(op, use.operation) and not are_exclusive(op, use.operation)
+            writes(use) and not is_after(op, use.operation, order.precedes) and not are_exclusive(op, use.operation)
             for use in uses_of(source)
         ):
             return self.skip(op, "one of the two buffers is written again")
-        if not all(is_after(use.operation, op) for use in others) or sum(map(frees, others)) > 1:
+        if not all(is_after(use.operation, op, order.precedes) for use in others) or sum(map(frees, others)) > 1:
             return self.skip(op, "its result is not used behind it alone")
         if not any(map(leaves_the_block, others)) or (source.type != result.type and _is_ours_alone(op)):
             view = lmhlo.IncRefOp(operands=[source, alloc.dynamic_sizes], result_types=[result.type])
@@ -68,18 +77,21 @@ class DiscLowerToBufferAliasPass(KernelPass):
             view.attributes |= alloc.attributes
             view.view.name_hint = result.name_hint
             Rewriter.insert_op(view, InsertPoint.before(op))
+            order.replace(op, view)
             result.replace_all_uses_with(view.view)
             _erase(op, alloc)
             return None
-        return self._give(op, alloc)
+        return self._give(op, alloc, order)
 
-    def _give(self, op: BufferOp, alloc: memref.AllocOp) -> None:
+    def _give(self, op: BufferOp, alloc: memref.AllocOp, order: BlockOrder) -> None:
         """Gives the operand's own buffer away, if it has no later use."""
         source, result = op.inputs[0], op.outputs[0]
         later = [
             use.operation
             for use in uses_of(source)
-            if use.operation is not op and not is_after(op, use.operation) and not are_exclusive(op, use.operation)
+            if use.operation is not op
+            and not is_after(op, use.operation, order.precedes)
+            and not are_exclusive(op, use.operation)
         ]
         is_last = len(later) == 1 and isinstance(later[0], memref.DeallocOp) and later[0].parent is op.parent
         if not is_last or tensor_of(source.type) != tensor_of(result.type):

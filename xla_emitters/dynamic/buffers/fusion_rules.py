@@ -127,8 +127,8 @@ class FusibleOp:
     def work(self) -> int:
         """What it counts of MOST_WORK."""
         if self.opcode == "map":
-            return sum(work_of(op.opcode) for op in needed_by(computation_of(self.op)) if isinstance(op, HloOp))
-        return work_of(self.opcode)
+            return sum(_work_of(op.opcode) for op in needed_by(computation_of(self.op)) if isinstance(op, HloOp))
+        return _work_of(self.opcode)
 
     @cached_property
     def reduces(self) -> str | None:
@@ -152,14 +152,18 @@ class FusibleOp:
         """Whether it is a transpose of a matrix, or of three dimensions, that moves the last one."""
         return self.opcode == "transpose" and len(self.dimensions) in (2, 3) and moves_last(self.op)
 
+    @cached_property
+    def moves(self) -> bool:
+        """Whether it reads elements at other places than its own."""
+        return not self.is_elementwise and not self.reduces
+
     @property
     def lead(self) -> SSAValue:
         """The array whose elements are distributed over threads: the operand of a reduction or an update in place, else the result."""
         return self.reads[0] if self.reduces or self.updated else self.writes[0]
 
 
-def work_of(opcode: str) -> int:
-    """What one op of a fusion counts of MOST_WORK."""
+def _work_of(opcode: str) -> int:
     row = BY_OPCODE.get(opcode)
     return 1 if row is None or row.size is CodeSize.SMALL else WORK
 
@@ -271,6 +275,7 @@ class Group:
     scans       the parts that scan rows
     updates     the parts that update in place
     transposes  the parts that move the last dimension of two or three
+    moving      how many parts read elements at other places than theirs
     work        of all parts
 
     A group of two (`of_two`), as is judged for each pair of neighbours, costs as much as its halves have outside, not as their ops. If the
@@ -290,6 +295,7 @@ class Group:
         self.rereads = [part for part in self.reductions if not read.isdisjoint(part.writes)]
         self.updates = [part for part in parts if part.updated]
         self.transposes = [part for part in parts if part.needs_tiles]
+        self.moving = sum(part.moves for part in parts)
         self.work = sum(part.work for part in parts)
         self._halves: tuple[Group, Group] | None = None
 
@@ -311,7 +317,7 @@ class Group:
         )
         made.updates = _in_order(a.updates, b.updates)
         made.transposes = _in_order(a.transposes, b.transposes)
-        made.work = a.work + b.work
+        made.moving, made.work = a.moving + b.moving, a.work + b.work
         return made
 
     def settle(self) -> None:
@@ -347,6 +353,10 @@ class Group:
         An op is computed where its readers are, and a reader that moves elements reads at places of its own: two shifts of shifted sums of
         five elements read at 25. Elementwise readers of one place share it, and so do equal broadcasts.
         """
+        if self.moving < MOST_PLACES.bit_length():
+            return (
+                None  # each part that moves elements, on the way from a result to an op or not: so many places at most
+            )
         numbers = dict[object, int]()
         places: dict[FusibleOp, set[int]] = {part: {0} for part in self.results}
         for part in reversed(self.parts):
@@ -357,7 +367,7 @@ class Group:
                 if (other := self.writer.get(buffer)) is None:
                     continue
                 there = places.setdefault(other, set())
-                if part.is_elementwise or part.reduces:
+                if not part.moves:
                     there |= own if part.is_elementwise else {0}
                     continue
                 moved = (BROADCASTS, part.dimensions) if part.opcode in BROADCASTS else (part, operand)

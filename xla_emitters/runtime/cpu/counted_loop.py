@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 from xla_emitters.lowering.cpu.cpu_steps import COUNTED_ROW
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Compute, Loop
 from xla_emitters.runtime.cpu.code_chain import Words
-from xla_emitters.runtime.cpu.loop_numbers import AT_ONCE, LoopNumbers
+from xla_emitters.runtime.cpu.loop_numbers import MOST_AT_ONCE, SECONDS_AT_ONCE, LoopNumbers
 from xla_emitters.runtime.cpu.loop_states import (
     Calls,
     Held,
@@ -36,6 +37,8 @@ from xla_emitters.support.limits import iteration_limit
 
 FEWEST_TRIPS = 3
 """Setting the words of the states takes as long as this many iterations, step by step."""
+FIRST_AT_ONCE = 256
+"""Iterations of the first call, which shows how long they take."""
 CountedCode = ctypes.CFUNCTYPE(
     ctypes.c_int64, *[ctypes.c_size_t] + [ctypes.c_int64] * 4 + [ctypes.c_size_t, ctypes.c_int64]
 )
@@ -98,10 +101,15 @@ class CountedLoop:
         set_constants(self._frame, self._states)
         self._numbers.begin(numbers)
         state, rows, width = 0, ctypes.addressof(self._rows), len(self._numbers.columns)
-        for first in range(0, self._trips, AT_ONCE):
-            table, after = self._numbers.rows(numbers, first, min(AT_ONCE, self._trips - first))
+        first, at_once = 0, FIRST_AT_ONCE
+        while first < self._trips:
+            start = perf_counter()
+            table, after = self._numbers.rows(numbers, first, min(at_once, self._trips - first))
             for index, value in after.items():
                 numbers[index] = value
             state = self._code(rows, self._again, len(self._states), state, len(table), table.ctypes.data, width)
+            first += len(table)
+            if perf_counter() - start < SECONDS_AT_ONCE:
+                at_once = MOST_AT_ONCE
         self._memory.show(self._left)
         self._memory.end()

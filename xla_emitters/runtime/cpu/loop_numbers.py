@@ -16,8 +16,8 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.program.steps import FUNCTIONS, Compute, NumberSlot, Step
 
-AT_ONCE = 1 << 12
-"""Iterations of one call: Python handles signals between two calls."""
+MOST_AT_ONCE, SECONDS_AT_ONCE = 1 << 12, 0.02
+"""Iterations of one call, which become more while a call takes less time: between two calls Python handles signals, and watches a loop."""
 MOST_KEPT = 1 << 16
 """Numbers of a loop that are kept from run to run."""
 BEFORE = -1

@@ -25,7 +25,7 @@ from xla_emitters.lowering.cpu.cpu_steps import UNTIL_ROW
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Compute, Load, Loop, NumberSlot, Step, parts_of
 from xla_emitters.runtime.cpu.code_chain import Words
-from xla_emitters.runtime.cpu.loop_numbers import BEFORE, Column, LoopNumbers
+from xla_emitters.runtime.cpu.loop_numbers import BEFORE, MOST_AT_ONCE, SECONDS_AT_ONCE, Column, LoopNumbers
 from xla_emitters.runtime.cpu.loop_states import (
     Calls,
     Given,
@@ -43,8 +43,6 @@ from xla_emitters.runtime.repetition import LONG_LOOP, Repetition, asked_after, 
 from xla_emitters.runtime.walk import Frame, state_bytes
 from xla_emitters.support.limits import iteration_limit
 
-MOST_AT_ONCE, SECONDS_AT_ONCE = 1 << 12, 0.02
-"""Iterations of one call, which become more while a call takes less time: a loop that does not end is found between two calls."""
 UntilCode = ctypes.CFUNCTYPE(
     ctypes.c_int64,
     *[ctypes.c_size_t] + [ctypes.c_int64] * 4 + [ctypes.c_size_t] * 2 + [ctypes.c_int64] * 2,

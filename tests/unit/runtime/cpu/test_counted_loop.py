@@ -10,8 +10,8 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.errors import DataError, EndlessLoop
 from xla_emitters.pipelines.lowerings import lowerings_of
-from xla_emitters.runtime.cpu.counted_loop import CountedLoop
-from xla_emitters.runtime.cpu.loop_numbers import AT_ONCE
+from xla_emitters.runtime.cpu.counted_loop import FIRST_AT_ONCE, CountedLoop
+from xla_emitters.runtime.cpu.loop_numbers import MOST_AT_ONCE
 from xla_emitters.runtime.walk import Frame
 from xla_emitters.support import limits
 
@@ -61,7 +61,9 @@ def frame_of(program: Any, inputs: list[Any]) -> Frame:
     return made.frame(made.bind([each.shape for each in inputs]))
 
 
-@pytest.mark.parametrize("trips", [1, 2, 3, 4, 5, 6, 7, AT_ONCE, 2 * AT_ONCE + 1, 5 * AT_ONCE])
+@pytest.mark.parametrize(
+    "trips", [1, 2, 3, 4, 5, 6, 7, FIRST_AT_ONCE, FIRST_AT_ONCE + 1, FIRST_AT_ONCE + MOST_AT_ONCE + 1, 5 * MOST_AT_ONCE]
+)
 def test_memory_and_numbers_are_those_of_each_iteration(trips: int) -> None:
     program = xe.compile(SCAN)
     for seed in range(2):
