@@ -194,9 +194,14 @@ def load_named(path: str | Path | StandardInput, keys: Sequence[str], specs: Seq
     with opened(path) as archive:
         headers = [_checked_header(archive, key, spec) for key, spec in zip(keys, specs, strict=True)]
         return [
-            archive.data(key, header).view(dtype(spec.dtype).numpy)
+            _native(archive.data(key, header)).view(dtype(spec.dtype).numpy)
             for key, header, spec in zip(keys, headers, specs, strict=True)
         ]
+
+
+def _native(array: Array) -> Array:
+    """The array in the machine's byte order."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def load_given(path: str | Path | StandardInput, prefix: str, numbers: Iterable[int]) -> list[Array]:
@@ -218,12 +223,12 @@ def _given(archive: Archive, key: str) -> Array:
     if name not in NUMPY_TYPES:
         raise DataError(f"{what} is {name}, which is not a type of HLO", stage="arrays")
     wanted = dtype(name).numpy
-    if is_pattern and header.dtype != (pattern := np.dtype(f"u{wanted.itemsize}")):
+    if is_pattern and header.dtype.newbyteorder("=") != (pattern := np.dtype(f"u{wanted.itemsize}")):
         raise DataError(f"{what} holds {header.dtype}, but the bit pattern of {name} is {pattern}", stage="arrays")
     archive.check_size(key, header)
     refuse_beyond_memory(header.shape, dtype(name), what)
     data = archive.data(key, header)
-    return data.view(wanted) if is_pattern else data.astype(wanted, copy=False)
+    return _native(data).view(wanted) if is_pattern else data.astype(wanted, copy=False)
 
 
 def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
@@ -232,13 +237,13 @@ def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
         present = ", ".join(archive.keys)
         raise DataError(f"{archive.path} has no '{key}' for {spec}; it has: {present}", stage="arrays")
     what, header, wanted = f"'{key}' in {archive.path}", archive.header(key), dtype(spec.dtype).numpy
-    stored = wanted
+    stored, given = wanted, header.dtype.newbyteorder("=")
     if f"{key}.dtype" in archive.members:
         named = _dtype_name(archive, f"{key}.dtype")
         if named != spec.dtype:
             raise DataError(f"{what} is {named}, but {spec} is expected", stage="arrays")
         stored = np.dtype(f"u{wanted.itemsize}")
-        if header.dtype != stored:
+        if given != stored:
             raise DataError(f"{what} holds {header.dtype}, but the bit pattern of {named} is {stored}", stage="arrays")
     elif header.dtype.kind == "V" and header.dtype.names is None:
         bits = f"u{header.dtype.itemsize}"
@@ -247,7 +252,7 @@ def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
             stage="arrays",
             help=f'np.savez(path, **{{"{key}": x.view("{bits}"), "{key}.dtype": "{spec.dtype}"}})',
         )
-    check_fits(wanted if header.dtype == stored else header.dtype, header.shape, spec, what)
+    check_fits(wanted if given == stored else given, header.shape, spec, what)
     archive.check_size(key, header)
     refuse_beyond_memory(spec.shape, dtype(spec.dtype), what)
     return header

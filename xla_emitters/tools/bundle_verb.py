@@ -16,7 +16,7 @@ from xla_emitters.errors import Unsupported, UsageError, file_errors
 from xla_emitters.tools.given import Given, read_given, sizes_of
 from xla_emitters.tools.input_output import counted, print_left_out, refuse_second_reader
 from xla_emitters.tools.terminal import progress
-from xla_emitters.tools.verb_options import add_compilation, add_input, add_keep_going, compile_options
+from xla_emitters.tools.verb_options import add_compilation, add_input, add_keep_going, add_seed, compile_options
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.bundle.bundle import ProgramCase
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="of programs: sizes at which the bundle runs them; may be given several times. Of several files, each takes those that it has",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
+    add_seed(parser)
 
 
 def run(options: argparse.Namespace) -> int:

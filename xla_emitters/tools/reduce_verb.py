@@ -35,7 +35,7 @@ from xla_emitters.support.processes import within
 from xla_emitters.tools.failures import INTERRUPTED
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import counted, write_file
-from xla_emitters.tools.verb_options import add_compilation, add_file, add_sizes, module_options
+from xla_emitters.tools.verb_options import add_compilation, add_file, add_seed, add_sizes, module_options
 from xla_emitters.tools.workers import isolated
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"for --keep-wrong, HLO: run at most N blocks; default {BLOCKS}, 0: all",
     )
-    parser.add_argument("--seed", type=int, default=0, help="for --keep-wrong: seed of the random inputs; default 0")
+    add_seed(parser, "for --keep-wrong: ")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="stop after so long with the best so far")
     parser.add_argument(
         "--timeout",

@@ -239,7 +239,23 @@ def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
         help="arrays p0, p1, ...; '-' is standard input; default: drawn from --seed"
         + ("; of a program several, each with its --outputs" if several else ""),
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
+    add_seed(parser)
+
+
+def add_seed(parser: argparse.ArgumentParser, for_what: str = "") -> None:
+    """Adds --seed. for_what: what `help` says before the rest"""
+    text = f"{for_what}seed of the random inputs, from 0; default 0"
+    parser.add_argument("--seed", type=_seed, metavar="N", default=0, help=text)
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if seed < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no integer of 0 or more")
+    return seed
 
 
 def add_dumps(parser: argparse.ArgumentParser) -> None:

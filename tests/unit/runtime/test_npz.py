@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime import npz
-from xla_emitters.runtime.arrays import load_arrays
+from xla_emitters.runtime.arrays import load_arrays, load_given
 from xla_emitters.tools.main import main
 
 ZEROS = bytes(1 << 20)
@@ -51,6 +52,19 @@ def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(zipfile.ZipExtFile, "read", counted)
     return sizes
+
+
+@pytest.mark.parametrize("spec", [THREE, ArraySpec("bf16", (3,), (0,))])
+def test_arrays_of_the_other_byte_order(spec: ArraySpec, tmp_path: Path) -> None:
+    """As files of a machine with that order hold them; a bit pattern too."""
+    values = np.array([1.5, -2, 3], dtype(spec.dtype).numpy)
+    bits = values.view(f"u{values.itemsize}")
+    stored = values if spec is THREE else bits
+    members = {"p0": stored.astype(stored.dtype.newbyteorder(">"))}
+    np.savez(tmp_path / "in.npz", **members, **({} if spec is THREE else {"p0.dtype": np.array(spec.dtype)}))
+    for (array,) in (load_arrays(tmp_path / "in.npz", "p", [spec]), load_given(tmp_path / "in.npz", "p", [0])):
+        assert array.dtype == values.dtype
+        assert np.array_equal(array.view(bits.dtype), bits)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from xla_emitters.errors import DataError
+from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
+from xla_emitters.explore.check.any_ptx import GivenKernel, PtxKernel, launch_of
 from xla_emitters.tools.main import main
 
 TEXT = """.version 8.6
@@ -153,3 +156,26 @@ def test_tensor_maps_and_clusters(
     said = capsys.readouterr().err
     assert "is no tensor map" in said
     assert "are no multiple of 16" in said
+
+
+@pytest.mark.parametrize(("file", "text", "kind"), [("k.ptx", TEXT, "PTX"), ("k.ll", LLVM_IR, "LLVM IR")])
+@pytest.mark.parametrize("verb", ["compile", "list", "explain", "cost", "maps"])
+def test_verbs_of_hlo_text_say_who_takes_it(
+    verb: str, file: str, text: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    assert main([verb, str(path)]) == 1
+    said = capsys.readouterr().err
+    assert f"{file}:1:1: error: [hlo.parse] this is {kind}, not HLO text" in said
+    assert f"the commands run and check take it, in a file FILE{path.suffix}, with --launch" in said
+
+
+@pytest.mark.parametrize("kernel", [PtxKernel.read(TEXT, "k.ptx"), LlvmIrKernel.read(LLVM_IR, "k.ll")])
+def test_arrays_and_numbers_of_any_byte_order_from_python(kernel: GivenKernel) -> None:
+    x, launch = np.arange(100, dtype=np.float32), launch_of("1x128")[0]
+    numbers = [np.array(100, ">i4"), np.array(3, ">f4")]
+    after = kernel.run([x.astype(">f4"), np.zeros(100, np.float32), *numbers], launch)
+    np.testing.assert_array_equal(after[1], x * 3)
+    with pytest.raises(DataError, match=r"argument 0 \(p0\) is a masked array"):
+        kernel.run([np.ma.array(x, mask=x > 50), np.zeros(100, np.float32), *numbers], launch)

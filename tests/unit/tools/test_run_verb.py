@@ -87,6 +87,17 @@ def test_the_seed_chooses_the_inputs(capsys: pytest.CaptureFixture[str], tmp_pat
     assert not np.array_equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
+@pytest.mark.parametrize(
+    "words", [["run"], ["check"], ["bisect"], ["bundle", "-o", "x.zip"], ["reduce", "--keep-wrong"]]
+)
+def test_a_seed_is_an_integer_from_0(words: list[str], seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As NumPy's `default_rng` takes them."""
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, str(NEGATE), "--seed", seed])
+    assert f"argument --seed: '{seed}' is no integer of 0 or more" in capsys.readouterr().err
+
+
 def test_arrays_go_in_and_come_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """bf16 as a bit pattern beside its name; the results of one run are inputs of the next."""
     hlo = tmp_path / "gelu.hlo"

@@ -28,6 +28,7 @@ from xla_emitters.errors import DataError, ExecutionError, Unsupported, UsageErr
 from xla_emitters.explore.check.module_stages import blocks_to_run
 from xla_emitters.explore.check.verdict import Verdict
 from xla_emitters.program import LaunchDimensions
+from xla_emitters.runtime.arrays import host_array
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher, address_of
@@ -175,9 +176,10 @@ class GivenKernel(ABC):
     def _with_maps(self, arrays: Sequence[Array], maps: Mapping[int, TensorMap]) -> tuple[list[Array], dict[int, int]]:
         """Copies of the arrays, encoded maps among them, then those that only maps refer to. returns also number -> index of its array
 
-        raises   DataError for a map whose parameter cannot hold one, or that its array does not fit
+        raises   DataError for a map whose parameter cannot hold one, or that its array does not fit; and what `host_array` raises
         """
-        copies = [np.array(array, order="C", copy=True) for array in arrays]
+        given = [host_array(array, "", f"argument {number} (p{number})") for number, array in enumerate(arrays)]
+        copies = [np.array(array, order="C", copy=True) for array in given]
         places = {number: number for number in range(len(copies))}
         for number, tensor_map in maps.items():
             other = number if tensor_map.argument is None else tensor_map.argument

@@ -78,8 +78,8 @@ def _is_atomic(op: Operation) -> bool:
     if op.name in UPDATES:
         return True
     if isinstance(op, llvm.CallIntrinsicOp):
-        name = op.intrin.data
-        return name.startswith("llvm.nvvm.mbarrier.") and name != "llvm.nvvm.mbarrier.init"
+        name = op.intrin.data.removeprefix("llvm.nvvm.")
+        return name.startswith(("mbarrier.", "cp.async.mbarrier.")) and name != "mbarrier.init"
     if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
         return False
     # In PTX a volatile access means a relaxed one.

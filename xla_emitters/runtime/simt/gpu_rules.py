@@ -192,14 +192,29 @@ def barrier(op: Operation) -> Callable[[Machine], None]:
 
 
 def meet(machine: Machine, op: Operation) -> None:
-    """A barrier of whole blocks. raises ExecutionError when only some threads of a block reach it."""
+    """A barrier of whole blocks. raises ExecutionError when only some threads of a block reach it, of the warps that have not ended."""
     if machine.active is not None:
         active = np.broadcast_to(machine.active, machine.shape)
         apart = active.any(axis=1, keepdims=True) & ~active
+        if (ended := ended_warps(machine)) is not None:
+            apart &= ~ended.repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
         machine.memory.refuse(op, apart, None, "is not reached with the other threads of the block")
     machine.memory.changes += 1
     for watcher in machine.memory.watchers:
         watcher.barrier(machine.memory, machine.active)
+
+
+def ended_warps(machine: Machine) -> Array | None:
+    """The warps of which every thread has ended, bool (blocks, warps); None: no thread has.
+
+    A barrier does not wait for them. One of a warp that is still there must come with all of its threads.
+    Source: CUDA C++ Programming Guide, "Independent Thread Scheduling"; PTX ISA 8.8, 9.7.13.1, "barrier.aligned".
+    """
+    exited = machine.memory.exited
+    if exited is None:
+        return None
+    starts = np.arange(0, machine.launch.threads, WARP_SIZE)
+    return np.logical_and.reduceat(np.broadcast_to(exited, machine.shape), starts, axis=1)
 
 
 def fence(machine: Machine) -> None:

@@ -26,7 +26,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.copies_in_flight import Flight
-from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, meet
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, ended_warps, meet
 from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
 from xla_emitters.runtime.simt.memory import Named
@@ -70,9 +70,15 @@ class BlockBarrier:
         self.ticket = np.zeros(machine.shape, np.int64)
         self.found = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
 
-    def arrive(self, lanes: Array, holds: Array, wanted: int, *, waits: bool) -> tuple[Array, Array]:
-        """Counts lanes. returns for how many more threads each block that is here waits, and which blocks are complete"""
-        here, starts = lanes.any(axis=1), np.arange(0, int(lanes.shape[1]), WARP_SIZE)
+    def arrive(
+        self, here: Array, lanes: Array, holds: Array, wanted: int, ended: Array | None, *, waits: bool
+    ) -> tuple[Array, Array]:
+        """Counts lanes. returns for how many more threads each block that is here waits, and which blocks are complete
+
+        here    blocks of which threads are at the barrier, now or since before, bool (blocks,)
+        ended   warps that have ended and that the barrier does not wait for, bool (blocks, warps)
+        """
+        starts = np.arange(0, int(lanes.shape[1]), WARP_SIZE)
         warps = np.logical_or.reduceat(lanes, starts, axis=1).sum(axis=1)
         self.arrived += warps * WARP_SIZE
         self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
@@ -80,7 +86,11 @@ class BlockBarrier:
         self.waiting |= lanes & waits
         self.holds |= lanes & holds
         # The last warp of a block may have fewer threads.
-        missing = np.where(here, -(-wanted // WARP_SIZE) * WARP_SIZE - self.arrived, 0)
+        missing = -(-wanted // WARP_SIZE) * WARP_SIZE - self.arrived
+        if ended is not None:
+            came = np.logical_or.reduceat(self.there, starts, axis=1)
+            missing = missing - (ended & ~came).sum(axis=1) * WARP_SIZE
+        missing = np.where(here, missing, 0)
         complete = here & (missing == 0)
         held, counted = self.found
         self.found = (
@@ -109,7 +119,7 @@ def _arrive(
     active, found = active_lanes(machine), list[tuple[Array, BlockBarrier]]()
     numbers = np.broadcast_to(0 if number is None else number, machine.shape)
     counts = np.broadcast_to(machine.launch.threads if count is None else count, machine.shape)
-    barriers = machine.memory.barriers
+    barriers, ended = machine.memory.barriers, ended_warps(machine) if count is None else None
     for chosen, wanted in np.unique(np.stack([numbers[active], counts[active]]), axis=1).T.tolist():
         named = active & (numbers == chosen) & (counts == wanted)
         if not 0 <= chosen < 16 or wanted < 0 or (wanted % WARP_SIZE and wanted != machine.launch.threads):
@@ -120,14 +130,14 @@ def _arrive(
         state = barriers[chosen] = barriers.get(chosen) or BlockBarrier(machine)
         found.append((named, state))
         lanes = named if machine.retried is None else named & ~machine.retried
-        if not lanes.any():
+        if not lanes.any() and ended is None:
             continue
         missing, complete = state.arrive(
-            lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted, waits=waits
+            named.any(axis=1), lanes, np.zeros((1, 1), np.bool_) if holds is None else holds, wanted, ended, waits=waits
         )
         many = np.broadcast_to((missing < 0)[:, None], machine.shape)
         machine.refuse(op, many, f"is reached by more than {wanted} threads")
-        machine.memory.changes += 1
+        machine.memory.changes += bool(lanes.any() or complete.any())
         if complete.any():
             whole = np.broadcast_to(complete[:, None], machine.shape)
             there, waiting = state.there & whole, state.waiting & whole
@@ -155,8 +165,9 @@ def barrier(op: Operation) -> Kernel:
         count = given.pop(0) if has_count else None
         if not machine.may_stall and count is None and not machine.memory.barriers:
             meet(machine, op)
-            holds = active_lanes(machine) & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
-            held, counted = holds.sum(axis=1, keepdims=True), np.full((1, 1), machine.launch.threads)
+            there = active_lanes(machine)
+            holds = there & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
+            held, counted = (lanes.sum(axis=1, keepdims=True) for lanes in (holds, there))
         else:
             held, counted, waits = (np.zeros(machine.shape, kind) for kind in (np.int64, np.int64, np.bool_))
             for lanes, state in _arrive(machine, op, number, count, given[0] != 0 if given else None):
@@ -273,7 +284,8 @@ class Barriers:
         first = np.zeros(machine.shape, np.bool_)
         places = np.flatnonzero(lanes)[chosen]
         first.reshape(-1)[places] = True
-        with machine.only(first):
+        # All lanes look at it, so that the race detector finds those that nothing orders behind its initialisation.
+        with machine.only(lanes):
             loaded: Any = load_value(op, i64, 8, machine, address)
         # `first` lists lanes in their order; the states are in that of `chosen`.
         words = np.broadcast_to(loaded, machine.shape).reshape(-1)[places].view(np.uint64)

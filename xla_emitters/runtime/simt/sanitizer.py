@@ -260,7 +260,9 @@ class Sanitizer(Watcher):
         if touch is Touch.USE and buffer.space is not Space.SHARED:
             touch = Touch.READ
         shadow.refine(access.unit or access.size)
-        is_flag, is_global = touch is Touch.UPDATE, buffer.space is not Space.SHARED
+        # What an `mbarrier` orders is known where a phase of it is seen complete.
+        is_flag = touch is Touch.UPDATE and not isinstance(access.op, llvm.CallIntrinsicOp)
+        is_global = buffer.space is not Space.SHARED
         if is_flag:
             self._announce(memory, access, is_global=is_global)
         lanes = self._lanes(memory, shadow, access)

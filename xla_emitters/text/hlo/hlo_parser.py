@@ -93,8 +93,38 @@ def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> Mo
 
 
 _MLIR = (("module", "@"), ("module", "attributes"), ("#", "loc"), ("func.func", "public"), ("func.func", "@"))
-"""The first two tokens of MLIR text."""
+"""The first two tokens of MLIR text; of other texts below."""
+_PTX = ((".", "version"),)
+_LLVM_IR = (
+    *((";", "ModuleID"), ("source_filename", "="), ("target", "datalayout"), ("target", "triple")),
+    ("define", "ptx_kernel"),
+)
 _PROTO = re.compile(r"\s*(?:hlo\s*\{\s*)?hlo_module\s*\{\s*\w+:")
+
+
+def _refuse_other_texts(cursor: HloCursor) -> None:
+    """raises ParseError for what another reader takes"""
+    header = cursor.token
+    first = (header.text, cursor.peek().text)
+    if first in _MLIR:
+        raise cursor.error(
+            "this is MLIR, not HLO text",
+            header,
+            help="StableHLO: the commands run, check, compile, explain and list take it, and parse_stablehlo reads it",
+        )
+    if first in _PTX + _LLVM_IR:
+        text, ending = ("PTX", ".ptx") if first in _PTX else ("LLVM IR", ".ll")
+        raise cursor.error(
+            f"this is {text}, not HLO text",
+            header,
+            help=f"the commands run and check take it, in a file FILE{ending}, with --launch",
+        )
+    if header.text in ("hlo", "hlo_module") and _PROTO.match(cursor.source.text):
+        raise cursor.error(
+            "this is a proto as text, as XLA writes snapshots with --xla_dump_hlo_as_text",
+            header,
+            help="without that flag the snapshot is binary, which is read",
+        )
 
 
 class _FollowUp(Exception):
@@ -141,18 +171,7 @@ class _ModuleParser:
         cursor = self.cursor
         name, attributes = "", dict[str, Attribute]()
         header = cursor.token
-        if (header.text, cursor.peek().text) in _MLIR:
-            raise cursor.error(
-                "this is MLIR, not HLO text",
-                header,
-                help="StableHLO: the commands run, check, compile, explain and list take it, and parse_stablehlo reads it",
-            )
-        if header.text in ("hlo", "hlo_module") and _PROTO.match(cursor.source.text):
-            raise cursor.error(
-                "this is a proto as text, as XLA writes snapshots with --xla_dump_hlo_as_text",
-                header,
-                help="without that flag the snapshot is binary, which is read",
-            )
+        _refuse_other_texts(cursor)
         if cursor.accept("HloModule"):
             name = cursor.new_name("the module's name").name
             cursor.accept(":")

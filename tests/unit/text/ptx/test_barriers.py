@@ -61,6 +61,25 @@ def test_reductions_of_some_threads() -> None:
     np.testing.assert_array_equal(executed(body), np.where(np.arange(128) < 64, 5, 0))
 
 
+_MIRROR = "xor.b32 %r8, %r1, 63; mad.lo.u32 %r9, %r8, 4, %r2; ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd4], %r10;"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "setp.ge.u32 %p1, %r1, 64; @%p1 bra END; st.shared.u32 [%r4], %r1; bar.sync 0;" + _MIRROR + "END:",
+        # The second half ends after a barrier of its own, while the first one waits.
+        """setp.ge.u32 %p1, %r1, 64; @%p1 bra LAST; st.shared.u32 [%r4], %r1;
+        setp.ge.u32 %p3, %r1, 0; bar.red.and.pred %p4, 0, %p3; @!%p4 mov.u32 %r2, 4096;"""
+        + _MIRROR
+        + "bra END; LAST: bar.sync 1, 64; END:",
+    ],
+)
+def test_a_barrier_does_not_wait_for_warps_that_have_ended(body: str) -> None:
+    """CUDA C++ Programming Guide, "Independent Thread Scheduling": a barrier is reached by all threads that have not exited."""
+    np.testing.assert_array_equal(executed(body), np.where(np.arange(128) < 64, np.arange(128) ^ 63, 0))
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -68,6 +87,7 @@ def test_reductions_of_some_threads() -> None:
         ("bar.sync 16;", "16 is no number of a barrier"),
         ("bar.sync 1, 32;", "is reached by more than 32 threads"),
         ("setp.lt.u32 %p1, %r1, 33; @%p1 bar.sync 0;", "is not reached with the other threads of the block"),
+        ("setp.ge.u32 %p1, %r1, 64; @%p1 ret; bar.sync 1, 128;", "waits for threads that never come"),
         ("bar.sync 1, 33;", "multiples of 32"),
         ("mbarrier.arrive.shared.b64 %rd5, [%r3];", "which no thread wrote"),
         (INIT.format(count=64) + "mbarrier.arrive.shared.b64 %rd5, [%r3];", "more often than the barrier expects"),
@@ -98,6 +118,18 @@ def test_a_barrier_in_memory() -> None:
     """
     )
     np.testing.assert_array_equal(executed(body, blocks=1), np.arange(128) ^ 127)
+
+
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+def test_its_initialisation_is_ordered_before_other_threads_use_it(barrier: str) -> None:
+    """PTX ISA 8.8, "mbarrier.init": an access of an object in memory, which the operations of other threads on it race with."""
+    body = INIT.format(count=128).replace("bar.sync 0;", barrier)
+    body += "mbarrier.arrive.shared::cta.b64 %rd5, [%r3];" + WAIT.format(parity=0) + "st.global.u32 [%rd4], %r1;"
+    if barrier:
+        np.testing.assert_array_equal(executed(body), np.arange(128))
+        return
+    with pytest.raises(ExecutionError, match="of @bar, which thread 0 of its block wrote: a race"):
+        executed(body)
 
 
 def test_without_the_wait_it_is_a_race() -> None:
