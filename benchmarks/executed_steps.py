@@ -15,8 +15,8 @@ def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: ArrayMemory) 
     count = 0
 
     class Counting(Frame):
-        def _prepare(self, step: Step) -> Run | None:
-            run = super()._prepare(step)
+        def prepare(self, step: Step) -> Run | None:
+            run = super().prepare(step)
             return None if run is None else self._counted(run)
 
         def _counted(self, run: Run) -> Run:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.program import Program
-from xla_emitters.program.steps import ArrayPlace, Call, Launch
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
 from xla_emitters.runtime.walk import Frame, FrameArguments, HostMemory, Platform, Run
 
 
@@ -35,6 +35,9 @@ class _Watching:
 
     def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
         return runs
+
+    def whole(self, frame: Frame, step: Loop) -> Run | None:
+        return None
 
     def _watched(self, frame: Frame, run: Run, places: Sequence[ArrayPlace]) -> Run:
         operands = frame.operands([place for place in places if place.on_device])
