@@ -207,3 +207,40 @@ def test_a_loop_with_a_branch_runs_step_by_step() -> None:
     wanted = scanned(x[1:], b, a + x[0])
     for found, expected in zip(program(x, a, b)[:2], wanted, strict=False):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+# k, a = k + 1, a + k / 2^63, with k of 64 bits without a sign, which the kernel reads as a number of the host.
+LARGE = """
+func.func public @main(%x: tensor<?xf32>, %a: tensor<f32>) -> (tensor<f32>, tensor<ui64>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %large = stablehlo.constant dense<9223372036854775808> : tensor<ui64>
+  %step = stablehlo.constant dense<4611686018427387904> : tensor<ui64>
+  %scale = stablehlo.constant dense<0x20000000> : tensor<f32>
+  %r:3 = stablehlo.while(%i = %zero, %k = %large, %b = %a) : tensor<i32>, tensor<ui64>, tensor<f32>
+    cond {
+      %more = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
+    } do {
+      %f = stablehlo.convert %k : (tensor<ui64>) -> tensor<f32>
+      %part = stablehlo.multiply %f, %scale : tensor<f32>
+      %c = stablehlo.add %b, %part : tensor<f32>
+      %l = stablehlo.add %k, %step : tensor<ui64>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %j, %l, %c : tensor<i32>, tensor<ui64>, tensor<f32>
+    }
+  return %r#2, %r#1 : tensor<f32>, tensor<ui64>
+}
+"""
+
+
+def test_numbers_beyond_63_bits() -> None:
+    program = xe.compile(LARGE)
+    for trips in (1, 3, 9):
+        k, a = 1 << 63, np.float32(1)
+        for _ in range(trips):
+            a, k = a + np.float32(k) * np.float32(2.0**-63), (k + (1 << 62)) % (1 << 64)
+        found, number = program(np.zeros(trips, np.float32), np.float32(1))
+        assert float(found) == float(a)
+        assert int(number) == k
