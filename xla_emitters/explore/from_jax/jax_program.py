@@ -48,7 +48,7 @@ from xla_emitters.library.arguments import numpy_type
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.program import Compiled, Program
+from xla_emitters.program import ArraySpec, Compiled, Program
 from xla_emitters.program.compiled import OnArguments, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked, host_array
 from xla_emitters.runtime.device_arrays import whole_specs
@@ -103,16 +103,25 @@ class JaxProgram(Program):
     def inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
         """The leaves as arrays that fit; raises DataError with the path of one that does not."""
         inputs: list[Any] = []
-        for number, (leaf, spec) in enumerate(zip(leaves, whole_specs(self), strict=False)):
+        is_checked = isinstance(self.compilation, Compiled)  # the guards of other programs check their arguments
+        for number, (leaf, (spec, wanted)) in enumerate(zip(leaves, self._taken, strict=False)):
             if not on_host and is_on_gpu(leaf):
                 inputs.append(leaf)
                 continue
-            what = f"argument {number} (p{number}, {self._paths[self.kept[number]]})"
-            array = _host_array(leaf, spec.dtype, what)
-            if isinstance(self.compilation, Compiled):  # the guards of other programs check their arguments
-                array = checked(array, spec, what)
-            inputs.append(array)
+            array = leaf
+            if type(leaf) is not np.ndarray or leaf.dtype != wanted:
+                array = _host_array(leaf, spec.dtype, self._named(number))
+            inputs.append(checked(array, spec, self._named(number)) if is_checked else array)
         return inputs
+
+    @cached_property
+    def _taken(self) -> list[tuple[ArraySpec, np.dtype[Any]]]:
+        """The parameters, and NumPy's types of their elements."""
+        return [(spec, dtype(spec.dtype).numpy) for spec in whole_specs(self)]
+
+    def _named(self, number: int) -> str:
+        """A parameter in messages."""
+        return f"argument {number} (p{number}, {self._paths[self.kept[number]]})"
 
     @cached_property
     def _paths(self) -> list[str]:
@@ -136,7 +145,7 @@ class OnTrees(OnArguments):
         leaves = _kept_leaves(self.program, inputs, keywords)
         results = self.run(self.program.inputs(leaves, on_host=self.platform == "cpu"))
         jax = jax_package()
-        if any(isinstance(leaf, jax.Array) for leaf in leaves):
+        if any(type(leaf) is not np.ndarray and isinstance(leaf, jax.Array) for leaf in leaves):
             results = [_of_jax(result, spec.dtype) for result, spec in zip(results, self.program.results, strict=True)]
         return jax.tree.unflatten(self.program.out_tree, results)
 
@@ -398,8 +407,6 @@ def _host_array(leaf: Any, element: str, what: str) -> np.ndarray[Any, Any]:
     """A leaf, `what` in messages, as a NumPy array, with the type that JAX would give it: numbers get the parameter's type, 64-bit elements
     become 32-bit if the parameter's are, and a random key becomes its bits."""
     wanted: np.dtype[Any] = dtype(element).numpy
-    if type(leaf) is np.ndarray and leaf.dtype == wanted:
-        return leaf
     jax = jax_package()
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
