@@ -67,7 +67,34 @@ _HOMES = {
     "register_library_call": "dialects.hlo.custom_calls",
     "register_pass": "pipelines.pass_lists",
 }
-__all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # made of the table above
+__all__ = [
+    "DEVICES",
+    "Device",
+    "IndexingMap",
+    "JaxProgram",
+    "Kernel",
+    "Program",
+    "Settings",
+    "Toolchain",
+    "TorchProgram",
+    "Trace",
+    "XlaEmittersError",
+    "__version__",
+    "check",
+    "compile",
+    "cost",
+    "from_jax",
+    "from_torch",
+    "jit",
+    "limited_iterations",
+    "limited_memory",
+    "optimize",
+    "register_device",
+    "register_emitter",
+    "register_function",
+    "register_library_call",
+    "register_pass",
+]
 
 
 def __getattr__(name: str) -> Any:

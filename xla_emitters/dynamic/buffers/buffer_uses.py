@@ -52,6 +52,11 @@ def reads(use: Use) -> bool:
     return not (frees(use) or asks_size(use) or writes(use))
 
 
+def is_used_inside(buffer: SSAValue, holder: Operation) -> bool:
+    """Whether only ops inside of `holder` read and write a buffer."""
+    return all(holder.is_ancestor(use.operation) or frees(use) or asks_size(use) for use in uses_of(buffer))
+
+
 def place_in(block: Block, op: Operation) -> Operation | None:
     """The op of `block` that is `op`, or encloses it; None if `op` is not inside."""
     inside: Operation | None = op

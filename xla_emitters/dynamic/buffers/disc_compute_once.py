@@ -31,7 +31,7 @@ from xla_emitters.dialects.hlo.base import integers, opcode_of
 from xla_emitters.dialects.hlo.placement import DEVICE, HOST, is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
-from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, uses_of
+from xla_emitters.dynamic.buffers.buffer_uses import is_used_inside
 from xla_emitters.dynamic.buffers.fusion_rules import BROADCASTS, COLUMN, LOOP, ROW, STITCH, is_splat_source
 from xla_emitters.functions import BY_OPCODE, EXACT, CodeSize
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -110,7 +110,7 @@ def _can_move(fusion: FusionOp, value: SSAValue, cone: AbstractSet[BufferOp], si
     if not others.isdisjoint(written | read):
         return False
     is_varied = any(not is_single(buffer) for buffer in read - written) or any(_is_varied(op) for op in cone)
-    return is_varied and all(not is_single(buffer) or _is_inside(buffer, fusion) for buffer in written)
+    return is_varied and all(not is_single(buffer) or is_used_inside(buffer, fusion) for buffer in written)
 
 
 def _is_slow(opcode: str) -> bool:
@@ -124,16 +124,12 @@ def _is_varied(op: BufferOp) -> bool:
     return opcode_of(op.HLO) in ("iota", "dynamic-iota", "constant") and not is_splat_source(op)
 
 
-def _is_inside(buffer: SSAValue, fusion: FusionOp) -> bool:
-    return all(fusion.is_ancestor(use.operation) or frees(use) or asks_size(use) for use in uses_of(buffer))
-
-
 def _move(fusion: FusionOp, values: Sequence[SSAValue], cone: AbstractSet[BufferOp]) -> None:
     """Puts the ops of the cone, which compute the values, into a fusion before the fusion that they are in."""
     ops = _ops_of(fusion)
     rest = [op for op in ops if op not in cone]
     results = {buffer for op in rest for buffer in op.outputs}
-    left_outside = {buffer for op in cone for buffer in op.outputs if not _is_inside(buffer, fusion)}
+    left_outside = {buffer for op in cone for buffer in op.outputs if not is_used_inside(buffer, fusion)}
     twice = _cone(ops, {buffer for op in rest for buffer in op.inputs} | results, {*values, *left_outside}) & cone
     name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
     made = FusionOp(

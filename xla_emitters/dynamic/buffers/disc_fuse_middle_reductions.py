@@ -40,7 +40,7 @@ from xla_emitters.dialects.hlo.shape_ops import ReshapeOp, TransposeOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
-from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, is_after, reads, uses_of, writes
+from xla_emitters.dynamic.buffers.buffer_uses import is_after, is_used_inside, reads, uses_of, writes
 from xla_emitters.dynamic.buffers.fusion_rules import LOOP, MIDDLE, middle_of
 from xla_emitters.dynamic.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -91,9 +91,7 @@ def _readers_of(op: BufferOp, kinds: tuple[type, ...]) -> list[BufferOp]:
 
 def _is_local(buffer: SSAValue, fusion: FusionOp) -> bool:
     """Whether only ops of the fusion read and write a buffer."""
-    return isinstance(buffer.owner, memref.AllocOp) and all(
-        fusion.is_ancestor(use.operation) or frees(use) or asks_size(use) for use in uses_of(buffer)
-    )
+    return isinstance(buffer.owner, memref.AllocOp) and is_used_inside(buffer, fusion)
 
 
 class _Move:

@@ -275,7 +275,7 @@ class Group:
     scans       the parts that scan rows
     updates     the parts that update in place
     transposes  the parts that move the last dimension of two or three
-    moving      how many parts read elements at other places than theirs
+    moving      how many arrays parts read at other places than theirs
     work        of all parts
 
     A group of two (`of_two`), as is judged for each pair of neighbours, costs as much as its halves have outside, not as their ops. If the
@@ -295,7 +295,7 @@ class Group:
         self.rereads = [part for part in self.reductions if not read.isdisjoint(part.writes)]
         self.updates = [part for part in parts if part.updated]
         self.transposes = [part for part in parts if part.needs_tiles]
-        self.moving = sum(part.moves for part in parts)
+        self.moving = sum(len(part.reads) for part in parts if part.moves)
         self.work = sum(part.work for part in parts)
         self._halves: tuple[Group, Group] | None = None
 
@@ -353,10 +353,8 @@ class Group:
         An op is computed where its readers are, and a reader that moves elements reads at places of its own: two shifts of shifted sums of
         five elements read at 25. Elementwise readers of one place share it, and so do equal broadcasts.
         """
-        if self.moving < MOST_PLACES.bit_length():
-            return (
-                None  # each part that moves elements, on the way from a result to an op or not: so many places at most
-            )
+        if 1 << self.moving <= MOST_PLACES:
+            return None  # a place is a choice of such reads, one after the other
         numbers = dict[object, int]()
         places: dict[FusibleOp, set[int]] = {part: {0} for part in self.results}
         for part in reversed(self.parts):

@@ -117,7 +117,7 @@ class JaxProgram(Program):
     @cached_property
     def _taken(self) -> list[tuple[ArraySpec, np.dtype[Any]]]:
         """The parameters, and NumPy's types of their elements."""
-        return [(spec, dtype(spec.dtype).numpy) for spec in whole_specs(self)]
+        return [(spec, dtype(spec.dtype).numpy) for spec in whole_specs(self)[: len(self.parameters)]]
 
     def _named(self, number: int) -> str:
         """A parameter in messages."""

@@ -1,9 +1,11 @@
 """Numbers of the host in the iterations of a loop that data do not decide: computed before the iterations run, as rows of a table.
 
-Loop 64:                          before    0   1   2  ...          n0 before each iteration
-  n1 = minimum n0, 9              k         0   1   2  ...  9  9    n1, which a launch reads
-  Launch k: a, n1
-  n0 = add n0, 1
+    Loop 64:                          before    0   1   2  ...          n0 before each iteration
+      n1 = minimum n0, 9              k         0   1   2  ...  9  9    n1, which a launch reads
+      Launch k: a, n1
+      n0 = add n0, 1
+
+The machine code of a loop writes a row to the words of an iteration's calls.
 """
 
 from __future__ import annotations

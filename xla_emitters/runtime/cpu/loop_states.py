@@ -6,8 +6,8 @@
     Move b -> a
 
 Which memory a slot holds does not depend on data, and after a few iterations it is that of an earlier one. A state is an iteration with
-each of its slots in certain memory: it has words of its own, whose addresses a run sets once. The loop's own memory is as many arrays as
-are alive at a time.
+each of its slots in certain memory: it has words of its own, whose addresses a run sets once. Each slot that the loop allocates is given
+the same few arrays in turn.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from xla_emitters.runtime.cpu.loop_numbers import Column, LoopNumbers
 from xla_emitters.runtime.walk import Frame
 
 MOST_STATES = 8
+"""A loop with more runs step by step: each state has words of its own."""
 StateT = TypeVar("StateT")
 WriteConstant: TypeAlias = Callable[[Frame, ArrayPlace, Array], Chain]
 """(frame, place, elements): a call that writes them to the place's memory."""
@@ -178,7 +179,7 @@ def calls_of(
 
 def _give_once(frame: Frame, step: Step, slot: int) -> None:
     """Gives a slot the memory that it has in all calls: words hold its address from then on."""
-    if not frame.is_fixed(slot) or frame.arrays[slot] is None:
+    if frame.arrays[slot] is None:
         frame.prepare(step)
 
 

@@ -83,6 +83,26 @@ def test_a_thread_computes_an_op_at_15_places_at_most(count: int, wanted: int) -
     assert len(fusions(module)) == wanted
 
 
+@pytest.mark.parametrize(("count", "wanted"), [(15, 1), (16, 2)])
+def test_one_op_may_read_an_array_at_many_places(count: int, wanted: int) -> None:
+    """A concatenation reads each of its operands at a place of its own."""
+    one, all_ = 'memref<4xf32, "gpu">', f'memref<{4 * count}xf32, "gpu">'
+    operands, types = ", ".join(["%a"] * count), ", ".join([one] * count)
+    module = parse_ir(
+        f"""func.func @main(%x: {one}) -> {all_} {{
+          %a = memref.alloc() : {one}
+          %y = memref.alloc() : {all_}
+          lmhlo.abs %x -> %a {{name = "a"}} : ({one}) -> {one}
+          lmhlo.concatenate {operands} -> %y {{dimensions = array<i64: 0>, name = "y"}} : ({types}) -> {all_}
+          memref.dealloc %a : {one}
+          return %y : {all_}
+        }}""",
+        "<test>",
+    )
+    DiscFuseOnBufferPass().apply(Context(), module)
+    assert len(fusions(module)) == wanted
+
+
 def test_what_is_read_again_and_again_has_kernels_and_right_numbers() -> None:
     """As finite differences do, each of 16 steps reads its operand moved and unmoved: one kernel would compute it at 65,536 places."""
     lines = list[str]()
