@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from runtime.seeds import seeds
 from unit.dialects.stock import stock_context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.interpreter import Interpreter
@@ -118,7 +119,7 @@ STEPS: list[Callable[[ModuleOp], object]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_every_step_keeps_the_meaning(seed: int):
     original = parse_ir(Program(seed).text)
     wanted = answers(original)
