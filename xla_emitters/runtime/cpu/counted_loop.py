@@ -19,7 +19,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.lowering.cpu.cpu_steps import COUNTED_ROW
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Compute, Loop
-from xla_emitters.runtime.cpu.code_chain import Words
+from xla_emitters.runtime.cpu.code_chain import Prepare, Words
 from xla_emitters.runtime.cpu.loop_numbers import MOST_AT_ONCE, SECONDS_AT_ONCE, LoopNumbers
 from xla_emitters.runtime.cpu.loop_states import (
     Calls,
@@ -46,15 +46,16 @@ CountedCode = ctypes.CFUNCTYPE(
 """`cpu_steps.COUNTED`."""
 
 
-def counted_loop(frame: Frame, step: Loop, code: int, write: WriteConstant) -> CountedLoop | None:
+def counted_loop(frame: Frame, step: Loop, code: int, prepare: Prepare, write: WriteConstant) -> CountedLoop | None:
     """A loop of known length without condition; None where it has steps that are not calls of machine code on memory of known size.
 
-    code  the address of `cpu_steps.COUNTED`
+    code            the address of `cpu_steps.COUNTED`
+    prepare, write  as for `calls_of`
     """
     if step.trips is None or step.trips < FEWEST_TRIPS or not are_simple(step.body):
         return None
     assigned = {inner.result.index for inner in step.body if isinstance(inner, Compute)}
-    found = states_of(lambda held: calls_of(frame, step.body, held, write, assigned))
+    found = states_of(lambda held: calls_of(frame, step.body, held, prepare, write, assigned))
     return None if found is None else CountedLoop(frame, step, CountedCode(code), *found)
 
 

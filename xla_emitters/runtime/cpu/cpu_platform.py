@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from math import prod
 
@@ -25,9 +25,9 @@ from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS, numpy_type, pointer
 from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY, COUNTED, UNTIL
-from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop, Step
 from xla_emitters.runtime.block_threads import PIECES, parts_of, share, thread_count
-from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords
+from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords, Prepare, SharedCalls
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
 
@@ -56,19 +56,21 @@ class CpuPlatform(NumpyPlatform):
         )
 
     def launch(self, frame: Frame, step: Launch) -> Run:
-        if step.kernel.startswith(LOOPS):
-            return super().launch(frame, step)
+        return super().launch(frame, step) if step.kernel.startswith(LOOPS) else self._launch(frame, step)
+
+    def _launch(self, frame: Frame, step: Launch, *, is_alone: bool = False) -> Run:
+        """A launch of machine code; `is_alone`: by one thread, however large its arrays are."""
         code, blocks = self._step_of(step.kernel), step.grid[0]
         total = _bytes(frame, step)
         if isinstance(blocks, int) and isinstance(step.shared_bytes, int) and total is not None:
-            parts = parts_of(blocks, total)
+            parts = 1 if is_alone else parts_of(blocks, total)
             pieces = min(blocks, parts * PIECES) if parts > 1 else 1
             words = LaunchWords(frame, step, pieces)
             ends = [blocks * piece // pieces for piece in range(pieces + 1)]
             for piece in range(pieces):
                 words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
             calls = Chain(frame, self._chain, [(code, address, 0, 0) for address in words.addresses], words.changing)
-            return calls if pieces == 1 else calls.shared(parts)
+            return calls if pieces == 1 else SharedCalls(calls, parts)
         return self._at_run(frame, step, code)
 
     @cached_property
@@ -85,15 +87,35 @@ class CpuPlatform(NumpyPlatform):
                 found += group
         return found
 
-    def whole(self, frame: Frame, step: Loop) -> Run | None:
-        # Imported here: most programs have no loop.
+    def whole(self, frame: Frame, step: Loop) -> Run:
+        if (found := self._in_code(frame, step, frame.prepare)) is not None:
+            return found
+        condition, body = frame.prepared(step.condition), frame.prepared(step.body)
+        by_steps = frame.by_steps(step, condition, body)
+        shared = [run.shared for run in (*condition, *body) if isinstance(run, SharedCalls)]
+        if not shared:
+            return by_steps
+        # Imported here, and below: most programs have no loop.
+        from xla_emitters.runtime.cpu.timed_loop import TimedLoop
+
+        loop = TimedLoop(by_steps, shared, lambda: self._in_code(frame, step, partial(self._alone, frame)))
+        frame.later.append(loop.is_decided)
+        return loop
+
+    def _in_code(self, frame: Frame, step: Loop, prepare: Prepare) -> Run | None:
+        """A loop as machine code, with steps that this makes ready; None where not all of them are."""
         if not step.condition:
             from xla_emitters.runtime.cpu.counted_loop import counted_loop
 
-            return counted_loop(frame, step, self._step_of(COUNTED), self._written)
+            return counted_loop(frame, step, self._step_of(COUNTED), prepare, self._written)
         from xla_emitters.runtime.cpu.until_loop import until_loop
 
-        return until_loop(frame, step, self._step_of(UNTIL), self._written)
+        return until_loop(frame, step, self._step_of(UNTIL), prepare, self._written)
+
+    def _alone(self, frame: Frame, step: Step) -> Run | None:
+        if isinstance(step, Launch) and not step.kernel.startswith(LOOPS):
+            return self._launch(frame, step, is_alone=True)
+        return frame.prepare(step)
 
     def _written(self, frame: Frame, target: ArrayPlace, elements: Array) -> Chain:
         """A call that writes these elements."""

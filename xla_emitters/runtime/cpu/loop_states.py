@@ -37,7 +37,7 @@ from xla_emitters.program.steps import (
     Step,
     View,
 )
-from xla_emitters.runtime.cpu.code_chain import Chain, Places, PlacesOf
+from xla_emitters.runtime.cpu.code_chain import Chain, Places, PlacesOf, Prepare
 from xla_emitters.runtime.cpu.loop_numbers import Column, LoopNumbers
 from xla_emitters.runtime.walk import Frame
 
@@ -117,12 +117,15 @@ def calls_of(
     frame: Frame,
     steps: Sequence[Step],
     held: Held,
+    prepare: Prepare,
     write: WriteConstant,
     assigned: AbstractSet[int],
     first: int = 0,
 ) -> Calls | None:
     """The calls of steps that begin with slots in this memory, which then are as the steps leave them; None where there are other steps.
 
+    prepare   makes their steps ready to run
+    write     makes a call that writes a constant
     assigned  numbers of the host that an iteration assigns
     first     the number of the first step in the iteration
     """
@@ -157,7 +160,7 @@ def calls_of(
                 found = {target: held.get(source, Given(source)) for source, target in pairs}
                 held |= dict.fromkeys((source for source, _ in pairs), None) | found
             case Launch() | Call():
-                run = frame.prepare(step)
+                run = prepare(step)
                 if not isinstance(run, Chain):
                     return None
             case _:

@@ -24,7 +24,7 @@ from xla_emitters.library.arguments import pointer
 from xla_emitters.lowering.cpu.cpu_steps import UNTIL_ROW
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Compute, Load, Loop, NumberSlot, Step, parts_of
-from xla_emitters.runtime.cpu.code_chain import Words
+from xla_emitters.runtime.cpu.code_chain import Prepare, Words
 from xla_emitters.runtime.cpu.loop_numbers import BEFORE, MOST_AT_ONCE, SECONDS_AT_ONCE, Column, LoopNumbers
 from xla_emitters.runtime.cpu.loop_states import (
     Calls,
@@ -107,10 +107,11 @@ def _ending(step: Loop) -> _Ending | None:
             return None
 
 
-def until_loop(frame: Frame, step: Loop, code: int, write: WriteConstant) -> UntilLoop | None:
+def until_loop(frame: Frame, step: Loop, code: int, prepare: Prepare, write: WriteConstant) -> UntilLoop | None:
     """A loop that ends where a predicate, which the condition reads, is false; None for other loops.
 
-    code  the address of `cpu_steps.UNTIL`
+    code            the address of `cpu_steps.UNTIL`
+    prepare, write  as for `calls_of`
     """
     if (ending := _ending(step)) is None:
         return None
@@ -121,13 +122,13 @@ def until_loop(frame: Frame, step: Loop, code: int, write: WriteConstant) -> Unt
     assigned = {inner.result.index for inner in ending.steps if isinstance(inner, Compute)}
 
     def iteration(held: Held) -> _State | None:
-        condition = calls_of(frame, before, held, write, assigned)
+        condition = calls_of(frame, before, held, prepare, write, assigned)
         predicate = held.get(load.array.slot, Given(load.array.slot))
-        after = calls_of(frame, behind, held, write, assigned)
+        after = calls_of(frame, behind, held, prepare, write, assigned)
         if condition is None or predicate is None or after is None or after.chain is not None:
             return None
         ended = dict(held)
-        body = calls_of(frame, step.body, held, write, assigned, len(step.condition))
+        body = calls_of(frame, step.body, held, prepare, write, assigned, len(step.condition))
         return None if body is None else _State(condition, body, predicate, load.array.slot, ended)
 
     found = states_of(iteration)
