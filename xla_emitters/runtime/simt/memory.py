@@ -130,6 +130,9 @@ class Watcher:
     def begin(self, memory: Memory) -> None:
         """A chunk is about to run; its arguments are buffers 0, 1 ... of `memory`."""
 
+    def end(self, memory: Memory) -> None:
+        """All threads of the chunk have ended."""
+
     def access(self, memory: Memory, access: Access) -> None:
         """Active lanes are about to read or write."""
 
@@ -151,8 +154,8 @@ class Watcher:
     def see_phase(self, memory: Memory, named: Sequence[Named]) -> None:
         """Threads have seen that a phase of an `mbarrier` of their block is complete; after `phase_ends`."""
 
-    def cluster_barrier(self, memory: Memory, active: Array) -> None:
-        """Whole clusters have reached a barrier."""
+    def cluster_barrier(self, memory: Memory, active: Array, relaxed: Array | None = None) -> None:
+        """Whole clusters have reached a barrier. relaxed: blocks of which no thread released its accesses there, bool (blocks,)"""
         self.barrier(memory, active)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:

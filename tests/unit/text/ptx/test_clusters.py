@@ -19,13 +19,14 @@ START = """.visible .entry k(.param .u64 p, .param .u64 q) {
   xor.b32 %r9, %r8, 1;
 """
 CLUSTER = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+RELAXED = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;"
 COUNT = "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared::cta.b64 [%r3], {count}; barrier.cluster.arrive; barrier.cluster.wait;"
 WAIT = "{ W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; }"
 
 
-def executed(body: str, launch: str = "4x64/2", more: str = "") -> np.ndarray:
+def executed(body: str, launch: str = "4x64/2", more: str = "", end: str = CLUSTER) -> np.ndarray:
     """What the second array holds afterwards; the first is 0, 1, 2 ... The sanitizer watches."""
-    kernel = PtxKernel.read(HEAD + START.replace("{\n", f"{more} {{\n", 1) + body + " ret; }", "c.ptx")
+    kernel = PtxKernel.read(HEAD + START.replace("{\n", f"{more} {{\n", 1) + body + end + " ret; }", "c.ptx")
     shape, _, cluster = launch_of(launch)
     arrays = [
         np.arange(shape.blocks * shape.threads, dtype=np.uint32),
@@ -55,6 +56,52 @@ def test_the_memory_of_the_other_block() -> None:
         executed(f"setp.eq.u32 %p1, %r8, 0; @%p1 bra END; bar.sync 1, 128; END: {CLUSTER}")
     with pytest.raises(ExecutionError, match="waits for the cluster without having arrived"):
         executed("barrier.cluster.wait;")
+
+
+def test_a_relaxed_arrival_orders_what_a_fence_has_ordered() -> None:
+    body = (
+        "ld.global.u32 %r10, [%rd3]; st.shared.u32 [%r7], %r10; {sync}"
+        + OTHERS.format(load="")
+        + "st.global.u32 [%rd4], %r11;"
+    )
+    fence, want = "fence.acq_rel.cluster;", np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1)
+    np.testing.assert_array_equal(executed(body.format(sync=fence + RELAXED)), want)
+    for sync in (
+        RELAXED,
+        f"fence.acq_rel.cta; {RELAXED}",
+        RELAXED + fence,
+        f"{fence} st.shared.u32 [%r7], %r10; {RELAXED}",
+    ):
+        with pytest.raises(ExecutionError, match=r"reads bytes 0 to 3 of @s, which thread 0 of block \d wrote: a race"):
+            executed(body.format(sync=sync))
+    # Threads of one block know as little, and what others release is known.
+    own = "st.shared.u32 [%r7], %r1; {sync} xor.b32 %r12, %r1, 32; mad.lo.u32 %r12, %r12, 4, %r2; ld.shared.u32 %r11, [%r12];"
+    with pytest.raises(ExecutionError, match=r"which thread 32 of its block wrote: a race"):
+        executed(own.format(sync=RELAXED))
+    executed(own.format(sync="bar.sync 0;" + RELAXED) + RELAXED)
+    one = f"setp.eq.u32 %p1, %r8, 0; @%p1 bra A; st.shared.u32 [%r7], %r1; {CLUSTER} bra B; A: {RELAXED} {OTHERS.format(load='')} B:"
+    executed(one)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(one.replace(CLUSTER, RELAXED))
+
+
+def test_a_block_ends_behind_the_accesses_of_others() -> None:
+    body = f"st.shared.u32 [%r7], %r1; {CLUSTER} {{other}} st.global.u32 [%rd4], %r1;"
+    load, store = OTHERS.format(load=""), OTHERS.format(load="").replace("ld.shared::cluster.u32 %r11, [%r10]", "{}")
+    store = store.format("st.shared::cluster.u32 [%r10], %r1")
+    arrive = (
+        COUNT.format(count=64)
+        + "mapa.shared::cluster.u32 %r12, %r3, %r9; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12];"
+    )
+    for other in (load, store, arrive):
+        executed(body.format(other=other), end=CLUSTER)
+        executed(body.format(other=other), end=RELAXED)
+        with pytest.raises(
+            ExecutionError, match=r"accesses @\w+ of block \d, which may have ended: no barrier of the cluster"
+        ):
+            executed(body.format(other=other), end="")
+    executed(body.format(other=load.replace("%r9", "%r8")), end="")
+    executed(body.format(other=arrive + WAIT), end="")
 
 
 def test_writes_to_the_other_block() -> None:
