@@ -75,7 +75,7 @@ _CLOCKS = {
     **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
     **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
 }
-_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1, "gridid": 0}
+_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1, "gridid": 0, "current_graph_exec": 0}
 _RESERVED_OFFSETS = {"begin": 0, "0": 0, "1": 512, "end": 1024}
 """Where the halves of the reserved shared memory begin; the ISA leaves their sizes open."""
 _ENVIRONMENT = re.compile(r"envreg\d+|pm\d+(_64)?")
