@@ -7,7 +7,8 @@ So a sum whose last block adds the results of all, a lock, and a barrier of the 
 This is for the race detector, and generous where exact rules would cost more than they find: a fence of one thread is its block's,
 every atomic access reads a flag, the reader needs no fence, and blocks that update one counter know of all blocks that have announced
 something. So a missing fence is found, a store between it and the flag, and a reader that does not look at the flag; a missing barrier
-between a block's stores and its fence is not. Fences whose scope is the block order nothing here; what orders its threads is in `thread_clocks`.
+between a block's stores and its fence is not. Fences whose scope is the block order nothing here; what orders its threads is in
+`thread_clocks`.
 Source: PTX ISA 8.8, chapter 8, "Release and acquire patterns"; CUDA C++ Programming Guide, "Memory Fence Functions".
 """
 
