@@ -333,10 +333,12 @@ class Barriers:
 
     def store(self) -> None:
         """Ends the phases that wait for nothing more, and writes the states."""
-        many = (self.pending < 0) | (self.pending > _COUNT)
+        many, memory = (self.pending < 0) | (self.pending > _COUNT), self.machine.memory
         if many.any():
             self.machine.refuse(self.op, self.spread(many), "arrives more often than the barrier expects")
         done = (self.pending == 0) & (self.bytes_ == 0)
+        if done.any() and memory.cluster > 1:
+            memory.completed |= {barrier for _, barrier in self.named(self.spread(done))}
         self.phase = np.where(done, self.phase ^ 1, self.phase)
         self.pending = np.where(done, self.expected, self.pending)
         first, values = np.zeros(self.machine.shape, np.bool_), np.zeros(self.machine.shape, np.int64)
@@ -423,7 +425,10 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
                 for _, barrier in named:
                     watcher.phase_ends(machine.memory, barrier)
                 if machine.memory.cluster > 1:
-                    watcher.cluster_barrier(machine.memory, done)
+                    # Nobody has arrived in the phase before the first one.
+                    seen = [lanes for lanes, barrier in named if barrier in machine.memory.completed]
+                    if seen:
+                        watcher.cluster_barrier(machine.memory, np.logical_or.reduce(seen))
                 else:
                     watcher.see_phase(machine.memory, named)
         return done
