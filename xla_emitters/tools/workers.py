@@ -85,8 +85,6 @@ def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
-    # Ctrl-C interrupts the waiting process, which ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
     try:
         return work()
@@ -142,8 +140,10 @@ def _signal(code: int) -> str:
 
 
 def _work(connection: Connection, jobs: Sequence[NamedWork]) -> None:
-    """Runs in the new process: sends what each job returns that it is asked for."""
-    with suppress(EOFError):
+    """Runs in the new process: sends what each job returns that it is asked for, until nobody asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the waiting process, which ends this one
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with suppress(EOFError, BrokenPipeError):
         while True:
             number: int = connection.recv()
             connection.send(jobs[number].work())
