@@ -171,7 +171,7 @@ class Sanitizer(Watcher):
         self._next_epoch(memory, _blocks_of(named))
         self._by_threads().arrive(named, self._epochs)
         for lanes, barrier in named if self._of_clusters is not None else ():
-            self._tell(memory, barrier, lanes.any(axis=1))
+            self._tell(memory, barrier, np.logical_or.reduce(lanes, axis=1))
 
     def _tell(self, memory: Memory, barrier: Barrier, rows: Array) -> None:
         """Those that see a phase of the barrier know what these blocks, bool (blocks,), did and knew; its own block has clocks."""
@@ -193,8 +193,8 @@ class Sanitizer(Watcher):
         self._landings = {}
         for lanes, barrier in named:
             if self._of_clusters is not None and (told := self._told.get(barrier)) is not None:
-                here = lanes.any(axis=1)
-                self._of_clusters = np.where(here[:, None], np.maximum(self._of_clusters, told), self._of_clusters)
+                here = np.logical_or.reduce(lanes, axis=1)
+                self._of_clusters[here] = np.maximum(self._of_clusters[here], told)
                 # What has come back from another block; and what several warps did is known with what any warp did.
                 back = np.where(lanes, told[barrier[0] % memory.cluster], 0)
                 clocks.known = np.maximum(clocks.known, back[:, :, None])
