@@ -240,8 +240,8 @@ def make_server(answerer: Answerer) -> Any:
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["%", "@", ".", " "]))
     def completion(params: Any) -> Any:
         document, at = of(params)
-        line = document.lines[at.line][: at.character]
-        return lsp.CompletionList(False, [_item(lsp, each) for each in completions(line, at.line, document.index)])
+        line = document.lines[int(at.line)][: int(at.character)]
+        return lsp.CompletionList(False, [_item(lsp, each) for each in completions(line, int(at.line), document.index)])
 
     @server.feature(lsp.SHUTDOWN)
     def shutdown(*_: Any) -> None:
