@@ -117,9 +117,14 @@ class GpuLowering:
             self._stages |= self._run_rows(self._recorder, self._host_rows, self._stages["kernels"].clone())
             self._host_rows = ()
 
+    @property
+    def before_kernels(self) -> Trace:
+        """The trace of the passes on the whole program that have run."""
+        return self._recorder.trace
+
     @cached_property
     def trace(self) -> Trace:
-        """The trace of the passes that have run: if texts are recorded, up to the stage of the compilation.
+        """The same for a reader of the whole program: if texts are recorded, up to the stage of the compilation.
 
         Of the passes on kernels it has the last stage, with all kernels together.
         """
@@ -154,6 +159,10 @@ class GpuLowering:
         how = schedule.data if isinstance(schedule, StringAttr) else ""
         written = frozenset(number for number, value in enumerate(function.body.blocks[0].args) if _is_written(value))
         return LoweredKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, written)
+
+    def size_of(self, name: str) -> int:
+        """How many ops a kernel has, on buffers."""
+        return sum(1 for _ in self._functions[name].walk())
 
     def _on_buffers(self, name: str) -> ModuleOp:
         holder = self._functions[name].parent_op()
@@ -251,12 +260,15 @@ class GpuLowering:
             return ToolListing(NO_KERNELS)
         return sass_listing(ptx, self.options.device.architecture, self.options.toolchain)
 
-    def kernel_traces(self, stage: str, in_full: Collection[str] | None = None) -> tuple[Trace, ...]:
+    def kernel_traces(
+        self, stage: str, in_full: Collection[str] | None = None, names: Collection[str] | None = None
+    ) -> tuple[Trace, ...]:
         """For each kernel its passes from buffers on, with the HLO instructions that each line of code comes from.
 
-        stage    the last one: "llvm-dialect", "ptx" or "sass"; PTX and SASS are those of all kernels, with indices of 32 bits, and only the
-                 lines of the kernel's own code have origins
+        stage    the last one: "llvm-dialect", "ptx" or "sass"; PTX and SASS are those of all these kernels, with indices of 32 bits, and
+                 only the lines of the kernel's own code have origins
         in_full  the kernels with the IR after each pass: of the others there are the stages; None: all
+        names    of the kernels; None: all
         raises   ToolError as `compile_to_ptx` and `sass_listing`
         """
 
@@ -264,8 +276,9 @@ class GpuLowering:
             every = "rewrites" if self.options.record == "rewrites" else "passes"
             return every if in_full is None or name in in_full else "stages"
 
-        recorders = [Recorder(name, wanted(name), self.options.verify, None) for name in self._functions]
-        modules = [self._lower(name, recorder) for name, recorder in zip(self._functions, recorders, strict=True)]
+        chosen = [name for name in self._functions if names is None or name in names]
+        recorders = [Recorder(name, wanted(name), self.options.verify, None) for name in chosen]
+        modules = [self._lower(name, recorder) for name, recorder in zip(chosen, recorders, strict=True)]
         if not modules or stage not in TOOL_STAGES:
             return tuple(recorder.trace for recorder in recorders)
         module, own = self._merged([module.clone() for module in modules], has_lines=True)

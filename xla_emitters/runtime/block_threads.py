@@ -38,6 +38,15 @@ class Shared:
         self._work, self._count, self._parts = work, count, parts
         self._left, self._alone, self._together = TIMED_RUNS, inf, inf
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known which way is faster."""
+        return self._left == 0
+
+    @property
+    def is_alone(self) -> bool:
+        return self._parts == 1
+
     def __call__(self) -> None:
         if self._left > 0:
             self._timed()

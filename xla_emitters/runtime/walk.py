@@ -170,6 +170,7 @@ class Frame:
     numbers  of the host
     kept     objects that steps refer to by address
     varying  slots that a call gives memory, which it does not keep
+    later    asked before a call, until it is True: it may exchange what it prepared for something better
     code     what a call runs
     """
 
@@ -196,13 +197,16 @@ class Frame:
         self._results = [place.slot for place in bound.results]
         self.varying = list[int]()
         self.kept = list[object]()
-        self.code = self._prepared(bound.steps)
+        self.later = list[Callable[[], bool]]()
+        self.code = self.prepared(bound.steps)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for arguments of the sizes of this binding. raises DataError, ExecutionError
 
         The frame keeps nothing of a call but the memory of its arena.
         """
+        if self.later:
+            self.later = [is_done for is_done in self.later if not is_done()]
         arrays = self.arrays
         for place, array in zip(self._parameters, inputs, strict=True):
             arrays[place.slot] = self._memory.argument(place, array)
@@ -290,7 +294,8 @@ class Frame:
 
     # --------------------------------------------------------------------------------------------------------- steps
 
-    def _prepared(self, steps: Sequence[Step]) -> Sequence[Run]:
+    def prepared(self, steps: Sequence[Step]) -> Sequence[Run]:
+        """Steps that follow each other, ready to run."""
         found = (self.prepare(step) for step in steps)
         return self.platform.joined(self, [run for run in found if run is not None])
 
@@ -497,13 +502,14 @@ class Frame:
 
         return run
 
+    def _loop(self, step: Loop) -> Run:
+        return self._whole(step) or self.by_steps(step, self.prepared(step.condition), self.prepared(step.body))
+
     def _whole(self, step: Loop) -> Run | None:
         return self.platform.whole(self, step)
 
-    def _loop(self, step: Loop) -> Run:
-        if (whole := self._whole(step)) is not None:
-            return whole
-        condition, body = self._prepared(step.condition), self._prepared(step.body)
+    def by_steps(self, step: Loop, condition: Sequence[Run], body: Sequence[Run]) -> Run:
+        """A loop whose steps, which are ready to run, run one by one."""
         known = step.trips
         if known is not None and (not condition or (self._memory.waits and known <= MOST_ITERATIONS)):
 
@@ -560,7 +566,7 @@ class Frame:
         return run
 
     def _branch(self, step: Branch) -> Run:
-        branches = [self._prepared(steps) for steps in step.branches]
+        branches = [self.prepared(steps) for steps in step.branches]
         selector, last = self.value(step.selector), len(branches) - 1
 
         def run() -> None:

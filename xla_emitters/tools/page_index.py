@@ -10,13 +10,17 @@ All go to the last stage that the installed tools can make.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xla_emitters.errors import ToolError
+from xla_emitters.runtime.block_threads import thread_count
 from xla_emitters.settings import Toolchain
 from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.workers import in_processes
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -25,13 +29,17 @@ if TYPE_CHECKING:
     from xla_emitters.explore.cost.program_cost import LaunchAt
     from xla_emitters.explore.page.data import Chunks, Costs
     from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.program_kernels import GpuLowering
     from xla_emitters.program import Program
+    from xla_emitters.trace import Trace
 
 JUDGED = "llvm-dialect"
 """The stage whose numbers are compared first."""
 CHECKED_BLOCKS = 4
 DEAREST = 4
 """Kernels of a program with the IR after each pass, if no other number was asked for."""
+EVERY_PASS = 2
+"""A kernel with the IR after each pass takes about so many times as long as one with the stages."""
 
 
 class Judgement(NamedTuple):
@@ -120,7 +128,26 @@ def program_index(
                 priced = cost(program, sizes=sizes, targets=[program.target])
             costs = costs_of(priced)
     with progress(f"compiling the kernels of {name}"):
-        return dynamic_data(program, chunks, stage, most=most, verdict=verdict, costs=costs, launches=launches)
+        traced = partial(_traces, stage)
+        return dynamic_data(program, chunks, traced, most=most, verdict=verdict, costs=costs, launches=launches)
+
+
+def _traces(stage: str, lowering: GpuLowering, in_full: Collection[str]) -> list[Trace]:
+    """The traces of a program's kernels up to a stage, several made at once. raises like `GpuLowering.kernel_traces`"""
+    sizes = {kernel.name: lowering.size_of(kernel.name) for kernel in lowering.kernels}
+    groups = _groups_alike({name: size * (EVERY_PASS if name in in_full else 1) for name, size in sizes.items()})
+    found = in_processes([partial(lowering.kernel_traces, stage, in_full, group) for group in groups])
+    traces = {trace.name: trace for group in found for trace in group}
+    return [traces[name] for name in sizes]
+
+
+def _groups_alike(sizes: Mapping[str, int]) -> list[list[str]]:
+    """Names in groups whose sizes sum to about the same: as many groups as there are cores."""
+    groups = [(0, list[str]()) for _ in range(min(thread_count(), len(sizes)))]
+    for name in sorted(sizes, key=lambda each: -sizes[each]):
+        total, names = groups.pop(groups.index(min(groups, key=itemgetter(0))))
+        groups.append((total + sizes[name], [*names, name]))
+    return [names for _, names in groups]
 
 
 def module_judgement(module: ModuleOp, how: CompileOptions) -> Judgement:

@@ -9,7 +9,7 @@ A unit is anything with a trace: a kernel, the passes on HLO of a module, or a p
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from xla_emitters.explore.check.verdict import Verdict
     from xla_emitters.explore.cost.cost import CostReport
     from xla_emitters.explore.cost.program_cost import LaunchAt
+    from xla_emitters.pipelines.program_kernels import GpuLowering
 
 _EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
 """The stages that `check` runs, for fusions and for programs: a program's other stages are compared with its first."""
@@ -150,7 +151,7 @@ def program_data(
 def dynamic_data(
     program: Program,
     chunks: Chunks,
-    stage: str,
+    traced: Callable[[GpuLowering, Collection[str]], Sequence[Trace]],
     *,
     most: int,
     verdict: Verdict | None = None,
@@ -159,19 +160,21 @@ def dynamic_data(
 ) -> dict[str, Any]:
     """The index of the page of a program with unknown sizes: first the program, then its kernels.
 
-    stage    the kernels' last stage: "llvm-dialect", "ptx" or "sass"
+    traced   the traces of all kernels, with the IR after each pass of the kernels of these names
     most     how many kernels have the IR after each pass, the first of `by_time`
     verdict  the result of `check_program` at the given sizes; None: it was not run
     costs    at the given sizes
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
-    raises   like `GpuLowering.kernel_traces`
+    raises   like `traced`
     """
     made = lowerings_of(program)
     names = [kernel.name for kernel in made.lowering.kernels]
     ranked = by_time(names, program.outline.work, costs)
     in_full = ranked[:most]
-    traces, hlo = made.lowering.kernel_traces(stage, in_full), made.at("hlo")
-    whole = program.trace
+    traces, hlo = traced(made.lowering, in_full), made.at("hlo")
+    whole = Trace(
+        made.passes.name, [*made.passes.steps, *made.lowering.before_kernels.steps]
+    )  # kernels are units of their own
     units = [
         unit_data(whole, chunks, verdict)
         | {"graph": entry_graph(hlo, sizes_of(hlo)), "short": any(step.ir is None for step in whole)}

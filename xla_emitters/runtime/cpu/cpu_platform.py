@@ -1,14 +1,14 @@
 """Steps on the CPU: kernels as machine code, products of matrices by BLAS, all other ops in NumPy.
 
 Launches and products that follow each other are called by one call from Python (`code_chain`), and so are the iterations of a loop of them
-(`counted_loop`). For large arrays threads share the blocks of a launch: each part of the grid has words of its own.
+(`interpreted_loop`). For large arrays threads share the blocks of a launch: each part of the grid has words of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from math import prod
 
@@ -24,14 +24,14 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS, numpy_type, pointer
-from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY, COUNTED, UNTIL
-from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
-from xla_emitters.runtime.block_threads import PIECES, parts_of, share, thread_count
-from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords
+from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop, Step
+from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
+from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords, Prepare, SharedCalls
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
 
-COPIES = ("copy", "d2h", "h2d", "reshape")
+COPIES = ("copy", "d2h", "dynamic-reshape", "h2d", "reshape")
 """HLO's ops that copy an array as it is in memory."""
 
 
@@ -56,19 +56,21 @@ class CpuPlatform(NumpyPlatform):
         )
 
     def launch(self, frame: Frame, step: Launch) -> Run:
-        if step.kernel.startswith(LOOPS):
-            return super().launch(frame, step)
+        return super().launch(frame, step) if step.kernel.startswith(LOOPS) else self._launch(frame, step)
+
+    def _launch(self, frame: Frame, step: Launch, *, is_alone: bool = False) -> Run:
+        """A launch of machine code; `is_alone`: by one thread, however large its arrays are."""
         code, blocks = self._step_of(step.kernel), step.grid[0]
         total = _bytes(frame, step)
         if isinstance(blocks, int) and isinstance(step.shared_bytes, int) and total is not None:
-            parts = parts_of(blocks, total)
+            parts = 1 if is_alone else parts_of(blocks, total)
             pieces = min(blocks, parts * PIECES) if parts > 1 else 1
             words = LaunchWords(frame, step, pieces)
             ends = [blocks * piece // pieces for piece in range(pieces + 1)]
             for piece in range(pieces):
                 words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
             calls = Chain(frame, self._chain, [(code, address, 0, 0) for address in words.addresses], words.changing)
-            return calls if pieces == 1 else calls.shared(parts)
+            return calls if pieces == 1 else SharedCalls(calls, parts)
         return self._at_run(frame, step, code)
 
     @cached_property
@@ -85,15 +87,37 @@ class CpuPlatform(NumpyPlatform):
                 found += group
         return found
 
-    def whole(self, frame: Frame, step: Loop) -> Run | None:
-        # Imported here: most programs have no loop.
-        if not step.condition:
-            from xla_emitters.runtime.cpu.counted_loop import counted_loop
+    def whole(self, frame: Frame, step: Loop) -> Run:
+        if (found := self._in_code(frame, step, frame.prepare)) is not None:
+            return found
+        condition, body = frame.prepared(step.condition), frame.prepared(step.body)
+        by_steps = frame.by_steps(step, condition, body)
+        # Imported here, and below: most programs have no loop.
+        from xla_emitters.runtime.cpu.timed_loop import TimedLoop
 
-            return counted_loop(frame, step, self._step_of(COUNTED), self._written)
-        from xla_emitters.runtime.cpu.until_loop import until_loop
+        shared = list[Shared]()
+        for run in (*condition, *body):
+            if isinstance(run, SharedCalls):
+                shared.append(run.shared)
+            elif isinstance(run, TimedLoop):
+                shared += run.shared
+        if not shared:
+            return by_steps
+        loop = TimedLoop(by_steps, shared, lambda: self._in_code(frame, step, partial(self._alone, frame)))
+        frame.later.append(loop.is_decided)
+        return loop
 
-        return until_loop(frame, step, self._step_of(UNTIL), self._written)
+    def _in_code(self, frame: Frame, step: Loop, prepare: Prepare) -> Run | None:
+        """A loop as machine code, with steps that this makes ready; None where not all of them are."""
+        from xla_emitters.lowering.cpu.loop_interpreter import INTERPRETER
+        from xla_emitters.runtime.cpu.interpreted_loop import interpreted_loop
+
+        return interpreted_loop(frame, step, self._step_of(INTERPRETER), prepare, self._written)
+
+    def _alone(self, frame: Frame, step: Step) -> Run | None:
+        if isinstance(step, Launch) and not step.kernel.startswith(LOOPS):
+            return self._launch(frame, step, is_alone=True)
+        return frame.prepare(step)
 
     def _written(self, frame: Frame, target: ArrayPlace, elements: Array) -> Chain:
         """A call that writes these elements."""
@@ -136,11 +160,15 @@ class CpuPlatform(NumpyPlatform):
             made = op.as_hlo()
             held = made.array() if isinstance(made, ConstantOp) and is_dense(made.value) else None
             return self._written(frame, target, held) if held is not None and held.dtype == kind else None
-        (source,) = step.reads
+        source, *sizes = step.reads
         own = shapes.get(source.slot)
         if source.dtype != target.dtype or own is None:
             return None
-        is_same = prod(own) == prod(shape) if opcode == "reshape" else own == shape
+        if sizes:
+            asked = frame.bound.known.get(sizes[0].slot)
+            if asked is None or tuple(asked) != shape:
+                return None  # in NumPy the step refuses what does not fit
+        is_same = prod(own) == prod(shape) if opcode.endswith("reshape") else own == shape
         return self._copied(frame, target, prod(shape) * kind.itemsize, source) if is_same else None
 
     def _product(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:
