@@ -54,12 +54,15 @@ class Rows:
     def of(self, target: Any) -> Row | None:
         """The function of JAX's arrays for an op; None where there is none, or where it would need a state: random numbers."""
         packet = getattr(target, "overloadpacket", target)
-        if (own := self.own.get(target) or self.own.get(packet)) is not None:
-            return own
+        if self.is_own(target):
+            return self.own.get(target) or self.own[packet]
         found = self.table.get(target) or self.table.get(packet)
         if found is None or not found.is_jax_function or found.needs_env or self.is_decomposed(target):
             return None
         return partial(_with_defaults, target, found.func) if hasattr(target, "_schema") else found.func
+
+    def is_own(self, target: Any) -> bool:
+        return target in self.own or getattr(target, "overloadpacket", target) in self.own
 
     def is_decomposed(self, target: Any) -> bool:
         """Whether PyTorch's decomposition is taken in place of torchax's row, which has other arguments than the op."""
@@ -79,21 +82,26 @@ class Rows:
         return self.mappings.t2j(tensor.detach())
 
     def with_scalars(self, node: Any, arguments: Any, keywords: Any, element: Any) -> tuple[Any, Any]:
-        """The arguments of a row with numbers that were made of sizes in the type that they are computed with, that of the result.
+        """The arguments of a row in the type that they are computed with, that of the result: numbers that were made of sizes, and an array
+        of bool or uint8 that torchax's row takes alone, which converts other integers only.
 
         PyTorch computes such a number in float64 and then with the tensor in the tensor's type. As an array of float64 JAX would have it
         make everything float64.
         """
         if not (element.is_floating_point or element.is_complex):
             return arguments, keywords
-        made = [value for value in node.all_input_nodes if isinstance(value.meta.get("val"), self.torch.SymFloat)]
-        if not made:
+        values = [value.meta.get("val") for value in node.all_input_nodes]
+        has_made = any(isinstance(value, self.torch.SymFloat) for value in values)
+        is_alone = len(values) == 1 and not self.is_own(node.target)
+        if not (has_made or is_alone):
             return arguments, keywords
         wanted = self.dtype(element)
 
         def typed(value: Any) -> Any:
-            is_scalar = isinstance(value, self.jax.Array) and value.ndim == 0 and value.dtype == "float64"
-            return value.astype(wanted) if is_scalar else value
+            if not isinstance(value, self.jax.Array):
+                return value
+            is_scalar = has_made and value.ndim == 0 and value.dtype == "float64"
+            return value.astype(wanted) if is_scalar or (is_alone and value.dtype in ("bool", "uint8")) else value
 
         return self.torch.fx.node.map_aggregate((arguments, keywords), typed)
 

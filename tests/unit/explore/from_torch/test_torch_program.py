@@ -216,6 +216,15 @@ def test_a_recurrent_network_with_a_projection(torch: Any) -> None:
     torch.testing.assert_close(program(x), module(x), check_stride=False, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["bool", "uint8", "int16"])
+def test_real_functions_of_integers(torch: Any, name: str) -> None:
+    def functions(x: Any) -> Any:
+        return torch.sigmoid(x), torch.erfc(x), torch.sqrt(x), x.to(torch.float32).mean(), x * 0.5
+
+    x = torch.tensor([0, 1, 3, 1]).to(getattr(torch, name))
+    torch.testing.assert_close(from_torch(functions, x, record="none")(x), functions(x), rtol=1e-6, atol=1e-6)
+
+
 def test_signs_of_what_is_no_number(torch: Any) -> None:
     program = from_torch(lambda x: (torch.sign(x), torch.sgn(x)), torch.ones(4), record="none")
     x = torch.tensor([float("nan"), -2.0, 0.0, float("inf")])
