@@ -37,6 +37,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.traits import HasFolder
 
+from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.float_bits import float_attr
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, vector
@@ -122,7 +123,8 @@ def materialize(value: Attribute, result_type: Attribute, op: Operation, ctx: Co
     if ctx is None or not isinstance(result_type, TypeAttribute):
         return None
     interface = ctx.get_dialect(op.dialect_name()).get_interface(ConstantMaterializationInterface)
-    return None if interface is None else interface.materialize_constant(value, result_type)
+    made = None if interface is None else interface.materialize_constant(value, result_type)
+    return None if made is None else adopt(made)  # xDSL's dialects make ops of xDSL's classes
 
 
 # Integers ----------------------------------------------------------------------------------------------------------------
