@@ -290,7 +290,7 @@ def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any])
         wanted = jnp.result_type(x, y)
         return lax.rem(*jnp.broadcast_arrays(jnp.asarray(x, wanted), jnp.asarray(y, wanted)))
 
-    erfcx = import_module("jax.scipy.special").erfcx
+    erfcx = jax.scipy.special.erfcx
 
     def sign(x: Any) -> Any:
         """Of what is no number 0, if it is not complex."""
