@@ -76,6 +76,20 @@ def lay_out_root(computation: ComputationOp, ir_type: Attribute) -> None:
         end.operands[0] = _laid_out(end, owner, computation.root, ir_type, names)
 
 
+def lay_out_parameter(computation: ComputationOp, ir_type: Attribute) -> None:
+    """The computation's only parameter becomes one in the layouts of `ir_type`; what reads it reads those that it had."""
+    (parameter,) = computation.parameters
+    wanted, behind = parameter.result.type, parameter.next_op
+    if wanted == ir_type or behind is None:
+        return
+    names = {op.instruction_name.data for op in computation.instructions}
+    value = Rewriter.replace_value_with_new_type(parameter.result, ir_type)
+    readers = [(use.operation, use.index) for use in value.uses]
+    found = _laid_out(behind, parameter, value, wanted, names)
+    for reader, index in readers:
+        reader.operands[index] = found
+
+
 def _laid_out(
     at: Operation, of: HloOp, value: SSAValue, ir_type: Attribute, names: set[str], *, always_copy: bool = False
 ) -> SSAValue:

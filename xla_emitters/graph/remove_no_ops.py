@@ -34,7 +34,13 @@ from xla_emitters.dialects.hlo.elementwise import ConvertOp, CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp, is_wait
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.graph.control_computations import control_computations
-from xla_emitters.graph.inlining import constant_instead, element_of_tuple, laid_out, lay_out_root
+from xla_emitters.graph.inlining import (
+    constant_instead,
+    element_of_tuple,
+    laid_out,
+    lay_out_parameter,
+    lay_out_root,
+)
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -78,6 +84,9 @@ def _lay_out(computation: ComputationOp, op: HloOp) -> None:
         names = {other.instruction_name.data for other in computation.instructions}
         for number, ir_type in enumerate(given):
             op.operands[number] = laid_out(op, op.operands[number], ir_type, names)
+    if op.opcode == "while":
+        for callee in callees:
+            lay_out_parameter(callee, result)
     for callee in callees[1:] if op.opcode == "while" else callees:
         lay_out_root(callee, result)
 

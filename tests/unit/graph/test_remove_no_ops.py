@@ -101,7 +101,7 @@ turned { c = f32[2,2] parameter(0)
          ROOT t = f32[2,2]{0,1} transpose(c), dimensions={1,0} }
 same { d = f32[2,2] parameter(0)
        ROOT n = f32[2,2] negate(d) }
-more { s = (s32[], f32[2,2]) parameter(0)
+more { s = (s32[], f32[2,2]{0,1}) parameter(0)
        i = s32[] get-tuple-element(s), index=0
        n = s32[] constant(3)
        ROOT l = pred[] compare(i, n), direction=LT }
@@ -136,3 +136,32 @@ def test_loops_and_branches_whose_layouts_are_not_assigned(taken: bool, stage: s
     np.testing.assert_array_equal(first, x.T)
     np.testing.assert_array_equal(one, x.T if taken else -x)
     np.testing.assert_array_equal(last, x)  # transposed once, and three times
+
+
+TURNING = """
+HloModule m
+more { s = (s32[], f32[2,3]{0,1}) parameter(0)
+       i = s32[] get-tuple-element(s), index=0
+       n = s32[] constant(3)
+       ROOT l = pred[] compare(i, n), direction=LT }
+next { s = (s32[], f32[2,3]{0,1}) parameter(0)
+       i = s32[] get-tuple-element(s), index=0
+       x = f32[2,3]{0,1} get-tuple-element(s), index=1
+       o = s32[] constant(1)
+       j = s32[] add(i, o)
+       c = f32[2,3]{0,1} iota(), iota_dimension=1
+       y = f32[2,3]{0,1} add(x, c)
+       ROOT r = (s32[], f32[2,3]{0,1}) tuple(j, y) }
+ENTRY main {
+  x = f32[2,3] parameter(0)
+  zero = s32[] constant(0)
+  start = (s32[], f32[2,3]) tuple(zero, x)
+  end = (s32[], f32[2,3]) while(start), condition=more, body=next
+  ROOT last = f32[2,3] get-tuple-element(end), index=1 }
+"""
+
+
+@pytest.mark.parametrize("stage", ["hlo", "llvm-dialect"])
+def test_a_loop_whose_parameter_has_another_layout(stage: str) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(compile(TURNING).run_cpu(x, stage=stage), x + 3 * np.arange(3, dtype=np.float32))
