@@ -261,7 +261,6 @@ class Model:
 B, S, T, H, W = Dim("b"), Dim("s"), Dim("t"), Dim("h"), Dim("w")
 TALL, WIDE = Dim("h", min=33), Dim("w", min=33)  # a ResNet halves an image five times
 _PAIRS = ((2, 5), (3, 16), (1, 9), (7, 31))
-_PAIRS_OF_TWO = ((2, 5), (3, 16), (4, 9), (7, 31))
 
 
 def _tokens(batch: int, length: int, limit: int = 100) -> Tensor:

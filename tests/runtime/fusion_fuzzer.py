@@ -1,6 +1,8 @@
 """Random fusions of everything that the loop emitter supports, with inputs that include the values which code gets wrong.
 
-    draw_fusion(7)  ->  HloModule fuzz_7                                    inputs: s16[3,5] with -32768, 32767, 0, -1 ... among them
+    Drawing(random.Random(7), unrolled=False).fusion(7)
+
+                    ->  HloModule fuzz_7                                    inputs: s16[3,5] with -32768, 32767, 0, -1 ... among them
                         fused {
                           %v0 = s16[3,5]{0,1} parameter(0)
                           %v1 = s16[] constant(-32768)
@@ -48,8 +50,6 @@ COMMON = tuple(dtype(name) for name in "pred s8 u8 s16 s32 u32 s64 u64 f16 bf16 
 KEEPS_ORDER = ("add", "subtract", "multiply", "maximum", "minimum", "negate")
 # Functions that are applied to the parts of complex numbers separately, or as in the reference; others are within ulps of the modulus.
 EXACT_OF_COMPLEX = ("add", "subtract", "multiply", "maximum", "minimum", "clamp", "negate", "real", "imag")
-# On t4 a result of this many elements fills the chip: from there on a thread computes several.
-UNROLLED = 40_960
 # Ops that join or dilate arrays are not applied to arrays with more elements.
 LARGEST = 45_000
 
@@ -95,17 +95,6 @@ def shape_text(type: DType, dims: Sequence[int], minor_to_major: Sequence[int] =
 
 def list_text(numbers: Iterable[int]) -> str:
     return f"{{{','.join(map(str, numbers))}}}"
-
-
-def draw_fusion(seed: int, unrolled: bool | None = None) -> Fusion:
-    """The fusion of that seed, the same on every machine.
-
-    unrolled   whether its results are as large as `UNROLLED`; None: one in six
-    """
-    rng = random.Random(seed)
-    if unrolled is None:
-        unrolled = rng.random() < 1 / 6
-    return Drawing(rng, unrolled).fusion(seed)
 
 
 def draw_dims(rng: random.Random, unrolled: bool) -> tuple[int, ...]:

@@ -34,24 +34,24 @@ def judge(seed: int, fusion: Fusion, stages: str = "all", architectures: tuple[s
 # In parts, so that several processes share them.
 @pytest.mark.parametrize("part", range(4))
 def test_every_stage_computes_what_the_reference_computes(part: int) -> None:
-    for seed in seeds(16)[part::4]:
+    for seed in seeds(8)[part::4]:
         judge(seed, draw_case(seed))
 
 
 @pytest.mark.parametrize("kind", HERO_KINDS)
 def test_heroes_of_every_kind_compute_what_the_reference_computes(kind: str) -> None:
-    for seed in seeds(2, of_all=0.1):
+    for seed in seeds(1, of_all=0.1):
         judge(seed, draw_case(seed, (kind,)))
 
 
 def test_every_single_pass_keeps_the_numbers() -> None:
-    for seed in seeds(6, of_all=0.1):
+    for seed in seeds(4, of_all=0.1):
         judge(seed, draw_case(seed), "passes")
 
 
 @needs(*SASS)
 def test_ptxas_takes_what_is_drawn() -> None:
-    for seed in seeds(6, of_all=0.1):
+    for seed in seeds(4, of_all=0.1):
         judge(seed, draw_case(seed), "hlo", ARCHITECTURES)
 
 

@@ -72,7 +72,7 @@ def test_the_size_alone_decides_the_order(dims: str) -> None:
     """Equal elements in any row, column, run or program have equal sums, whatever thread adds them."""
     x = np.random.default_rng(0).standard_normal(50_021).astype(np.float32)
     x = np.tile(x, (16, 1)) if dims != "0" else np.ascontiguousarray(np.tile(x, (16, 1)).T)
-    bits = {np.atleast_1d(summed.__wrapped__("f32", dims)(x)).tobytes() for _ in range(3)}
+    bits = {np.atleast_1d(summed.__wrapped__("f32", dims)(x)).tobytes() for _ in range(2)}
     assert len(bits) == 1
     if dims != "0, 1":
         assert len(set(np.frombuffer(bits.pop(), np.uint32))) == 1

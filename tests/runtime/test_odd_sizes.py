@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.rewrite.kernel_entry import launch_of
 from xla_emitters.runtime.simt.execute import execute
+from xla_emitters.trace.records import Trace
 
 
 def fused(root_type: str, body: str, parameter: str) -> str:
@@ -38,10 +40,15 @@ COUNTED = fused(
 )
 
 
+@cache
+def counted() -> Trace:
+    return compile(COUNTED, stage="llvm-dialect").traces[0]
+
+
 @pytest.mark.parametrize("stage", ["xla_gpu", "flat", "unrolled", "llvm-dialect"])
 def test_indices_beyond_31_bits(stage: str) -> None:
     """Element n is p + n mod 3: the first, middle and last blocks of 2^31 + 4 elements. Memory that no block writes is never touched."""
-    ir = compile(COUNTED, stage="llvm-dialect").traces[0][stage].ir
+    ir = counted()[stage].ir
     assert ir is not None
     module = parse_ir(ir)
     out = np.zeros(ROWS * 3, np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,12 @@ X = np.arange(30, dtype=np.float32).reshape(5, 6) % 7 - 3
 Y = np.arange(30, dtype=np.float32).reshape(5, 6) % 5 - 2
 
 
-@pytest.mark.parametrize("stage", ["llvm", "ptx"])
-@pytest.mark.parametrize("rows", [0, 1, 5])
-def test_numbers_are_numpy_s(stage: str, rows: int) -> None:
+def test_numbers_are_numpy_s() -> None:
     program: Any = xe.compile(TEXT)
-    total, less = program.run([X[:rows], Y[:rows]], stage)
-    np.testing.assert_array_equal(total, np.minimum(X, Y)[:rows].sum(-1))  # small integers: exact
-    np.testing.assert_array_equal(less, (X < Y)[:rows])
+    for stage, rows in product(("llvm", "ptx"), (0, 1, 5)):
+        total, less = program.run([X[:rows], Y[:rows]], stage)
+        np.testing.assert_array_equal(total, np.minimum(X, Y)[:rows].sum(-1))  # small integers: exact
+        np.testing.assert_array_equal(less, (X < Y)[:rows])
 
 
 @pytest.mark.parametrize("name", but_long(["batch_norm", "causal_attention", "recurrent"], ["causal_attention"]))

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from long_lists import long_case
 from runtime.fusion_loops import run, scheduled
-from runtime.reduction_schedules import SCHEDULES, by, check_sums, computation, reduced, reduction, whole_numbers
+from runtime.reduction_schedules import (
+    SCHEDULES,
+    by,
+    check_sums,
+    computation,
+    loops_of,
+    reduced,
+    reduction,
+    whole_numbers,
+)
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 
 from xla_emitters.dtypes import dtype
@@ -48,7 +57,7 @@ def emit_columns_of_vectors(fusion: FusionLoops) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 15, 511, 512, 513, 1024, 1041])
 def test_tiles_of_512_rows_whole_or_not(rows: int) -> None:
     """With four columns a thread; one tile gives the results, several give parts."""
-    module = scheduled(reduction("f32", 0, by("add", "f32")), emit_columns_of_vectors)
+    module = loops_of(reduction("f32", 0, by("add", "f32")), emit_columns_of_vectors)
     for columns in (4, 64, 72):
         x, y = whole_numbers(rows, columns), np.full(columns, np.nan, np.float32)
         run(module, x=x, i=np.asarray(5, np.float32), y=y)

@@ -160,12 +160,12 @@ def test_every_stage_reads_back_and_goes_on(name: str, tmp_path: Path, capsys: p
             assert op_counts(module) == op_counts(wanted), stage
 
 
-@needs(*PTX)
+@needs(*PTX, "ptxas")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_ptx_module_has_all_entries(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its entries are those of `--json`; and the tool, which takes longer to start than to work, is started and asked once."""
+    """Those of `--json`; the tool, which takes longer to start than to work, is started and asked once; ptxas takes the module."""
     started: list[str] = []
     finished: list[ModuleOp] = []
     finish = PtxCompiler.finish
@@ -180,6 +180,7 @@ def test_one_ptx_module_has_all_entries(
     assert (started, len(finished)) == (["sm_75"], 1)
     assert ptx.count(".version") == ptx.count(".target") == 1
     assert re.findall(r"^\.visible \.entry (\w+)\(", ptx, re.MULTILINE) == ENTRIES[name]
+    assert assemble(ptx, "sm_75", here())
     assert main(["compile", str(path), "--target", TARGET, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [kernel["name"] for kernel in data["kernels"]] == ENTRIES[name]
@@ -187,13 +188,6 @@ def test_one_ptx_module_has_all_entries(
     assert {kernel["ptx"] for kernel in data["kernels"]} == {ptx}
     launches = [step["kernel"] for step in data["steps"] if step["step"] == "Launch"]
     assert launches == ENTRIES[name]
-
-
-@needs(*PTX, "ptxas")
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_ptxas_takes_it(name: str) -> None:
-    program = compiled(name, "ptx")
-    assert assemble(program.code, program.kernels[0].architecture, here())
 
 
 @needs(*PTX)

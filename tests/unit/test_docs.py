@@ -103,6 +103,8 @@ ALIKE = (
     *("xla-emitters compare examples/gelu.hlo --diff 33", "xla-emitters compare examples/modules"),
     *("xla-emitters compare examples/gelu.hlo -o gelu.html", "xla-emitters compare examples/gelu.hlo --json"),
     "xla-emitters run examples/causal_attention.mlir --sizes b=2,s=5 --mixed-precision bf16",
+    "xla-emitters run examples/causal_attention.mlir --sizes b=2,s=5",
+    "xla-emitters compile examples/gelu.hlo --annotate --stage sass",
     *("xla-emitters show examples/transpose.hlo -o transpose.html", "xla-emitters cost examples/modules/loop.hlo"),
     "xla-emitters cost examples/row_sum.hlo --fail-on 'spills > 0'",
     *(

@@ -332,11 +332,30 @@ def test_a_pipeline_replaces_the_list() -> None:
 # ---------------------------------------------------------------------------------------------------- as an installed package
 
 
+KNOWN_FUNCTIONS = """
+ARCTAN = RealFunction(op="math.atan", opcode="arctan")
+COPYSIGN = RealFunction(op="math.copysign", opcode="copysign", operands=2)
+TANH2 = RealFunction(op="math.tanh", opcode="tanh2")
+"""
+"""Of MLIR's op alone: the table has the other names. tanh has an opcode already and gets a second one."""
+CALLS_OF_KNOWN_FUNCTIONS = """
+x = np.random.default_rng(0).standard_normal(256, np.float32)
+text = "ENTRY f {{ p = f32[256] parameter(0)\\n q = f32[256] reverse(p), dimensions={{0}}\\n ROOT r = f32[256] {}({}) }}"
+for opcode, operands, wanted in (
+    ("arctan", "p", np.arctan(x)), ("tanh2", "p", np.tanh(x)), ("tanh", "p", np.tanh(x)), ("copysign", "p, q", np.copysign(x, x[::-1]))
+):
+    p = xe.compile(text.format(opcode, operands), stage="llvm-dialect", cache=False)
+    np.testing.assert_allclose(p.run_cpu(x), wanted, rtol=1e-6)
+    if opcode == "copysign":
+        xe.check(text.format(opcode, operands)).raise_if_different()
+"""
+
+
 def installed(folder: Path) -> dict[str, str]:
     """A package in `folder` as pip leaves it, made of the code in docs/plugins.md; returns the environment in which it is found."""
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "plugins.md").read_text(), re.DOTALL | re.MULTILINE)
     (folder / "my_plugin.py").write_text(blocks[0].partition("\nregister()\n")[0])
-    (folder / "my_plugin_functions.py").write_text(blocks[1])
+    (folder / "my_plugin_functions.py").write_text(blocks[1] + KNOWN_FUNCTIONS)
     info = folder / "my_plugin-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
@@ -345,6 +364,7 @@ def installed(folder: Path) -> dict[str, str]:
         "mine = my_plugin:register",
         "[xla_emitters.functions]",
         "hypot = my_plugin_functions:HYPOT",
+        *(f"{name.lower()} = my_plugin_functions:{name}" for name in ("ARCTAN", "COPYSIGN", "TANH2")),
     ]
     (info / "entry_points.txt").write_text("\n".join(lines))
     paths = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
@@ -390,6 +410,7 @@ print(["__nv_hypotf" in program.code], [step.name for step in program.trace.step
 print([d.data["name"] for d in xe.compile({scalar!r}, stage="xla_gpu").trace.decisions if d.topic == "emitter"])
 assert opt([{str(tmp_path / "x.mlir")!r}, "-p", "count-ops"]) == 0
 main(["doctor"])
+{CALLS_OF_KNOWN_FUNCTIONS}
 """,
         environment,
     )
@@ -409,30 +430,3 @@ main(["doctor"])
         ("function", "hypot"),
     ):
         assert re.search(rf"ok +{name} +{kind}  ", text), text
-
-
-def test_a_known_function_gets_an_opcode(tmp_path: Path) -> None:
-    """Of MLIR's op alone: the table has the other names. tanh has an opcode already and gets a second one."""
-    environment = installed(tmp_path)
-    (tmp_path / "my_plugin_functions.py").write_text(
-        "from xla_emitters.functions import RealFunction\n"
-        'HYPOT = RealFunction(op="math.atan", opcode="arctan")\n'
-        'SIGN = RealFunction(op="math.copysign", opcode="copysign", operands=2)\n'
-        'TANH = RealFunction(op="math.tanh", opcode="tanh2")\n'
-    )
-    with (tmp_path / "my_plugin-1.0.dist-info" / "entry_points.txt").open("a") as file:
-        file.write("\nsign = my_plugin_functions:SIGN\ntanh2 = my_plugin_functions:TANH\n")
-    code = """
-import numpy as np, xla_emitters as xe
-x = np.random.default_rng(0).standard_normal(256, np.float32)
-text = "ENTRY f {{ p = f32[256] parameter(0)\\n q = f32[256] reverse(p), dimensions={{0}}\\n ROOT r = f32[256] {}({}) }}"
-for opcode, operands, wanted in (
-    ("arctan", "p", np.arctan(x)), ("tanh2", "p", np.tanh(x)), ("tanh", "p", np.tanh(x)), ("copysign", "p, q", np.copysign(x, x[::-1]))
-):
-    p = xe.compile(text.format(opcode, operands), stage="llvm-dialect", cache=False)
-    np.testing.assert_allclose(p.run_cpu(x), wanted, rtol=1e-6)
-    if opcode == "copysign":
-        xe.check(text.format(opcode, operands)).raise_if_different()
-"""
-    done = run_python(code, environment)
-    assert done.returncode == 0, done.stderr

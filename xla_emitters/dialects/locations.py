@@ -19,8 +19,10 @@ from xdsl.dialects.builtin import (
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
+    IntAttr,
     LocationAttr,
     NameLoc,
+    StringAttr,
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
@@ -31,6 +33,11 @@ from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.quick_op import walk
 
 UNKNOWN = UnknownLoc()
+
+
+def location_at(file: str, line: int, column: int) -> FileLineColLoc:
+    """A place in a text, counted from 1."""
+    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
 
 
 def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:

@@ -113,8 +113,11 @@ _SELF_CONTAINED = frozenset(
     ("affine", "arith", "complex", "gpu", "llvm", "math", "memref", "nvvm", "tensor", "vector", "xla_gpu")
 )
 _LOOKING_AROUND = (HasAncestor, HasParent, IsTerminator, SymbolUserOpInterface)
-_LOOKING_AT_BLOCKS = frozenset(("func.func", "scf.for", "scf.if", "scf.yield", "xla_gpu.loop", "xla_gpu.yield"))
-"""Ops whose checks read, besides the op, the class of the op around them, and the arguments and the last op of their own blocks.
+_LOOKING_AT_BLOCKS = frozenset(
+    ("func.func", "func.return", "hlo.return", "scf.for", "scf.if", "scf.yield", "xla_gpu.loop", "xla_gpu.yield")
+)
+"""Ops whose checks read, besides the op, the class and function type of the op around them, and the arguments and the last op of their
+own blocks.
 
 That a function uses no value from outside is checked again with the definitions of all values.
 """
@@ -154,7 +157,8 @@ def _blocks_of(op: Operation) -> tuple[object, ...] | None:
     block = op.parent
     if block is None or block.next_block is not None or block.prev_block is not None:
         return None
-    found: list[object] = [type(block.parent_op()), op.next_op is None]
+    around = block.parent_op()
+    found: list[object] = [type(around), around and around.properties.get("function_type"), op.next_op is None]
     for region in op.regions:
         own = region.blocks.first
         if own is None:
@@ -171,6 +175,8 @@ def _blocks_of(op: Operation) -> tuple[object, ...] | None:
 def _is_self_contained(kind: type[Operation]) -> bool:
     if kind.name == "memref.dim":
         return False  # its check reads the constant that is its operand
+    if kind.name.startswith("hlo."):
+        return kind.name == "hlo.parameter" or hasattr(kind, "ROW")  # those of one element at a time
     return kind.name.split(".")[0] in _SELF_CONTAINED and not any(kind.has_trait(trait) for trait in _LOOKING_AROUND)
 
 

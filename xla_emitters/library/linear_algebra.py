@@ -18,8 +18,9 @@ Source: LAPACK users' guide, potrf trsm getrf geqrf orgqr gtsv geev syevd gesvd;
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -28,6 +29,9 @@ import numpy as np
 from xla_emitters.errors import Unsupported
 from xla_emitters.library.arguments import LETTERS, Array, LibraryArguments
 
+PANEL = 32
+"""Columns that are eliminated one by one; what they change of the columns right of them is a product of matrices."""
+
 
 def cholesky(arguments: LibraryArguments) -> list[Array]:
     """`factor`, zero in the other triangle; with `info`, the operand's elements there, and info: 1 for matrices without a factor."""
@@ -35,7 +39,7 @@ def cholesky(arguments: LibraryArguments) -> list[Array]:
     read = xp.tril(matrices) if lower else xp.conj(xp.swapaxes(xp.triu(matrices), -1, -2))
     below = xp.tril(read, -1)
     whole = below + xp.conj(xp.swapaxes(below, -1, -2)) + read * xp.eye(read.shape[-1], dtype=read.dtype)
-    found = _each(whole, lambda matrix: _cholesky_of(matrix, xp), xp)
+    found = _cholesky_of(whole, xp)
     pivots = xp.real(xp.diagonal(found, axis1=-2, axis2=-1))
     fails = ~(pivots > 0).all(axis=-1)
     found = xp.tril(found) if lower else xp.conj(xp.swapaxes(xp.tril(found), -1, -2))
@@ -45,11 +49,14 @@ def cholesky(arguments: LibraryArguments) -> list[Array]:
     return _outputs(arguments, {"factor": found, "info": fails.astype(np.int32)})
 
 
-def _cholesky_of(matrix: Array, xp: Any) -> Array:
+def _cholesky_of(matrices: Array, xp: Any) -> Array:
+    """Factors; all NaN where there is none. NumPy raises if one of the matrices has none, so each is then tried alone."""
     try:
-        return xp.linalg.cholesky(matrix)
+        return xp.linalg.cholesky(matrices)
     except np.linalg.LinAlgError:
-        return xp.full_like(matrix, np.nan)
+        if matrices.ndim == 2:
+            return xp.full_like(matrices, np.nan)
+    return xp.stack([_cholesky_of(matrix, xp) for matrix in matrices])
 
 
 def triangular_solve(arguments: LibraryArguments) -> list[Array]:
@@ -91,15 +98,15 @@ def _solved_on_gpu(matrices: Array, right: Array, *, lower: bool, unit: bool, xp
 
 def lu(arguments: LibraryArguments) -> list[Array]:
     """`factors`, `pivots`, `info`."""
-    matrices, xp = _matrices(arguments, 0), arguments.xp
+    matrices = _matrices(arguments, 0)
     if arguments.on_gpu:
         return _lu_on_gpu(arguments, matrices)
     found = matrices.copy()
-    batch, (rows, columns) = found.shape[:-2], found.shape[-2:]
-    pivots = xp.zeros((*batch, min(rows, columns)), np.int32)
-    info = xp.zeros(batch, np.int32)
-    for index in np.ndindex(*batch):
-        info[index] = _eliminated(found[index], pivots[index])
+    rows, columns = found.shape[-2:]
+    pivots = np.zeros((*found.shape[:-2], min(rows, columns)), np.int32)
+    count = math.prod(found.shape[:-2])
+    _eliminate(found.reshape(count, rows, columns), pivots.reshape(count, min(rows, columns)))
+    info = _first_zero(np.diagonal(found, axis1=-2, axis2=-1), np)
     return _outputs(arguments, {"factors": found, "pivots": pivots, "info": info})
 
 
@@ -123,20 +130,23 @@ def _first_zero(pivots: Array, xp: Any) -> Array:
     return xp.where(is_zero.any(axis=-1), first, 0).astype(np.int32)
 
 
-def _eliminated(matrix: Array, pivots: Array) -> int:
-    """Gaussian elimination in place with partial pivoting; returns the number, from 1, of the first zero pivot."""
-    first_zero = 0
-    for k in range(len(pivots)):
-        size = np.abs(np.real(matrix[k:, k])) + np.abs(np.imag(matrix[k:, k]))
-        p = k + int(np.argmax(size))
-        pivots[k] = p + 1
-        matrix[[k, p]] = matrix[[p, k]]
-        if matrix[k, k] == 0:
-            first_zero = first_zero or k + 1
-            continue
-        matrix[k + 1 :, k] /= matrix[k, k]
-        matrix[k + 1 :, k + 1 :] -= np.outer(matrix[k + 1 :, k], matrix[k, k + 1 :])
-    return first_zero
+def _eliminate(matrices: Array, pivots: Array) -> None:
+    """Gaussian elimination in place with partial pivoting, of all matrices at a time: PANEL columns, then what is right of them."""
+    every, (count, columns) = np.arange(len(matrices)), (pivots.shape[-1], matrices.shape[-1])
+    for first in range(0, count, PANEL):
+        last = min(first + PANEL, count)
+        for k in range(first, last):
+            column = matrices[:, k:, k]
+            chosen = k + np.argmax(np.abs(np.real(column)) + np.abs(np.imag(column)), axis=1)
+            pivots[:, k] = chosen + 1
+            matrices[every, chosen], matrices[:, k] = matrices[:, k].copy(), matrices[every, chosen]
+            pivot, below = matrices[:, k, k, None], matrices[:, k + 1 :, k]
+            below /= np.where(pivot == 0, 1, pivot)  # below a zero pivot all elements are zero
+            matrices[:, k + 1 :, k + 1 : last] -= below[..., None] * matrices[:, k, None, k + 1 : last]
+        if last < columns:
+            panel, right = matrices[:, first:last, first:last], matrices[:, first:last, last:]
+            right[...] = _substituted(panel, right, lower=True, unit=True, xp=np)
+            matrices[:, last:, last:] -= matrices[:, last:, first:last] @ right
 
 
 def permutation_of_pivots(arguments: LibraryArguments) -> list[Array]:
@@ -159,9 +169,9 @@ def qr(arguments: LibraryArguments) -> list[Array]:
     matrices, xp = _matrices(arguments, 0), arguments.xp
     count = min(matrices.shape[-2:])
     factors, scales = xp.empty_like(matrices), xp.empty((*matrices.shape[:-2], count), matrices.dtype)
-    for index in np.ndindex(*matrices.shape[:-2]):
+    for index in np.ndindex(*matrices.shape[:-2]) if arguments.on_gpu else [...]:  # NumPy factors a batch at once
         transposed, scales[index] = xp.linalg.qr(matrices[index], mode="raw")
-        factors[index] = transposed.T
+        factors[index] = xp.swapaxes(transposed, -1, -2)
     return _outputs(arguments, {"factors": factors, "scales": scales})
 
 
@@ -269,13 +279,6 @@ def _matrices(arguments: LibraryArguments, operand: int) -> Array:
     if arguments.types[operand] not in LETTERS:
         raise Unsupported(f"no linear algebra of {arguments.types[operand]} matrices", stage="library")
     return arguments.operands[operand]
-
-
-def _each(matrices: Array, function: Callable[[Array], Array], xp: Any) -> Array:
-    found = xp.empty_like(matrices)
-    for index in np.ndindex(*matrices.shape[:-2]):
-        found[index] = function(matrices[index])
-    return found
 
 
 def _outputs(arguments: LibraryArguments, found: Mapping[str, Array]) -> list[Array]:

@@ -23,7 +23,7 @@ from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.types import element_of
-from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, WhileOp, tensor_of
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.sizes import Sizes
@@ -143,6 +143,11 @@ class CpuLowering:
     def ir(self) -> str:
         """All kernels as LLVM IR, before LLVM's own passes, the loops that call BLAS, and what calls both."""
         text = cpu_ir(self.module) + step_entries(self.parameters) + CHAIN_IR
+        if any(isinstance(op, WhileOp) for op in self.launching.walk()):
+            # Imported here, as below: many programs have no loop.
+            from xla_emitters.lowering.cpu.loop_interpreter import INTERPRETER_IR
+
+            text += INTERPRETER_IR
         dots = [op for op in self.launching.walk() if isinstance(op, BufferOp) and issubclass(op.HLO, ContractingOp)]
         if not dots:
             return text

@@ -51,6 +51,7 @@ class Recorder:
         self._record = record
         self._verify = verify
         self._observe = observe
+        self._verified: ModuleOp | None = None
         self._contents = dict[Operation, list[object]]()
         self._listed: tuple[str, Sources] = ("", ())
         self.trace = Trace(name)
@@ -94,7 +95,7 @@ class Recorder:
 
     def pass_over(self, name: str, stage: str | None, module: ModuleOp, seconds: float) -> None:
         """Records a pass that has nothing to do in the module, and was not run; `seconds`: how long it took to find that."""
-        self._after(name, stage, module, seconds, Notes())
+        self._after(name, stage, module, seconds, Notes(), is_verified=self._verified is module)
 
     def tool(self, stage: str, text: str, seconds: float, sources: Sources = (), origins: tuple[int, ...] = ()) -> None:
         """Records the output of an external tool as the stage of that name.
@@ -122,9 +123,19 @@ class Recorder:
         elif decisions:
             self.trace.steps.append(Step(stage, None, None, 0.0, decisions=decisions))
 
-    def _after(self, name: str, stage: str | None, module: ModuleOp, seconds: float, notes: Notes) -> None:
-        if self._verify:
+    def _after(
+        self,
+        name: str,
+        stage: str | None,
+        module: ModuleOp,
+        seconds: float,
+        notes: Notes,
+        *,
+        is_verified: bool = False,
+    ) -> None:
+        if self._verify and not is_verified:
             verify_after(name, module)
+            self._verified = module
         if self._observe:
             self._observe(name, stage, module)
         step = Step(name, stage, None, seconds, {}, tuple(notes.remarks), tuple(notes.decisions))

@@ -19,6 +19,7 @@ import atexit
 import json
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 import threading
@@ -98,7 +99,12 @@ class RunningTool:
             exchange.join(seconds)
             return not exchange.is_alive()
 
-        if not within(timeout_seconds, self._process.pid, has_ended):
+        try:
+            in_time = within(timeout_seconds, self._process.pid, has_ended)
+        except KeyboardInterrupt:
+            self._process.kill()
+            raise
+        if not in_time:
             self._process.kill()
             exchange.join()
             reason = f"{self.name} did not end within {timeout_seconds:g} s"
@@ -263,6 +269,15 @@ def end_idle_tools() -> None:
 
 
 atexit.register(end_idle_tools)
+
+
+def kill_session(process: subprocess.Popen[bytes]) -> None:
+    """Ends a shell that was started in a session of its own, together with the commands that it has started."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
 
 
 POLL_SECONDS = 0.2

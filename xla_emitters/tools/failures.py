@@ -12,10 +12,12 @@ import argparse
 import difflib
 import os
 import re
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,8 +27,23 @@ from xla_emitters.errors import InternalError, UsageError, XlaEmittersError
 from xla_emitters.settings import read_settings
 from xla_emitters.tools.terminal import marked_error
 
-INTERRUPTED = 130
-"""The exit code that shells report for a program ended by Ctrl-C."""
+INTERRUPTED, TERMINATED = 130, 143
+"""The exit codes that shells report for a program ended by Ctrl-C, and by SIGTERM."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, of `timeout` or a batch system: as after Ctrl-C, the processes and temporary files of a command end with it."""
+
+
+def stop_on_sigterm() -> None:
+    """SIGTERM raises Terminated in the main thread from now on, unless it is ignored. A second one ends the process at once."""
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Terminated
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, stop)
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -37,8 +54,23 @@ class VerbParser(argparse.ArgumentParser):
         near = difflib.get_close_matches(unknown[1], self._option_string_actions, n=1, cutoff=0.75) if unknown else []
         help = f"{near[0]}? " if near else ""
         error = UsageError(message, stage="usage", help=f"{help}see {self.prog} --help")
-        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
+        _say(error.render())
         self.exit(UsageError.exit_code)
+
+
+def ended(main: Callable[[], int]) -> int:
+    """The exit code of a console script: what `main` returns, after all that it printed is written, or why it was not.
+
+    Whatever is printed to a stream that is closed is dropped.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    stop_on_sigterm()
+    try:
+        return reported(main)
+    finally:
+        _drop_unwritten()  # of --help, which ends the process
 
 
 def reported(
@@ -48,7 +80,7 @@ def reported(
     *,
     debug: bool | None = None,
 ) -> int:
-    """Calls `run` and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
+    """Calls `run`, writes its output, and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
 
     Python's warnings become messages too.
 
@@ -56,44 +88,61 @@ def reported(
     seen     called with an error of ours, as it is reported
     debug    whether tracebacks are printed too; default: what the environment says
     """
-    debug = read_settings().debug if debug is None else debug
+    debug, code = read_settings().debug if debug is None else debug, 0
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("ignore", DeprecationWarning)  # for developers, as Python has it
-            return run()
+            code = run()
+            sys.stdout.flush()
+            return code
     except XlaEmittersError as error:
         if debug:
             traceback.print_exc()
-        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
+        _say(error.render())
         seen(error)
         if isinstance(error, InternalError):
-            print(reproducer(reduced), file=sys.stderr)
+            _say(reproducer(reduced))
         return error.exit_code
     except (ParseError, VerifyException, DiagnosticException) as error:
         # A pass made IR that does not verify, or `opt` gave a pass IR that it does not accept.
         if debug:
             traceback.print_exc()
-        print(f"error: [verify] {error}", file=sys.stderr)
+        _say(f"error: [verify] {error}")
         return 1
     except BrokenPipeError:
-        # The reader (`head`, a pager) closed the pipe, which is not an error. Python would report it again when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        _drop_unwritten()  # the reader (`head`, a pager) closed the pipe, which is not an error
+        return code
     except OSError as error:
-        print(f"error: [file] {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        _drop_unwritten()
+        _say(f"error: [file] {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
         return 1
     except (RecursionError, MemoryError) as error:
-        print(f"error: [limits] {limit_reached(error)}", file=sys.stderr)
+        _say(f"error: [limits] {limit_reached(error)}")
         return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
     except Exception as error:
         if debug:
             raise
-        print(f"error: [internal] {type(error).__name__}: {error}", file=sys.stderr)
-        print(reproducer(reduced), file=sys.stderr)
+        _say(f"error: [internal] {type(error).__name__}: {error}")
+        _say(reproducer(reduced))
         return InternalError.exit_code
+
+
+def _say(message: str) -> None:
+    """Prints to stderr; one that cannot be written changes no exit code."""
+    with suppress(OSError):
+        print(marked_error(message, sys.stderr), file=sys.stderr)
+
+
+def _drop_unwritten() -> None:
+    """Drops what stdout and stderr do not take. Python would try once more at exit, and end with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def limit_reached(error: RecursionError | MemoryError) -> str:

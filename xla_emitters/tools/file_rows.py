@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from xla_emitters.errors import UsageError, XlaEmittersError
 from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.executors import carried_out
-from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.failures import INTERRUPTED, TERMINATED, reported
 from xla_emitters.tools.terminal import marked_error
 from xla_emitters.tools.workers import Done, NamedWork
 
@@ -89,7 +89,7 @@ def rows_of(
         row = _lost(made, done, options.verb) if done.failure else done.result
         sys.stderr.write(marked_error(row.messages, sys.stderr))
         yield row
-        if row.exit_code == INTERRUPTED:
+        if row.exit_code in (INTERRUPTED, TERMINATED):
             return
 
 

@@ -24,7 +24,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.plugins import left_out
 from xla_emitters.settings import VARIABLES, read_settings
 from xla_emitters.tools.cold_start import begin
-from xla_emitters.tools.failures import VerbParser, reported
+from xla_emitters.tools.failures import VerbParser, ended, reported
 from xla_emitters.tools.terminal import marked_error
 
 VERBS = {
@@ -173,7 +173,7 @@ def _reduced(options: argparse.Namespace, directory: Path) -> str:
 def command() -> int:
     """The console script: `main` in a process of its own."""
     begin()
-    return main()
+    return ended(main)
 
 
 REMOVED = {

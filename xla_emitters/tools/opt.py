@@ -39,7 +39,7 @@ from xla_emitters.support.decoding import BinaryKind, kind_of
 from xla_emitters.support.extras import install_command
 from xla_emitters.text.binary.reading import text_of
 from xla_emitters.text.hlo import parse_hlo
-from xla_emitters.tools.failures import VerbParser, reported
+from xla_emitters.tools.failures import VerbParser, ended, reported
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
@@ -242,5 +242,10 @@ def main(args: Sequence[str] | None = None) -> int:
     return reported(run)
 
 
+def command() -> int:
+    """The console script: `main` in a process of its own."""
+    return ended(main)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -58,6 +59,7 @@ class PageServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128  # connections that wait; beyond the library's 5 some are reset
 
     def __init__(
         self,
@@ -74,6 +76,11 @@ class PageServer(ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as error:
             raise UsageError(f"cannot serve at {host}:{port}: {error}", stage="serve", help="--port 0: any") from error
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a browser that went away."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:
@@ -113,15 +120,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answered(self, known: dict[str, Callable[[], None]]) -> None:
         try:
-            self._refuse_others()
-            if (send := known.get(urlsplit(self.path).path)) is None:
+            try:
+                self._refuse_others()
+                send = known.get(urlsplit(self.path).path)
+            except ValueError as error:
+                raise _Refused(HTTPStatus.BAD_REQUEST, f"that is no address: {error}") from error
+            if send is None:
                 raise _Refused(HTTPStatus.NOT_FOUND, "there is no such page")
             send()
         except _Refused as refused:
             self.close_connection = True  # a body that was sent is not read
             self._send({"errors": [{"message": str(refused)}]}, refused.status)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the browser went away
 
     def _refuse_others(self) -> None:
         """raises _Refused for a request that is not from this server's own page, or has no token"""
@@ -157,11 +166,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not (self.headers.get("Content-Type") or "").startswith("application/json"):
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a text is sent as JSON")  # forms of other pages cannot
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
             raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a text has at most {MOST_BYTES} bytes")
         try:
             asked = _asked(json.loads(self.rfile.read(int(length))))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise _Refused(HTTPStatus.BAD_REQUEST, "that is not what the page sends") from error
         self._send(self.own.answer(asked))
 

@@ -11,7 +11,7 @@
 The command is run by the shell, with the candidate's path for `{}` or as its last word; exit code 0 means that the candidate still has the
 property. It is run twice on the original file and twice on the result: a command whose answers differ is refused.
 A try that takes too long counts as a no; the last line says how many did. StableHLO is written in generic form.
-Ctrl-C ends the search: the best so far is written, and the exit code is 130.
+Ctrl-C ends the search: the best so far is written, and the exit code is 130; after SIGTERM 143.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
-from xla_emitters.support.processes import within
-from xla_emitters.tools.failures import INTERRUPTED
+from xla_emitters.support.processes import kill_session, within
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import counted, write_file
 from xla_emitters.tools.verb_options import add_compilation, add_file, add_seed, add_sizes, module_options
@@ -83,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the smallest text that was found. Returns 0, or 130 after Ctrl-C."""
+    """Writes the smallest text that was found, or the smallest so far after Ctrl-C or SIGTERM."""
     from xla_emitters.explore.reduce.reduce import reduce
 
     if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or (options.blocks or 0) < 0:
@@ -97,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         write_file(options.output, best.texts[-1])
         print(f"interrupted: the best of {counted(len(best.texts) - 1, 'step')} so far is written", file=sys.stderr)
-        return INTERRUPTED
+        raise
     write_file(options.output, found.text)
     print(_report(found, question, options.json), file=sys.stderr)
     return 0
@@ -247,17 +246,21 @@ def _ran(command: str, text: str, timeout_seconds: float) -> subprocess.Complete
         quoted = shlex.quote(str(path))
         whole = command.replace("{}", quoted) if "{}" in command else f"{command} {quoted}"
         pipe, said = subprocess.PIPE, list[tuple[bytes, bytes]]()
-        with subprocess.Popen(whole, shell=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process:
+        with subprocess.Popen(
+            whole, shell=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
+        ) as process:
 
             def has_ended(seconds: float) -> bool:
                 with suppress(subprocess.TimeoutExpired):
                     said.append(process.communicate(timeout=seconds))
                 return bool(said)
 
-            if not within(timeout_seconds, process.pid, has_ended):
-                process.kill()
-                return None
-            return subprocess.CompletedProcess(whole, process.returncode, *said[0])
+            try:
+                within(timeout_seconds, process.pid, has_ended)
+            finally:
+                if not said:
+                    kill_session(process)
+            return subprocess.CompletedProcess(whole, process.returncode, *said[0]) if said else None
 
 
 def _never_true(command: str, text: str, timeout_seconds: float) -> UsageError:

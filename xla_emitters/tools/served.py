@@ -14,6 +14,7 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import AS_TEXT, XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions, Replacement
 from xla_emitters.support.limits import limited_memory
-from xla_emitters.tools.failures import limit_reached
+from xla_emitters.tools.failures import Terminated, limit_reached, stop_on_sigterm
 from xla_emitters.tools.given import sizes_given
 from xla_emitters.tools.workers import NamedWork, run_jobs
 
@@ -178,15 +179,22 @@ class Answerer:
                 return {"errors": [_message("the compiler's process ended; it was started again")]}
 
     def end(self) -> None:
-        """Ends the process."""
+        """Ends the process, and the one that answers."""
         self._connection.close()
+        self._process.terminate()
         self._process.join(1)
         self._process.kill()
 
 
 def _answer_all(connection: Any, how: CompileOptions, seconds: float, max_memory: str | None) -> None:
-    """Answers until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which closes the connection
+    """Answers until the other end is closed, or SIGTERM."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which ends this process
+    stop_on_sigterm()
+    with suppress(Terminated):
+        _answer_each(connection, how, seconds, max_memory)
+
+
+def _answer_each(connection: Any, how: CompileOptions, seconds: float, max_memory: str | None) -> None:
     answer(Asked("warm.hlo", WARM, part="judged"), how, max_memory)  # loads what the forked processes share
     while True:
         try:

@@ -103,8 +103,6 @@ def in_processes(works: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
-    # Ctrl-C interrupts the waiting process, which ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
     try:
         return work()
@@ -160,8 +158,10 @@ def _signal(code: int) -> str:
 
 
 def _work(connection: Connection, jobs: Sequence[NamedWork]) -> None:
-    """Runs in the new process: sends what each job returns that it is asked for."""
-    with suppress(EOFError):
+    """Runs in the new process: sends what each job returns that it is asked for, until nobody asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the waiting process, which ends this one
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with suppress(EOFError, BrokenPipeError):
         while True:
             number: int = connection.recv()
             connection.send(jobs[number].work())

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, MemRefType, NameLoc, StringAttr, f32, i1, i64
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    FunctionType,
+    IndexType,
+    IntAttr,
+    MemRefType,
+    NameLoc,
+    StringAttr,
+    f32,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import parse_ir
@@ -130,6 +142,7 @@ LOOPED = """func.func @f(%n: index, %c: i1, %x: i32) -> i32 {
         ("argument of the loop", "scf.for"),
         ("value of a branch", "scf.if"),
         ("argument of the function", "func.func"),
+        ("result of the function", "func.return"),
         ("op behind the terminator", "scf.yield"),
         ("terminator elsewhere", "scf.yield"),
     ],
@@ -149,6 +162,8 @@ def test_an_op_that_was_correct_is_looked_at_again_when_its_blocks_change(change
             then.last_op.operands[0] = function.regions[0].block.args[1]
         case "argument of the function":
             Rewriter.replace_value_with_new_type(function.regions[0].block.args[1], i64)
+        case "result of the function":
+            function.properties["function_type"] = FunctionType.from_lists([IndexType(), i1, i32], [i64])
         case "op behind the terminator":
             then.add_op(arith.ConstantOp.from_int_and_width(1, 32))
         case _:

@@ -144,19 +144,20 @@ SHIFTS_64 = """
     }"""
 
 
-@pytest.mark.parametrize("stage", ["llvm-dialect", "llvm", "ptx"])
-def test_shifts_of_64_bits_by_amounts_of_64_bits(stage: str) -> None:
+def test_shifts_of_64_bits_by_amounts_of_64_bits() -> None:
     """PTX's amounts have 32 bits. LLVM 22 drops the upper ones where a select guards the shift: 2**32 would shift by nothing."""
     amounts = [0, 1, 63, 64, 2**31, 2**32 - 1, 2**32, 2**32 + 5, 2**40 + 1, 2**63 - 1, -1, -(2**63)]
     numbers = [-(2**63), -5, 2**62 + 3, 7, -1, 1, -(2**62), 2**63 - 1, 3, -3, 1, -1]
-    results = xe.compile(SHIFTS_64).run_cpu(np.array(numbers), np.array(amounts), stage=stage)
+    program = xe.compile(SHIFTS_64)
     by = [amount if 0 <= amount < 64 else 64 for amount in amounts]
     bits = [number % 2**64 for number in numbers]
     left = np.array([(x << n) % 2**64 for x, n in zip(bits, by, strict=True)], np.uint64).view(np.int64)
     right = np.array([x >> n for x, n in zip(bits, by, strict=True)], np.uint64).view(np.int64)
     wanted = left, right, [x >> n for x, n in enumerate(by)], [x >> n for x, n in zip(numbers, by, strict=True)]
-    for got, numbers_wanted in zip(results, wanted, strict=True):
-        np.testing.assert_array_equal(got, numbers_wanted)
+    for stage in ("llvm-dialect", "llvm", "ptx"):
+        results = program.run_cpu(np.array(numbers), np.array(amounts), stage=stage)
+        for got, numbers_wanted in zip(results, wanted, strict=True):
+            np.testing.assert_array_equal(got, numbers_wanted, stage)
 
 
 def test_control_flow_computes() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from functools import partial
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir_printer import print_ir, print_ir_with_lines
+from xla_emitters.errors import InternalError
 from xla_emitters.pipelines.recorder import IrListing, Recorder, sources_of_lines
 from xla_emitters.rewrite.notes import decide
 from xla_emitters.transforms.cse import CsePass
@@ -49,6 +53,19 @@ def test_every_line_says_its_instructions() -> None:
 def test_what_is_kept() -> None:
     assert [step.ir is not None for step in recorded("none").trace] == [False, False]
     assert [step.op_counts != {} for step in recorded("none").trace] == [False, False]
+
+
+def test_what_no_pass_changed_is_not_verified_again() -> None:
+    """The operand of the wrong sum has another type; a pass that runs would find it."""
+    recorder, module = Recorder("k", "none", verify=True, observe=None), parse_ir(TEXT)
+    recorder.read("xla_gpu", module)
+    (total,) = (op for op in module.walk() if op.name == "arith.addi")
+    Rewriter.replace_value_with_new_type(total.results[0], i64)
+    recorder.pass_over("xla-peel-loops", None, module, 0.0)
+    other = module.clone()
+    for ask in (partial(recorder.pass_over, "b", None, other, 0.0), partial(recorder.read, "a", module)):
+        with pytest.raises(InternalError, match="does not verify"):
+            ask()
 
 
 def test_lines_of_ops_are_those_of_the_text() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.errors import InternalError, NumbersDiffer, Place, ToolError, Unsupported, UsageError
 from xla_emitters.settings import DEBUG
-from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.failures import INTERRUPTED, TERMINATED, Terminated, reported
 
 
 def raising(error: BaseException) -> Callable[[], int]:
@@ -48,6 +52,7 @@ def no_debug(monkeypatch: pytest.MonkeyPatch) -> None:
         (MemoryError(), 1, "error: [limits] out of memory"),
         (MemoryError("Unable to allocate 12.0 GiB"), 1, "error: [limits] out of memory: Unable to allocate 12.0 GiB"),
         (KeyboardInterrupt(), INTERRUPTED, ""),
+        (Terminated(), TERMINATED, ""),
     ],
 )
 def test_each_kind(error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,3 +91,54 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 def test_what_runs_well() -> None:
     assert [reported(lambda code=code: code) for code in (0, 3)] == [0, 3]
+
+
+COMMAND = (
+    f"{sys.executable} -c 'import sys; from xla_emitters.tools.failures import ended; sys.exit(ended(lambda: %s))'"
+)
+SAYS, FAILS = 'print("a result") or 3', 'open("/nowhere/a.hlo")'
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it needs Linux")
+@pytest.mark.parametrize(
+    ("work", "streams", "code", "message"),
+    [
+        (SAYS, "| true", 3, ""),
+        (SAYS, ">/dev/full", 1, "error: [file] No space left on device"),
+        (SAYS, ">&-", 3, ""),
+        (SAYS, "2>&-", 3, ""),
+        (FAILS, ">/dev/full", 1, "error: [file] /nowhere/a.hlo: No such file or directory"),
+        (FAILS, "2>&-", 1, ""),
+        (FAILS, "2>/dev/full", 1, ""),
+        (FAILS, "2>&1 | true", 1, ""),
+        ("sys.exit(print(1))", ">/dev/full", 0, ""),  # as --help
+    ],
+)
+def test_output_that_cannot_be_written(work: str, streams: str, code: int, message: str) -> None:
+    """Each is written, dropped because nobody wants it, or an error; the exit code is still that of the work."""
+    shell = ["bash", "-c", f"(sleep 0.1; {COMMAND % work}) {streams}; exit ${{PIPESTATUS[0]}}"]
+    # Python writes at the end, as for a user.
+    environment = os.environ | {"PYTHONUNBUFFERED": ""}
+    done = subprocess.run(shell, env=environment, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr.strip()) == (code, message)
+
+
+def test_sigterm_ends_the_other_processes_too() -> None:
+    """They are ended as after Ctrl-C; the exit code is the one that shells report."""
+    program = """
+import os, sys, time
+from xla_emitters.tools.failures import ended
+from xla_emitters.tools.workers import NamedWork, run_jobs
+
+def work():
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+sys.exit(ended(lambda: len(list(run_jobs([NamedWork("w", work)], 1, None, lambda *_: "")))))
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        worker = Path(f"/proc/{process.stdout.readline().strip()}")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == TERMINATED == 128 + signal.SIGTERM
+    assert not worker.exists()

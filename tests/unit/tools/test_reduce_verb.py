@@ -17,6 +17,7 @@ from runtime.small_programs import PROGRAMS
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.tools.main import main
+from xla_emitters.tools.reduce_verb import is_interesting
 
 MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
 
@@ -151,6 +152,14 @@ def test_a_command_that_hangs_is_a_no(gelu: Path, capsys: pytest.CaptureFixture[
     out, err = capsys.readouterr()
     assert "cube" in out
     assert "took longer than 0.2 s and counted as no: --timeout" in err
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="it needs process groups")
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    assert is_interesting(f"(sleep 1; touch {late}) & wait; true", "", timeout_seconds=0.2) is None
+    time.sleep(1.5)
+    assert not late.exists()
 
 
 def test_a_command_that_hangs_on_the_file_itself_is_told(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import struct
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,10 @@ def test_requests_of_other_pages_are_refused(tmp_path: Path) -> None:
         assert asked(server, "/compile", {"name": 1, "text": []})[0] == 400
         assert asked(server, "/compile", body, **{"Content-Length": "99999999999"})[0] == 413
         assert "<!doctype html>" in asked(server, "/")[1]
+        assert asked(server, "/compile", b"[" * 100_000)[0] == 400
+        assert asked(server, "/compile", body, **{"Content-Length": "9" * 5000})[0] == 413
+        assert asked(server, "/files", Host="[")[0] == 400
+        assert asked(server, "/compile", body, Origin="http://[")[0] == 400
     assert len(got) == 1
     with served(tmp_path, ask, "word") as server:
         assert server.address.endswith("/?token=word")
@@ -188,6 +194,25 @@ def test_requests_of_other_pages_are_refused(tmp_path: Path) -> None:
         assert asked(server, "/files?token=wrong")[0] == 403
         assert asked(server, "/files?token=word")[0] == 200
         assert asked(server, "/files", **{"X-Token": "word"})[0] == 200
+
+
+def test_a_browser_that_goes_away_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.hlo").write_text(HLO)
+    with served(tmp_path, lambda _: {}) as server:
+        for request in (b"GET /fi", b"GET /file?name=a.hlo HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed by a reset
+                connection.sendall(request)
+        assert asked(server, "/files")[0] == 200
+    assert capsys.readouterr().err == ""
+
+
+def test_connections_wait_for_their_turn(tmp_path: Path) -> None:
+    """Many at once, while none is accepted."""
+    (tmp_path / "a.hlo").write_text(HLO)
+    with PageServer("127.0.0.1", 0, "", files_of(tmp_path), lambda _: {}) as server, ExitStack() as opened:
+        for _ in range(50):
+            opened.enter_context(socket.create_connection(("127.0.0.1", server.server_port), timeout=5))
 
 
 def test_what_cannot_be_served_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

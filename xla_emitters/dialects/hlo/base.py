@@ -47,7 +47,16 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.algebra.inverse import inverse_map
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, TypeSizing, spelled
-from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
+from xla_emitters.dialects.hlo.types import (
+    BufferType,
+    OpaqueType,
+    TokenType,
+    as_array,
+    dims_of,
+    same_dims,
+    same_shape,
+    type_text,
+)
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.errors import DataError, InternalError, Place, Unsupported
 
@@ -196,6 +205,16 @@ class HloOp(QuickOp):
             dims = ",".join("?" if dim < 0 else str(dim) for dim in wanted)
             raise RuleBroken(
                 f"'{self.opcode}' cannot have this result shape", f"it is {type_text(self.result.type)}; {why} [{dims}]"
+            )
+
+    def expect_element(self) -> None:
+        """The result's elements are of the type of operand 0."""
+        source, result = as_array(self.operands[0].type), as_array(self.result.type)
+        if source.element_type != result.element_type:
+            raise RuleBroken(
+                f"'{self.opcode}' keeps the element type",
+                f"the operand is {type_text(source)}, the result {type_text(result)}",
+                operand=0,
             )
 
     def expect_type(self, wanted: Attribute, why: str) -> None:

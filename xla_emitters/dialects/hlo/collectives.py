@@ -188,57 +188,36 @@ def _exchanged(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
 
 _GROUPS = ("replica_groups", "channel_id")
 _REDUCING = (*_GROUPS, "constrain_layout", "use_global_device_ids", "mode")
-_PERMUTE = ("channel_id", "slice_sizes")
 _SOME = at_least(1)
 _ONE = range(1, 2)
 
 _SECOND = control_meaning.element_of_operand(1)
 
+_REDUCES: dict[str, Any] = {
+    "required": ("to_apply",),
+    "optional": _REDUCING,
+    "callees": _reducer,
+    "meaning": _exchanged,
+}
+_GATHERS: dict[str, Any] = {"required": ("dimensions",), "optional": _REDUCING[:-1], "meaning": _exchanged}
+_PERMUTES: dict[str, Any] = {
+    "required": ("source_target_pairs",),
+    "optional": ("channel_id", "slice_sizes"),
+    "meaning": _exchanged,
+}
+
 ROWS: tuple[RuleRow, ...] = (
-    RuleRow(
-        "all-reduce",
-        _SOME,
-        _grouped(as_operands),
-        required=("to_apply",),
-        optional=_REDUCING,
-        callees=_reducer,
-        meaning=_exchanged,
-    ),
-    RuleRow(
-        "all-reduce-start",
-        _SOME,
-        _grouped(as_operands),
-        required=("to_apply",),
-        optional=_REDUCING,
-        callees=_reducer,
-        meaning=_exchanged,
-    ),
+    RuleRow("all-reduce", _SOME, _grouped(as_operands), **_REDUCES),
+    RuleRow("all-reduce-start", _SOME, _grouped(as_operands), **_REDUCES),
     RuleRow("all-reduce-done", _ONE, as_operand(0), meaning=control_meaning.first_operand),
-    RuleRow(
-        "all-gather",
-        _SOME,
-        _grouped(_scaled(grows=True)),
-        required=("dimensions",),
-        optional=_REDUCING[:-1],
-        meaning=_exchanged,
-    ),
-    RuleRow(
-        "all-gather-start",
-        _SOME,
-        _grouped(_all_gather_start),
-        required=("dimensions",),
-        optional=_REDUCING[:-1],
-        meaning=_exchanged,
-    ),
+    RuleRow("all-gather", _SOME, _grouped(_scaled(grows=True)), **_GATHERS),
+    RuleRow("all-gather-start", _SOME, _grouped(_all_gather_start), **_GATHERS),
     RuleRow("all-gather-done", _ONE, element_of_tuple(1), meaning=_SECOND),
     RuleRow(
         "reduce-scatter",
         _SOME,
         _grouped(_scaled(grows=False)),
-        required=("to_apply", "dimensions"),
-        optional=_REDUCING,
-        callees=_reducer,
-        meaning=_exchanged,
+        **{**_REDUCES, "required": ("to_apply", "dimensions")},
     ),
     RuleRow(
         "all-to-all",
@@ -255,22 +234,8 @@ ROWS: tuple[RuleRow, ...] = (
         meaning=_exchanged,
     ),
     RuleRow("collective-broadcast", _SOME, as_operands, optional=_GROUPS, meaning=_exchanged),
-    RuleRow(
-        "collective-permute",
-        _SOME,
-        _permuted,
-        required=("source_target_pairs",),
-        optional=_PERMUTE,
-        meaning=_exchanged,
-    ),
-    RuleRow(
-        "collective-permute-start",
-        _SOME,
-        _permute_start,
-        required=("source_target_pairs",),
-        optional=_PERMUTE,
-        meaning=_exchanged,
-    ),
+    RuleRow("collective-permute", _SOME, _permuted, **_PERMUTES),
+    RuleRow("collective-permute-start", _SOME, _permute_start, **_PERMUTES),
     RuleRow("collective-permute-done", _ONE, element_of_tuple(1), meaning=_SECOND),
 )
 

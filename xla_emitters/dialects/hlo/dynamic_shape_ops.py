@@ -68,16 +68,6 @@ LARGEST_DRAWN = 64
 class SizeOp(HloOp):
     """The base of these ops, with their common checks."""
 
-    def expect_element(self) -> None:
-        """The result's elements are of the type of operand 0."""
-        source, result = as_array(self.operands[0].type), as_array(self.result.type)
-        if source.element_type != result.element_type:
-            raise RuleBroken(
-                f"'{self.opcode}' keeps the element type",
-                f"the operand is {type_text(source)}, the result {type_text(result)}",
-                operand=0,
-            )
-
     def expect_numbers(self, operand: int, count: int, what: str) -> None:
         """An operand is a list of `count` integers."""
         ir_type = as_array(self.operands[operand].type)

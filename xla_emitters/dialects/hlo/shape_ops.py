@@ -57,13 +57,7 @@ class MoveOp(HloOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        operand, result = as_array(self.operands[0].type), as_array(self.result.type)
-        if operand.element_type != result.element_type:
-            raise RuleBroken(
-                f"'{self.opcode}' keeps the element type",
-                f"the operand is {type_text(operand)}, the result {type_text(result)}",
-                operand=0,
-            )
+        self.expect_element()
         self.verify_shape()
 
     def verify_shape(self) -> None:

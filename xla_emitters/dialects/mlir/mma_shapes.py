@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 WARP_SIZE = 32
-BITS = {"f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4}
+BITS = {"f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}
 """Type of an operand -> bits of an element."""
 SHAPES = {
     **dict.fromkeys(("f16", "bf16"), ((16, 8), (16, 16))),
@@ -20,6 +20,7 @@ SHAPES = {
     "f64": ((8, 4), (16, 4), (16, 8), (16, 16)),
     **dict.fromkeys(("s8", "u8"), ((8, 16), (16, 16), (16, 32))),
     **dict.fromkeys(("s4", "u4"), ((8, 32), (16, 32), (16, 64))),
+    "b1": ((8, 128), (16, 128), (16, 256)),
     **dict.fromkeys(("e4m3", "e5m2"), ((16, 16), (16, 32))),
 }
 """Type of A -> (rows of A, columns of A); B has 8 columns."""
@@ -30,12 +31,18 @@ SPARSE = {
 """Type of A, half of whose elements are zero -> columns of A."""
 _NAME = re.compile(
     r"mma(\.sp(?:::ordered_metadata)?)?\.sync\.aligned\.m(\d+)n8k(\d+)\.row\.col(\.satfinite)?\.(f16|f32|f64|s32)\.(\w+)\.(\w+)\.(f16|f32|f64|s32)"
+    r"(?:\.(and|xor)\.popc)?"
 )
 
 
 @dataclass(frozen=True)
 class Mma:
-    """The shape and types of one `mma`; A, B: bits of an element's type. to: of C and D. is_sparse: A is given without its zeros."""
+    """The shape and types of one `mma`.
+
+    a, b       types of the elements of A and B; to: of C and D
+    is_sparse  A is given without its zeros
+    combine    `and` or `xor`: a product of bits counts those that are set in this combination of a row and a column; else None
+    """
 
     rows: int
     depth: int
@@ -44,6 +51,7 @@ class Mma:
     to: str
     saturates: bool
     is_sparse: bool = False
+    combine: str | None = None
 
     @classmethod
     def of(cls, name: str) -> Mma | None:
@@ -51,10 +59,10 @@ class Mma:
         match = _NAME.fullmatch(name)
         if match is None:
             return None
-        sparse, rows, depth, saturates, to, a, b, of = match.groups()
-        found = cls(int(rows), int(depth), a, b, to, saturates is not None, sparse is not None)
+        sparse, rows, depth, saturates, to, a, b, of, combine = match.groups()
+        found = cls(int(rows), int(depth), a, b, to, saturates is not None, sparse is not None, combine)
         is_integer, family = (
-            a[0] in "su",
+            a[0] in "su" or a == "b1",
             {a, b} <= {"s8", "u8"} or {a, b} <= {"s4", "u4"} or {a, b} <= {"e4m3", "e5m2"},
         )
         results = (
@@ -69,8 +77,8 @@ class Mma:
         exists = (found.rows, found.depth) in SHAPES.get(a, ())
         if sparse:
             exists = found.rows == 16 and found.depth in SPARSE.get(a, ())
-        fits = exists and (a == b or family) and of == to and to in results
-        return found if (fits and saturates is None) or (fits and is_integer) else None
+        fits = exists and (a == b or family) and of == to and to in results and (combine is None) == (a != "b1")
+        return found if fits and (saturates is None or a[0] in "su") else None
 
     @property
     def registers(self) -> tuple[int, int, int]:

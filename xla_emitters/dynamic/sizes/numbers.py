@@ -13,8 +13,8 @@ JAX computes x // y by `divide`, `sign`, `remainder` and `select`. The sign of x
 contradicts the facts is its last operand: with x >= 0 and y > 0, "the signs differ" is x == 0, and then the remainder is 0. If the
 sign of x is unknown, the quotient is written with both signs and recorded: select(signs differ and inexact, q - 1, q) is floordiv.
 
-A number that depends on data becomes a new symbol, `_data7`. It is only added and subtracted (which is right even if it wraps
-around), so that the size of x[i : i + n], which is i + n - i, is n.
+A signed number that depends on data becomes a new symbol, `_data7`. It is only added and subtracted (which is right even if it wraps
+around), so that the size of x[i : i + n], which is i + n - i, is n. Unsigned ones are not followed: they are the bits of random numbers.
 
 Programs repeat themselves: JAX writes the code of (s - 1) // 2 + 1 wherever it needs that size. So results are cached until
 a fact is added.
@@ -89,18 +89,13 @@ def is_data(size: Size) -> bool:
 
 
 def _is_lost(op: HloOp, operands: Sequence[Number]) -> bool:
-    """Whether a result depends on data in a way that is not followed: only sums and differences are, and unsigned ones if the data cancel.
+    """Whether a result depends on data in a way that is not followed: only signed sums and differences are.
 
     Nothing is known about the sign of a number that depends on data, so an unsigned result that contains one may have wrapped.
     """
-    of_data = [number for number in operands if isinstance(number, Size) and is_data(number)]
-    if not of_data or isinstance(operands[0], bool):
+    if isinstance(operands[0], bool) or not any(isinstance(number, Size) and is_data(number) for number in operands):
         return False
-    if op.opcode not in ("add", "subtract", "copy", "convert"):
-        return True
-    if element_of(op.result).kind is not Kind.UNSIGNED:
-        return False
-    return len(of_data) == 1 or of_data[0].symbols.isdisjoint(of_data[1].symbols)
+    return op.opcode not in ("add", "subtract", "copy", "convert") or element_of(op.result).kind is Kind.UNSIGNED
 
 
 def _elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: SizeArithmetic) -> Number:

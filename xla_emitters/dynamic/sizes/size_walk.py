@@ -385,10 +385,10 @@ class Walk:
         return value_of(ir_type)
 
     def _numbered(self, ir_type: Attribute, elements: tuple[Number, ...] | None) -> tuple[Number, ...] | None:
-        """The elements; unknown ones of a small integer array become symbols for data."""
+        """The elements; unknown ones of a small array of signed integers become symbols for data."""
         count, element = _small(ir_type), element_of(ir_type)
-        if count is None or element.kind is Kind.PRED or element.bits < FEWEST_BITS:
-            return elements
+        if count is None or element.kind is not Kind.SIGNED or element.bits < FEWEST_BITS:
+            return None if elements is None or all(number is None for number in elements) else elements
         return tuple(self._arithmetic.data() if number is None else number for number in elements or (None,) * count)
 
     @property

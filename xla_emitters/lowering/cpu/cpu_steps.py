@@ -9,14 +9,6 @@ define void @chain.step(ptr %table, i64 %count)           calls the code of `cou
                                                           code, words, and for the loops of `blas_calls` a range that is not empty
 
 define void @copy.step(ptr %words)                        copies bytes: words[2] of them, from words[1] to words[0]
-
-define i64 @counted.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %numbers, i64 %width)
-    runs iterations of a loop: each writes numbers of its row to the words that its state names and calls the code of the state's table;
-    the state after the last one is `again`
-
-define i64 @until.step(ptr %states, i64 %again, i64 %end, i64 %state, i64 %trips, ptr %count, ptr %numbers, i64 %width, i64 %other)
-    the same until a byte is zero, which the calls of a condition write, or the number in column `other`, if that is not negative: then it
-    returns the state, negated bit by bit; else, after so many iterations, the state of the next one; `count` is how many it ran
 """
 
 from __future__ import annotations
@@ -33,16 +25,6 @@ CHAIN = "chain"
 """The name of the function that calls the code of a table."""
 CHAIN_ROW = 4
 """Numbers of a row of the table: code, words, first, last."""
-COUNTED = "counted"
-"""The name of the function that runs iterations of a loop."""
-COUNTED_ROW = 4
-"""Numbers of a state: table, rows of the table, places, number of places. A place is the address of a word and a column of the numbers."""
-NUMBERS = "numbers"
-"""The name of the function that writes numbers of a row to the words of places."""
-UNTIL = "until"
-"""The name of the function that runs iterations of a loop until a predicate is false."""
-UNTIL_ROW = 7
-"""Numbers of a state: table of the condition, rows of it, the same of the body, places, number of places, address of the predicate."""
 COPY = "copy"
 """The name of the function that copies bytes: its words are the address of the result, that of the operand, and how many."""
 CHAIN_IR = f"""
@@ -87,110 +69,6 @@ done:
   br label %head
 end:
   ret void
-}}
-
-define void @"{NUMBERS}{ENTRY}"(ptr %places, i64 %count, ptr %numbers) {{
-entry:
-  br label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %set ]
-  %is.left = icmp ult i64 %i, %count
-  br i1 %is.left, label %set, label %end
-set:
-  %place = getelementptr [2 x i64], ptr %places, i64 %i
-  %place.column = getelementptr i64, ptr %place, i64 1
-  %word = load ptr, ptr %place
-  %column = load i64, ptr %place.column
-  %from = getelementptr i64, ptr %numbers, i64 %column
-  %number = load i64, ptr %from
-  store i64 %number, ptr %word
-  %i.next = add i64 %i, 1
-  br label %next
-end:
-  ret void
-}}
-
-define i64 @"{COUNTED}{ENTRY}"(ptr %states, i64 %again, i64 %end, i64 %start, i64 %trips, ptr %numbers, i64 %width) {{
-entry:
-  br label %head
-head:
-  %trip = phi i64 [ 0, %entry ], [ %trip.next, %iteration ]
-  %state = phi i64 [ %start, %entry ], [ %state.next, %iteration ]
-  %more = icmp ult i64 %trip, %trips
-  br i1 %more, label %iteration, label %done
-iteration:
-  %at = getelementptr [{COUNTED_ROW} x i64], ptr %states, i64 %state
-  %at.rows = getelementptr i64, ptr %at, i64 1
-  %at.places = getelementptr i64, ptr %at, i64 2
-  %at.count = getelementptr i64, ptr %at, i64 3
-  %table = load ptr, ptr %at
-  %rows = load i64, ptr %at.rows
-  %places = load ptr, ptr %at.places
-  %count = load i64, ptr %at.count
-  %first = mul i64 %trip, %width
-  %own = getelementptr i64, ptr %numbers, i64 %first
-  call void @"{NUMBERS}{ENTRY}"(ptr %places, i64 %count, ptr %own)
-  call void @"{CHAIN}{ENTRY}"(ptr %table, i64 %rows)
-  %trip.next = add i64 %trip, 1
-  %after = add i64 %state, 1
-  %is.last = icmp eq i64 %after, %end
-  %state.next = select i1 %is.last, i64 %again, i64 %after
-  br label %head
-done:
-  ret i64 %state
-}}
-
-define i64 @"{UNTIL}{ENTRY}"(ptr %states, i64 %again, i64 %end, i64 %start, i64 %trips, ptr %count, ptr %numbers, i64 %width, i64 %other) {{
-entry:
-  br label %head
-head:
-  %trip = phi i64 [ 0, %entry ], [ %trip.next, %body ]
-  %state = phi i64 [ %start, %entry ], [ %state.next, %body ]
-  store i64 %trip, ptr %count
-  %more = icmp ult i64 %trip, %trips
-  br i1 %more, label %condition, label %left
-condition:
-  %at = getelementptr [{UNTIL_ROW} x i64], ptr %states, i64 %state
-  %at.rows = getelementptr i64, ptr %at, i64 1
-  %at.body = getelementptr i64, ptr %at, i64 2
-  %at.body.rows = getelementptr i64, ptr %at, i64 3
-  %at.places = getelementptr i64, ptr %at, i64 4
-  %at.places.count = getelementptr i64, ptr %at, i64 5
-  %at.predicate = getelementptr i64, ptr %at, i64 6
-  %table = load ptr, ptr %at
-  %rows = load i64, ptr %at.rows
-  %places = load ptr, ptr %at.places
-  %places.count = load i64, ptr %at.places.count
-  %first = mul i64 %trip, %width
-  %own = getelementptr i64, ptr %numbers, i64 %first
-  call void @"{NUMBERS}{ENTRY}"(ptr %places, i64 %places.count, ptr %own)
-  call void @"{CHAIN}{ENTRY}"(ptr %table, i64 %rows)
-  %predicate = load ptr, ptr %at.predicate
-  %holds = load i8, ptr %predicate
-  %is.on = icmp ne i8 %holds, 0
-  br i1 %is.on, label %more.numbers, label %ended
-more.numbers:
-  %no.number = icmp slt i64 %other, 0
-  br i1 %no.number, label %body, label %number
-number:
-  %at.number = getelementptr i64, ptr %own, i64 %other
-  %held = load i64, ptr %at.number
-  %is.held = icmp ne i64 %held, 0
-  br i1 %is.held, label %body, label %ended
-body:
-  %body.table = load ptr, ptr %at.body
-  %body.rows = load i64, ptr %at.body.rows
-  call void @"{CHAIN}{ENTRY}"(ptr %body.table, i64 %body.rows)
-  %trip.next = add i64 %trip, 1
-  %after = add i64 %state, 1
-  %is.last = icmp eq i64 %after, %end
-  %state.next = select i1 %is.last, i64 %again, i64 %after
-  br label %head
-ended:
-  %last = xor i64 %state, -1
-  ret i64 %last
-left:
-  ret i64 %state
 }}
 """
 

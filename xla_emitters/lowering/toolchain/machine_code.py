@@ -132,7 +132,7 @@ def _disassembled(cubin: bytes, options: tuple[str, ...], toolchain: Toolchain) 
     return _output_of(find_tool("nvdisasm", toolchain).path, cubin, options)
 
 
-@lru_cache(maxsize=8)  # nvdisasm takes 0.4 s to start
+@lru_cache(maxsize=32)  # nvdisasm takes 0.4 s to start
 def _output_of(nvdisasm: str, cubin: bytes, options: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         path = Path(directory) / "kernel.cubin"

@@ -91,7 +91,7 @@ class Chain:
         rows: Sequence[tuple[int, int, int, int]],
         changing: Changing,
     ) -> None:
-        self._frame, self._code, self._rows, self.changing = frame, code, rows, changing
+        self._frame, self._code, self.rows, self.changing = frame, code, rows, changing
         self._table = (ctypes.c_int64 * (CHAIN_ROW * len(rows)))(*chain.from_iterable(rows))
         self.address, self._count = ctypes.addressof(self._table), len(rows)
         self.set_words = changing.setter(frame)
@@ -113,7 +113,7 @@ class Chain:
         first, changing = chains[0], Changing()
         for each in chains:
             changing.add(each.changing)
-        return Chain(first._frame, first._code, [row for each in chains for row in each._rows], changing)
+        return Chain(first._frame, first._code, [row for each in chains for row in each.rows], changing)
 
 
 class SharedCalls:

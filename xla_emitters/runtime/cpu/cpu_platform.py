@@ -1,7 +1,7 @@
 """Steps on the CPU: kernels as machine code, products of matrices by BLAS, all other ops in NumPy.
 
 Launches and products that follow each other are called by one call from Python (`code_chain`), and so are the iterations of a loop of them
-(`counted_loop`). For large arrays threads share the blocks of a launch: each part of the grid has words of its own.
+(`interpreted_loop`). For large arrays threads share the blocks of a launch: each part of the grid has words of its own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS, numpy_type, pointer
-from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY, COUNTED, UNTIL
+from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY
 from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop, Step
-from xla_emitters.runtime.block_threads import PIECES, parts_of, share, thread_count
+from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords, Prepare, SharedCalls
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
 
-COPIES = ("copy", "d2h", "h2d", "reshape")
+COPIES = ("copy", "d2h", "dynamic-reshape", "h2d", "reshape")
 """HLO's ops that copy an array as it is in memory."""
 
 
@@ -92,25 +92,27 @@ class CpuPlatform(NumpyPlatform):
             return found
         condition, body = frame.prepared(step.condition), frame.prepared(step.body)
         by_steps = frame.by_steps(step, condition, body)
-        shared = [run.shared for run in (*condition, *body) if isinstance(run, SharedCalls)]
-        if not shared:
-            return by_steps
         # Imported here, and below: most programs have no loop.
         from xla_emitters.runtime.cpu.timed_loop import TimedLoop
 
+        shared = list[Shared]()
+        for run in (*condition, *body):
+            if isinstance(run, SharedCalls):
+                shared.append(run.shared)
+            elif isinstance(run, TimedLoop):
+                shared += run.shared
+        if not shared:
+            return by_steps
         loop = TimedLoop(by_steps, shared, lambda: self._in_code(frame, step, partial(self._alone, frame)))
         frame.later.append(loop.is_decided)
         return loop
 
     def _in_code(self, frame: Frame, step: Loop, prepare: Prepare) -> Run | None:
         """A loop as machine code, with steps that this makes ready; None where not all of them are."""
-        if not step.condition:
-            from xla_emitters.runtime.cpu.counted_loop import counted_loop
+        from xla_emitters.lowering.cpu.loop_interpreter import INTERPRETER
+        from xla_emitters.runtime.cpu.interpreted_loop import interpreted_loop
 
-            return counted_loop(frame, step, self._step_of(COUNTED), prepare, self._written)
-        from xla_emitters.runtime.cpu.until_loop import until_loop
-
-        return until_loop(frame, step, self._step_of(UNTIL), prepare, self._written)
+        return interpreted_loop(frame, step, self._step_of(INTERPRETER), prepare, self._written)
 
     def _alone(self, frame: Frame, step: Step) -> Run | None:
         if isinstance(step, Launch) and not step.kernel.startswith(LOOPS):
@@ -158,11 +160,15 @@ class CpuPlatform(NumpyPlatform):
             made = op.as_hlo()
             held = made.array() if isinstance(made, ConstantOp) and is_dense(made.value) else None
             return self._written(frame, target, held) if held is not None and held.dtype == kind else None
-        (source,) = step.reads
+        source, *sizes = step.reads
         own = shapes.get(source.slot)
         if source.dtype != target.dtype or own is None:
             return None
-        is_same = prod(own) == prod(shape) if opcode == "reshape" else own == shape
+        if sizes:
+            asked = frame.bound.known.get(sizes[0].slot)
+            if asked is None or tuple(asked) != shape:
+                return None  # in NumPy the step refuses what does not fit
+        is_same = prod(own) == prod(shape) if opcode.endswith("reshape") else own == shape
         return self._copied(frame, target, prod(shape) * kind.itemsize, source) if is_same else None
 
     def _product(self, frame: Frame, step: Call, op: CallableOp) -> Run | None:

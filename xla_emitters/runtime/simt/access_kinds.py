@@ -1,8 +1,9 @@
 """Kinds of accesses to memory, as the race detector (`sanitizer`) tells them apart, and which kinds of two threads conflict.
 
-    tensor.extract, llvm.load        READ           llvm.atomicrmw, an atomic load or store   UPDATE
-    tensor.insert, llvm.store        WRITE          cp.async                                  COPY, a WRITE when it is complete
+    tensor.extract, llvm.load        READ           an atomic load                    LOOK
+    tensor.insert, llvm.store        WRITE          llvm.atomicrmw, an atomic store   UPDATE; of scope .cta BLOCK_UPDATE too
     a matrix of wgmma                USE, a READ when it is complete
+    cp.async                         COPY, a WRITE when it is complete
 
 Source: PTX ISA, "Memory Consistency Model".
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import llvm, memref
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dialects.mlir.llvm.memory_ops import ordering_number
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.runtime.simt.copies_in_flight import Flight
@@ -27,7 +29,9 @@ class Touch(Enum):
 
     READ = "reads"
     WRITE = "writes"
+    LOOK = "reads atomically"
     UPDATE = "updates"
+    BLOCK_UPDATE = "updates for its block alone"
     COPY = "begins to copy to"
     USE = "begins to read"
 
@@ -37,16 +41,18 @@ class Touch(Enum):
 
 
 _PAST = {
-    **{"READ": "read", "WRITE": "wrote", "UPDATE": "updated"},
+    **{"READ": "read", "LOOK": "read atomically", "WRITE": "wrote"},
+    **{"UPDATE": "updated", "BLOCK_UPDATE": "updated for its block alone"},
     **{"COPY": "copies without a wait", "USE": "reads without a wait"},
 }
 FLYING = (Touch.COPY, Touch.USE)
 """Asynchronous accesses: of two of the same thread, one has not waited for the other."""
 IN_CONFLICT = {
     Touch.READ: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
-    Touch.WRITE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.LOOK: (Touch.COPY, Touch.WRITE),
+    Touch.WRITE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ, Touch.LOOK),
     Touch.UPDATE: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.READ),
-    Touch.COPY: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.COPY: (Touch.COPY, Touch.USE, Touch.WRITE, Touch.UPDATE, Touch.READ, Touch.LOOK),
     Touch.USE: (Touch.COPY, Touch.WRITE, Touch.UPDATE),
 }
 UPDATES = {
@@ -68,7 +74,7 @@ def touch_of(op: Operation, is_store: bool) -> Touch | None:
     if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
         return Touch.UPDATE if is_store else Touch.READ
     if _is_atomic(op):
-        return Touch.UPDATE
+        return Touch.LOOK if isinstance(op, llvm.LoadOp) else Touch.UPDATE
     if isinstance(op, llvm.LoadOp) and _is_guess(op):
         return None
     return Touch.WRITE if is_store else Touch.READ
@@ -125,6 +131,21 @@ def is_release(op: Operation) -> bool:
         case _:
             return False
     return ordering in _RELEASES
+
+
+def bytes_of_update(op: Operation) -> int:
+    """Bytes of one atomic access: a vector is accessed element by element. 0: not known, as for 128 bits, which are two words here."""
+    match op:
+        case llvm.LoadOp() | llvm.AtomicCmpXchgOp() | llvm.AtomicRMWOp():
+            of = op.operands[-1].type if op.operands[1:] else op.results[0].type
+        case llvm.StoreOp():
+            of = op.value.type
+        case _:
+            return 0
+    if isinstance(of, VectorType):
+        element = bits_of(of.get_element_type())
+        return 0 if element == 64 else element // 8
+    return bits_of(of) // 8
 
 
 def is_of_block(op: Operation) -> bool:

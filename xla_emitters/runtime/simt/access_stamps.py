@@ -40,11 +40,13 @@ class Shadow:
 
     unit     bytes; it divides the offset and the size of every access so far; 0 before the first
     stamps   int64 per unit, by kind of access; a kind is missing until its first access
+    widths   uint8 per unit, by kind of atomic access: bytes of the last one, 0 where they are not known
     """
 
     size: int
     unit: int = 0
     stamps: dict[Touch, Array] = field(default_factory=dict[Touch, Array])
+    widths: dict[Touch, Array] = field(default_factory=dict[Touch, Array])
 
     def refine(self, size: int) -> None:
         """Makes the unit small enough for an access of `size` bytes."""
@@ -52,6 +54,7 @@ class Shadow:
         if self.unit not in (0, unit):
             pieces = self.unit // unit
             self.stamps = {touch: stamps.repeat(pieces) for touch, stamps in self.stamps.items()}
+            self.widths = {touch: widths.repeat(pieces) for touch, widths in self.widths.items()}
         self.unit = unit
 
     def of(self, touch: Touch) -> Array:
@@ -73,7 +76,7 @@ class Lanes:
     is_shared  whether the memory belongs to a block. Stamps of earlier blocks, which have lower numbers, then belong to blocks that
                used the same memory before, and do not conflict
     cluster    blocks of a cluster, which have neighbouring numbers
-    since      the epoch of the last barrier of the lane's cluster: stamps of its other blocks are ordered before that; (lanes, 1)
+    since      for each block of the chunk, of which `first` is the first: its cluster knows what it did before this epoch; int64 (blocks,)
     fenced     what blocks know of each other, if they know anything
     """
 
@@ -84,6 +87,7 @@ class Lanes:
     is_shared: bool
     cluster: int = 1
     since: Array | None = None
+    first: int = 0
     fenced: FencedBlocks | None = None
 
     def find(self, stamps: Array) -> Array:
@@ -102,7 +106,8 @@ class Lanes:
             late |= (found < self.first_of_block) & (found != 0)
         if self.since is not None:
             epochs = found >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
-            late = np.where(self.of_neighbours(found), epochs >= self.since, late)
+            of_writer = self.since.take((found >> BLOCK_SHIFT) - self.first, mode="clip")
+            late = np.where(self.of_neighbours(found), epochs >= of_writer, late)
         other &= late & ~self.is_announced(found)
         return other if other.any() else None
 

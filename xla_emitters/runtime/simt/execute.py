@@ -338,6 +338,8 @@ class Entry:
         for watcher in memory.watchers:
             watcher.begin(memory)
         returned = self.function.call(machine, values)
+        for watcher in memory.watchers:
+            watcher.end(memory)
         for number, value in enumerate(returned):
             buffer = memory.buffers[len(arguments) - len(returned) + number]
             if not isinstance(value, Tensor) or value.buffer is not buffer or value.stamp != buffer.newest:

@@ -130,6 +130,9 @@ class Watcher:
     def begin(self, memory: Memory) -> None:
         """A chunk is about to run; its arguments are buffers 0, 1 ... of `memory`."""
 
+    def end(self, memory: Memory) -> None:
+        """All threads of the chunk have ended."""
+
     def access(self, memory: Memory, access: Access) -> None:
         """Active lanes are about to read or write."""
 
@@ -151,8 +154,8 @@ class Watcher:
     def see_phase(self, memory: Memory, named: Sequence[Named]) -> None:
         """Threads have seen that a phase of an `mbarrier` of their block is complete; after `phase_ends`."""
 
-    def cluster_barrier(self, memory: Memory, active: Array) -> None:
-        """Whole clusters have reached a barrier."""
+    def cluster_barrier(self, memory: Memory, active: Array, relaxed: Array | None = None) -> None:
+        """Whole clusters have reached a barrier. relaxed: blocks of which no thread released its accesses there, bool (blocks,)"""
         self.barrier(memory, active)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
@@ -201,6 +204,7 @@ class Memory:
     frames       the buffers of the calls that run, those of the innermost last, each with (size, alignment)
     unused       (size, alignment) -> buffers of calls that have ended
     cluster      blocks of a cluster; those of one are neighbours in `blocks`
+    completed    each `mbarrier` of clusters of several blocks that has completed a phase: row of its block, and place in it
     exited       lanes that have ended
     """
 
@@ -217,6 +221,7 @@ class Memory:
     frames: list[tuple[tuple[int, int], Buffer]] = field(default_factory=list[tuple[tuple[int, int], Buffer]])
     unused: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict[tuple[int, int], list[Buffer]])
     cluster: int = 1
+    completed: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     exited: Array | None = None
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:

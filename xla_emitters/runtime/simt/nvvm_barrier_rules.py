@@ -195,32 +195,35 @@ class ClusterBarrier:
 
     arrived  threads that have arrived in this phase, bool (blocks, threads); phase: of each block's cluster, int64 (blocks,)
     ticket   in which phase each thread arrived last
+    relaxed  threads that have arrived in this phase and released nothing
     """
 
     def __init__(self, machine: Machine) -> None:
-        self.arrived = np.zeros(machine.shape, np.bool_)
+        self.arrived, self.relaxed = np.zeros(machine.shape, np.bool_), np.zeros(machine.shape, np.bool_)
         self.phase, self.ticket = np.zeros(machine.shape[0], np.int64), np.full(machine.shape, -1)
 
-    def arrive(self, machine: Machine, lanes: Array) -> None:
+    def arrive(self, machine: Machine, lanes: Array, *, is_relaxed: bool = False) -> None:
         """Counts lanes; those that have ended count too."""
         self.ticket = np.where(lanes, self.phase[:, None], self.ticket)
         self.arrived |= lanes
+        self.relaxed |= lanes & is_relaxed
         memory = machine.memory
         there = self.arrived if memory.exited is None else self.arrived | memory.exited
         of_clusters = there.reshape(-1, memory.cluster * machine.shape[1]).all(axis=1)
         complete = of_clusters.repeat(memory.cluster) & self.arrived.any(axis=1)
         if complete.any():
             self.phase += complete
-            self.arrived[complete] = False
+            relaxed = self.arrived.any(axis=1) & (self.relaxed == self.arrived).all(axis=1)
+            self.arrived[complete] = self.relaxed[complete] = False
             for watcher in memory.watchers:
-                watcher.cluster_barrier(memory, np.broadcast_to(complete[:, None], machine.shape))
+                watcher.cluster_barrier(memory, np.broadcast_to(complete[:, None], machine.shape), relaxed)
 
 
 _OF_CLUSTER = -1
 """The number of the cluster's barrier among `Memory.barriers`."""
 
 
-def _cluster_barrier(op: Operation, *, waits: bool) -> Kernel:
+def _cluster_barrier(op: Operation, *, waits: bool = False, is_relaxed: bool = False) -> Kernel:
     def run(machine: Machine) -> None:
         barriers = machine.memory.barriers
         state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
@@ -231,7 +234,7 @@ def _cluster_barrier(op: Operation, *, waits: bool) -> Kernel:
             why = "waits for threads of its cluster that never arrive"
             left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
         else:
-            state.arrive(machine, lanes)
+            state.arrive(machine, lanes, is_relaxed=is_relaxed)
             machine.memory.changes += 1
 
     return run
@@ -330,10 +333,12 @@ class Barriers:
 
     def store(self) -> None:
         """Ends the phases that wait for nothing more, and writes the states."""
-        many = (self.pending < 0) | (self.pending > _COUNT)
+        many, memory = (self.pending < 0) | (self.pending > _COUNT), self.machine.memory
         if many.any():
             self.machine.refuse(self.op, self.spread(many), "arrives more often than the barrier expects")
         done = (self.pending == 0) & (self.bytes_ == 0)
+        if done.any() and memory.cluster > 1:
+            memory.completed |= {barrier for _, barrier in self.named(self.spread(done))}
         self.phase = np.where(done, self.phase ^ 1, self.phase)
         self.pending = np.where(done, self.expected, self.pending)
         first, values = np.zeros(self.machine.shape, np.bool_), np.zeros(self.machine.shape, np.int64)
@@ -420,7 +425,10 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
                 for _, barrier in named:
                     watcher.phase_ends(machine.memory, barrier)
                 if machine.memory.cluster > 1:
-                    watcher.cluster_barrier(machine.memory, done)
+                    # Nobody has arrived in the phase before the first one.
+                    seen = [lanes for lanes, barrier in named if barrier in machine.memory.completed]
+                    if seen:
+                        watcher.cluster_barrier(machine.memory, np.logical_or.reduce(seen))
                 else:
                     watcher.see_phase(machine.memory, named)
         return done
@@ -518,7 +526,8 @@ def multicast(run: Kernel) -> Kernel:
 
 OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "barrier.cta.arrive": arrive,
-    "barrier.cluster.arrive": lambda op: _cluster_barrier(op, waits=False),
+    "barrier.cluster.arrive": _cluster_barrier,
+    "barrier.cluster.arrive.relaxed": lambda op: _cluster_barrier(op, is_relaxed=True),
     "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
     "cp.async.bulk.commit.group": lambda op: _commit_group(Flight.STORE),
     "cp.async.bulk.wait.group": lambda op: _wait_group(Flight.STORE),

@@ -175,8 +175,10 @@ def _product(mma: Mma, a: Array, b: Array, row: Array, column: Array, c: Array) 
             total = scalars.fused_multiply_add(form_of(f64), a[:, :, row, k], b[:, :, column, k], total)
         return total
     with np.errstate(all="ignore"):
-        sums = (a @ b.swapaxes(-1, -2))[:, :, row, column] + c.astype(F64)
-        return rounded(mma.to, mma.saturates, sums)
+        sums = a @ b.swapaxes(-1, -2)
+        if mma.combine == "xor":
+            sums = a.sum(axis=-1)[..., :, None] + b.sum(axis=-1)[..., None, :] - 2 * sums
+        return rounded(mma.to, mma.saturates, sums[:, :, row, column] + c.astype(F64))
 
 
 def rounded(to: str, saturates: bool, sums: Array) -> Array:

@@ -7,7 +7,8 @@
         %v = tensor.extract ...
         the other access: tensor.insert from copy.1 (t.hlo:3:8)
 
-A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. A barrier orders the
+A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. Atomic are two
+accesses to each other if they are of the same bytes, and the scope of each has the other's thread. A barrier orders the
 threads of a block. Writing the same value is a race too, but in one instruction of one warp, of
 which one write takes effect. Sub-byte elements are packed behind
 pointers: neighbours share a byte, so that only atomic updates of them are free of races.
@@ -20,7 +21,8 @@ Lanes that conflict within one access are found by writing all stamps and readin
 A barrier of a warp, or of some threads of a block, begins an epoch too, which orders their accesses alone; so does an atomic access
 behind a fence, for threads that look at what it updates (`thread_clocks`).
 
-The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`.
+The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`; what a relaxed arrival is to release, a fence must
+have released before. A block must not end before the accesses of others to its shared memory.
 
 An asynchronous copy to shared memory writes when its thread has waited for its group, or when the phase of its `mbarrier` is seen complete
 (`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it. So is a write to what a `wgmma`
@@ -49,6 +51,7 @@ from xla_emitters.runtime.simt.access_kinds import (
     FLYING,
     IN_CONFLICT,
     Touch,
+    bytes_of_update,
     flight_of,
     is_asynchronous,
     is_of_block,
@@ -101,6 +104,8 @@ class Sanitizer(Watcher):
         self._barriers: Array = np.zeros(0, np.int64)
         self._clocks: ThreadClocks | None = None
         self._of_clusters: Array | None = None
+        # For blocks, as rows of the chunk: who accessed their shared memory from another one since the last barrier of the cluster.
+        self._visits = dict[int, tuple[Access, tuple[int, int]]]()
         # Epochs of the last fence.proxy.async of each block.
         self._fences: Array = np.zeros(0, np.int64)
         self._stamps: Array = np.zeros((0, 0), np.int64)
@@ -117,7 +122,7 @@ class Sanitizer(Watcher):
             raise Unsupported(f"race detection over more than {1 << BLOCK_BITS} blocks", stage="simt")
         self._epochs = np.zeros(len(memory.blocks), np.int64)
         self._barriers, self._clocks, self._fences = self._epochs, None, self._epochs
-        self._of_clusters = self._epochs if memory.cluster > 1 else None
+        self._of_clusters, self._visits = self._epochs if memory.cluster > 1 else None, {}
         # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
         self._shadows = {}
         for buffer in memory.buffers:
@@ -132,17 +137,26 @@ class Sanitizer(Watcher):
             for flight in Flight
         }
 
+    def end(self, memory: Memory) -> None:
+        """Source: CUDA C++ Programming Guide, "Distributed Shared Memory"."""
+        for owner, (access, lane) in self._visits.items():
+            name = memory.block_name(int(memory.blocks[owner]))
+            what = (
+                f"accesses {access.buffer.name} of {name}, which may have ended: no barrier of the cluster comes after"
+            )
+            memory.fail(access.op, lane, what)
+
     def barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
         here = np.logical_or.reduce(lanes, axis=1)
         self._next_epoch(memory, here)
-        self._begins(here)
+        self._begins(here, self._epochs)
 
-    def _begins(self, here: Array) -> None:
-        """The epoch of these blocks, bool (blocks,), begins at a barrier of all their threads."""
-        self._barriers = np.where(here, self._epochs, self._barriers)
+    def _begins(self, here: Array, known: Array) -> None:
+        """All threads of these blocks, bool (blocks,), know what they did before these epochs."""
+        self._barriers = np.where(here, known, self._barriers)
         if self._clocks is not None:
-            self._clocks.whole(here, self._epochs)
+            self._clocks.whole(here, known)
 
     def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
         self._next_epoch(memory, np.logical_or.reduce(there, axis=1))
@@ -162,17 +176,23 @@ class Sanitizer(Watcher):
         clocks.see_phase(named, landed, self._epochs)
         self._landings = {}
 
-    def cluster_barrier(self, memory: Memory, active: Array) -> None:
+    def cluster_barrier(self, memory: Memory, active: Array, relaxed: Array | None = None) -> None:
         here = np.logical_or.reduce(
             np.broadcast_to(active, self._stamps.shape).reshape(-1, memory.cluster, active.shape[1]), axis=(1, 2)
         )
         latest = self._epochs.reshape(-1, memory.cluster).max(axis=1).repeat(memory.cluster)
         here = here.repeat(memory.cluster)
+        self._visits = {owner: visit for owner, visit in self._visits.items() if not here[owner]}
         self._epochs = np.where(here, latest, self._epochs)
         self._next_epoch(memory, here)
-        self._begins(here)
+        known = self._epochs
+        if relaxed is not None and (here & relaxed).any():
+            # What was before a fence is known; nothing else that these blocks have done.
+            self._by_threads()
+            known = np.where(relaxed, np.maximum(self._barriers, self._fenced_blocks.fences), known)
+        self._begins(here, known)
         if self._of_clusters is not None:
-            self._of_clusters = np.where(here, self._epochs, self._of_clusters)
+            self._of_clusters = np.where(here, np.maximum(self._of_clusters, known), self._of_clusters)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
@@ -187,12 +207,15 @@ class Sanitizer(Watcher):
         self._by_threads()
 
     def fence(self, memory: Memory, active: Array | None) -> None:
-        self._fenced_blocks.is_fenced |= self._active_blocks(active)
         self.block_fence(memory, active)
+        blocks = self._fenced_blocks
+        blocks.fences = np.where(self._active_blocks(active), self._epochs, blocks.fences)
 
     def block_fence(self, memory: Memory, active: Array | None) -> None:
+        # Where there are more than half of all epochs, those left are for barriers.
+        self._next_epoch(memory, self._active_blocks(active) & (self._epochs < 1 << EPOCH_BITS - 1))
         clocks = self._by_threads()
-        clocks.fenced = clocks.fenced | (np.True_ if active is None else active)
+        clocks.fences = np.where(np.True_ if active is None else active, self._epochs[:, None], clocks.fences)
 
     def _active_blocks(self, active: Array | None) -> Array:
         return np.logical_or.reduce(np.broadcast_to(np.True_ if active is None else active, self._stamps.shape), axis=1)
@@ -209,18 +232,10 @@ class Sanitizer(Watcher):
         """
         if is_release(access.op):
             (self.block_fence if is_of_block(access.op) else self.fence)(memory, access.active)
-        fenced, clocks = self._fenced_blocks, self._clocks
-        if clocks is None:
-            return
-        # Where there are more than half of all epochs, those left are for barriers.
-        has_room = self._epochs < 1 << EPOCH_BITS - 1
-        lanes = clocks.fenced & (np.True_ if access.active is None else access.active) & has_room[:, None]
-        here = self._active_blocks(access.active) & fenced.is_fenced & has_room & is_global
-        if not (lanes.any() or here.any()):
-            return
-        self._next_epoch(memory, here | lanes.any(axis=1))
-        fenced.announce(here, self._epochs)
-        clocks.publish(lanes, self._epochs)
+        if self._clocks is not None:
+            self._clocks.publish(np.True_ if access.active is None else access.active)
+        if is_global:
+            self._fenced_blocks.announce(self._active_blocks(access.active))
 
     def _see(self, lanes: Lanes, before: Array, after: Array, *, is_global: bool) -> None:
         """The lanes know what those have announced that updated the units before them, or with them; so do their blocks."""
@@ -261,11 +276,13 @@ class Sanitizer(Watcher):
             touch = Touch.READ
         shadow.refine(access.unit or access.size)
         # What an `mbarrier` orders is known where a phase of it is seen complete.
-        is_flag = touch is Touch.UPDATE and not isinstance(access.op, llvm.CallIntrinsicOp)
+        is_flag = touch in (Touch.UPDATE, Touch.LOOK) and not isinstance(access.op, llvm.CallIntrinsicOp)
         is_global = buffer.space is not Space.SHARED
         if is_flag:
             self._announce(memory, access, is_global=is_global)
         lanes = self._lanes(memory, shadow, access)
+        if self._of_clusters is not None and access.origin is not None:
+            self._visit(access, access.origin // access.buffer.stride)
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
                 found = lanes.find(shadow.stamps[earlier])
@@ -293,10 +310,23 @@ class Sanitizer(Watcher):
             self._issue(access, shadow, lanes, flight_of(access.op))
         else:
             is_seen = is_flag and (self._clocks is not None or self._fenced_blocks.announced.any())
-            before = lanes.find(shadow.of(touch)) if is_seen else None
+            before = lanes.find(shadow.of(Touch.UPDATE)) if is_seen else None
+            if is_flag:
+                self._check_strength(memory, access, touch, shadow, lanes)
             join(shadow.of(touch), lanes)
             if before is not None:
-                self._see(lanes, before, lanes.find(shadow.of(touch)), is_global=is_global)
+                self._see(lanes, before, lanes.find(shadow.of(Touch.UPDATE)), is_global=is_global)
+
+    def _visit(self, access: Access, owners: Array) -> None:
+        active, rows = np.True_ if access.active is None else access.active, np.arange(len(self._stamps))[:, None]
+        owners = np.broadcast_to(owners, self._stamps.shape)
+        away = active & (owners != rows)
+        if not away.any():
+            return
+        found, first = np.unique(owners[away], return_index=True)
+        places = np.argwhere(away)[first]
+        for owner, (row, thread) in zip(found.tolist(), places.tolist(), strict=True):
+            self._visits[owner] = access, (row, thread)
 
     # ------------------------------------------------------------------------------------------ asynchronous accesses
 
@@ -412,15 +442,51 @@ class Sanitizer(Watcher):
             units = units + np.arange(access.size // unit)
         if access.pieces is not None:
             units = (units[:, None, :] + (access.pieces // unit)[:, None]).reshape(len(units), -1)
-        since, cluster = None, 1
-        if self._of_clusters is not None:
-            cluster = memory.cluster
-            since = column(np.broadcast_to(self._of_clusters[:, None], self._stamps.shape))
         is_shared = access.buffer.space is Space.SHARED
         fenced = None if is_shared else self._fenced_blocks
-        return Lanes(units, stamps, self._clocks, numbers, is_shared, cluster, since, fenced)
+        return Lanes(
+            *(units, stamps, self._clocks, numbers, is_shared, memory.cluster),
+            *(self._of_clusters, self._first_block, fenced),
+        )
 
     # ------------------------------------------------------------------------------------------ faults
+
+    def _check_strength(self, memory: Memory, access: Access, touch: Touch, shadow: Shadow, lanes: Lanes) -> None:
+        """Two atomic accesses are a race unless the scope of each has the other's thread, and both are of the same bytes.
+
+        Source: PTX ISA 8.8, 8.7.1 "Moral strength".
+        """
+        is_update, is_own = touch is Touch.UPDATE, is_of_block(access.op)
+        others = (Touch.UPDATE, Touch.LOOK) if is_update else (Touch.UPDATE,)
+        if is_own:
+            for earlier in others:
+                self._check_blocks(memory, access, touch, shadow, lanes, earlier)
+            if is_update:
+                join(shadow.of(Touch.BLOCK_UPDATE), lanes)
+        self._check_blocks(memory, access, touch, shadow, lanes, Touch.BLOCK_UPDATE)
+        width = bytes_of_update(access.op)
+        for earlier in others if width else ():
+            if earlier not in shadow.widths:
+                continue
+            widths = shadow.widths[earlier].take(lanes.units)
+            if (differs := (widths != width) & (widths != 0)).any():
+                found = lanes.find(shadow.of(earlier))
+                if (apart := lanes.apart(found)) is not None and (apart := apart & differs).any():
+                    past = f"{earlier.past} {widths.reshape(-1)[int(apart.argmax())]} bytes at a time, not {width}"
+                    self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found, past)
+        shadow.widths.setdefault(touch, np.zeros(shadow.of(touch).shape, np.uint8))[lanes.units] = width
+
+    def _check_blocks(
+        self, memory: Memory, access: Access, touch: Touch, shadow: Shadow, lanes: Lanes, earlier: Touch
+    ) -> None:
+        """As `_check_strength`, for threads of other blocks."""
+        if earlier not in shadow.stamps:
+            return
+        found = lanes.find(shadow.stamps[earlier])
+        apart = lanes.apart(found)
+        if apart is not None and (apart := apart & (found >> BLOCK_SHIFT != lanes.stamps >> BLOCK_SHIFT)).any():
+            kind = Touch.BLOCK_UPDATE if touch is Touch.UPDATE and is_of_block(access.op) else touch
+            self._race(memory, access, kind, earlier, shadow.unit, lanes, apart, found)
 
     def _check_written(self, memory: Memory, access: Access, shadow: Shadow, lanes: Lanes) -> None:
         nobody = np.ones(lanes.units.shape, np.bool_)
@@ -461,6 +527,7 @@ class Sanitizer(Watcher):
         lanes: Lanes,
         apart: Array,
         found: Array,
+        past: str = "",
     ) -> NoReturn:
         lane, place = _first(self._stamps.shape, access, unit, apart)
         stamp = int(found.reshape(-1)[int(apart.argmax())])
@@ -468,7 +535,7 @@ class Sanitizer(Watcher):
         others = [op for op, known in self._ops.items() if known == number and stamp != SEVERAL_BLOCKS]
         details = [f"the other access: {_named(others[0])}"] if len(others) == 1 else []
         who = self._who(memory, stamp, lane)
-        what = f"{touch.value} {place} of {access.buffer.name}, which {who} {earlier.past}: a race"
+        what = f"{touch.value} {place} of {access.buffer.name}, which {who} {past or earlier.past}: a race"
         memory.fail(access.op, lane, what, details)
 
     def _who(self, memory: Memory, stamp: int, lane: tuple[int, int]) -> str:

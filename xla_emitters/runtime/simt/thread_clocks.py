@@ -34,7 +34,7 @@ class ThreadClocks:
     known      int64 (blocks, threads, warps + 1); the last column is for accesses by threads of several warps
     published  what each thread knew, with its own warp, at its last atomic access behind a fence; None before the first
     barriers   `mbarrier`, by row of its block and place in it -> what those knew that arrived, with their warps
-    fenced     threads whose fence no atomic access has followed yet, bool (blocks, threads)
+    fences     epoch that each thread's last fence began, if no atomic access has followed it yet; else 0; int64 (blocks, threads)
     """
 
     def __init__(self, shape: tuple[int, int], barriers: Array) -> None:
@@ -44,7 +44,7 @@ class ThreadClocks:
         self.known = np.repeat(barriers, threads * (self.warps + 1)).reshape(blocks, threads, self.warps + 1)
         self.published: Array | None = None
         self.barriers = dict[tuple[int, int], Array]()
-        self.fenced = np.zeros(shape, np.bool_)
+        self.fences = np.zeros(shape, np.int64)
         self._warp = np.arange(threads) // WARP_SIZE
 
     def of(self, threads: Array, warps: Array) -> Array:
@@ -52,8 +52,8 @@ class ThreadClocks:
         return self.known.reshape(-1, self.warps + 1)[threads, np.minimum(warps, self.warps)]
 
     def whole(self, blocks: Array, epochs: Array) -> None:
-        """All threads of blocks, bool (blocks,), have met; their epochs have just begun."""
-        self.known = np.where(blocks[:, None, None], epochs[:, None, None], self.known)
+        """All threads of blocks, bool (blocks,), have met; what they did before these epochs is known."""
+        self.known = np.where(blocks[:, None, None], np.maximum(self.known, epochs[:, None, None]), self.known)
 
     def meet(self, there: Array, waiting: Array, epochs: Array) -> None:
         """Threads have met, of which those that waited go on knowing what all did; bool (blocks, threads)."""
@@ -98,14 +98,17 @@ class ThreadClocks:
         told = np.where(who, epochs[barrier[0]], knew)
         self.barriers[barrier] = np.maximum(self.barriers.get(barrier, 0), told)
 
-    def publish(self, lanes: Array, epochs: Array) -> None:
-        """Threads, bool (blocks, threads), are about to access something atomically behind a fence; their epochs have just begun."""
+    def publish(self, active: Array | np.bool_) -> None:
+        """Threads, bool (blocks, threads), are about to access something atomically: what was before their fences is told."""
+        lanes = (self.fences > 0) & active
+        if not lanes.any():
+            return
         own = self._warp[:, None] == np.arange(self.warps + 1)
         own[:, self.warps] = True
-        news = np.where(own, epochs[:, None, None], self.known)
+        news = np.where(own, self.fences[:, :, None], self.known)
         before = np.zeros_like(self.known) if self.published is None else self.published
         self.published = np.where(lanes[:, :, None], news, before)
-        self.fenced = self.fenced & ~lanes
+        self.fences = np.where(lanes, 0, self.fences)
 
     def see(self, readers: Array, writers: Array, epochs: Array) -> None:
         """Threads have looked at flags.

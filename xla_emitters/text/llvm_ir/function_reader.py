@@ -14,16 +14,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, i32
+from xdsl.dialects.builtin import LocationAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xla_emitters.dialects.locations import fuse_locations
+from xla_emitters.dialects.locations import fuse_locations, location_at
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
 from xla_emitters.text.llvm_ir.llvm_ir_lexer import LlvmTokenKind, Token, name_of
 from xla_emitters.text.llvm_ir.llvm_types import VOID
+from xla_emitters.text.ptx.op_builder import hint_of
 
 Read = Callable[["FunctionReader"], SSAValue | None]
 INSTRUCTIONS: dict[str, Read] = {}
@@ -168,8 +169,7 @@ class FunctionReader(ConstantReader):
         if read is None:
             raise self.unsupported(f"instruction '{token.text}'", token)
         self._made, self.metadata, self._promises = [], {}, {}
-        line, column = cursor.source.line_and_column(token.start)
-        self.here = FileLineColLoc(StringAttr(cursor.source.file), IntAttr(line), IntAttr(column))
+        self.here = location_at(cursor.source.file, *cursor.source.line_and_column(token.start))
         value = read(self)
         self.tail()
         location = self.here
@@ -215,8 +215,7 @@ class FunctionReader(ConstantReader):
             raise self.error(f"'%{name}' is defined twice", token)
         self._values[name] = value
         if value.name_hint is None:
-            hint = "".join(char if char.isalnum() or char == "_" else "_" for char in name)
-            value.name_hint = hint if not hint[0].isdigit() else None
+            value.name_hint = hint_of(name)
         if (forward := self._forward.pop(name, None)) is not None:
             placeholder, used = forward
             if placeholder.type != value.type:

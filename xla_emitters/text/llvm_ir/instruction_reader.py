@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, IntegerType, StringAttr, VectorType, i1, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntAttr, IntegerType, VectorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.isa import isa
@@ -175,12 +175,6 @@ def _access(r: FunctionReader, of: Attribute, pointer: SSAValue) -> tuple[int, i
     return r.tail().get("align", size_and_alignment(of)[1]), ordering, scope if ordering else None
 
 
-def _with_scope(op: Operation, scope: str | None) -> Operation:
-    if scope is not None:
-        op.properties["syncscope"] = StringAttr(scope)
-    return op
-
-
 @instruction("load")
 def load(r: FunctionReader) -> SSAValue:
     r.cursor.accept("atomic")
@@ -190,7 +184,7 @@ def load(r: FunctionReader) -> SSAValue:
     pointer = r.typed()
     alignment, ordering, scope = _access(r, of, pointer)
     invariant = "invariant.load" in r.metadata
-    return r.add(_with_scope(llvm.LoadOp(pointer, of, alignment, ordering, invariant, volatile), scope))
+    return r.add(llvm.LoadOp(pointer, of, alignment, ordering, invariant, volatile, scope))
 
 
 @instruction("store")
@@ -199,7 +193,7 @@ def store(r: FunctionReader) -> None:
     volatile = r.cursor.accept("volatile")
     value, pointer = r.operands(2)
     alignment, ordering, scope = _access(r, value.type, pointer)
-    r.do(_with_scope(llvm.StoreOp(value, pointer, alignment, ordering, volatile), scope))
+    r.do(llvm.StoreOp(value, pointer, alignment, ordering, volatile, scope))
 
 
 @instruction("atomicrmw")

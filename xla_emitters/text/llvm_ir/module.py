@@ -18,6 +18,7 @@ from xdsl.dialects import builtin
 from xdsl.dialects.builtin import i8, i64
 from xdsl.ir import Attribute, Block
 
+from xla_emitters.dialects.locations import location_at
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
 from xla_emitters.dialects.verification import verify_ir
@@ -29,6 +30,7 @@ from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.llvm_constants import ConstantReader
 from xla_emitters.text.llvm_ir.llvm_ir_lexer import STAGE, LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import MOST_BYTES, VOID
+from xla_emitters.text.ptx.op_builder import hint_of
 from xla_emitters.text.ptx.raising import bytes_attribute, kernel_module
 
 TABLES = (call_reader, instruction_reader)
@@ -104,9 +106,7 @@ class LlvmModule:
                 text = self.metadata.get(scope[1], "")
             else:
                 return builtin.UnknownLoc()
-        return builtin.FileLineColLoc(
-            builtin.StringAttr(name), builtin.IntAttr(int(line[1])), builtin.IntAttr(int(column[1]) if column else 1)
-        )
+        return location_at(name, int(line[1]), int(column[1]) if column else 1)
 
 
 def read_llvm_ir(text: str, file: str) -> LlvmModule:
@@ -320,15 +320,11 @@ def _raised(module: LlvmModule, function: LlvmFunction) -> tuple[FunctionReader,
     types = [parameter.type for parameter in function.parameters]
     entry = Block(arg_types=types)
     for parameter, value in zip(function.parameters, entry.args, strict=True):
-        hint = "".join(char for char in parameter.name if char.isalnum() or char == "_")
-        value.name_hint = hint if hint and not hint[0].isdigit() else None
+        value.name_hint = hint_of(parameter.name)
     names = [parameter.name for parameter in function.parameters]
     location: Callable[[str], builtin.LocationAttr] = partial(LlvmModule.location, module)
     reader = FunctionReader(module.source, function.body, entry, names, location)
     region = reader.region(function.output)
     op = llvm.FuncOp(function.name, llvm.LLVMFunctionType(types, function.output), body=region)
-    line, column = module.source.line_and_column(function.start)
-    op.location = builtin.FileLineColLoc(
-        builtin.StringAttr(module.source.file), builtin.IntAttr(line), builtin.IntAttr(column)
-    )
+    op.location = location_at(module.source.file, *module.source.line_and_column(function.start))
     return reader, op

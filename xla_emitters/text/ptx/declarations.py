@@ -5,9 +5,11 @@ Source: PTX ISA 8.8, 4.5 "Constants", 5.4 "Variables".
 
 from __future__ import annotations
 
+import operator
 import re
 import struct
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import TypeVar
 
 from xla_emitters.support.source import Source
@@ -33,6 +35,19 @@ _ZERO = re.compile(r"[0.]*([eE]|$)")
 _MOST_DIGITS = 80
 _PLAIN_NUMBERS = re.compile(r"\{\s*((?:0|[1-9]\d{0,18})(?:\s*,\s*(?:0|[1-9]\d{0,18}))*+)\s*\}")
 """A list of decimal numbers below 2^63."""
+
+
+def _quotient(one: int, two: int) -> int:
+    return int(Fraction(one, two))
+
+
+_OPERATORS: tuple[dict[str, Callable[[int, int], int]], ...] = (
+    {"*": operator.mul, "/": _quotient, "%": lambda one, two: one - two * _quotient(one, two)},
+    {"+": operator.add, "-": operator.sub},
+    {"<<": operator.lshift, ">>": operator.rshift},
+    *({"&": operator.and_}, {"^": operator.xor}, {"|": operator.or_}),
+)
+"""The operators of constants, those that bind closest first."""
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
 
 
@@ -67,6 +82,7 @@ class Declarations:
         self.scopes: list[Scope] = []
         self.function: PtxFunction | None = None
         self.taken = set[str]()
+        self.tables: dict[str, tuple[str, ...]] = {}
         self.loc: tuple[int, int, int] | None = None
         self.used: int | None = None
 
@@ -76,6 +92,11 @@ class Declarations:
             if self.cursor.token.kind is PtxTokenKind.END:
                 raise self.cursor.unexpected(f"'{end}'")
             self.cursor.advance()
+
+    def attribute(self) -> None:
+        """`(.managed)`, `(.unified(19, 95))` after `.attribute`; they say where a driver keeps a variable."""
+        self.skip_to(")")
+        self.cursor.accept(")")
 
     def listed(self, item: Callable[[], T]) -> list[T]:
         """One item or more, with commas between them."""
@@ -162,7 +183,7 @@ class Declarations:
                 case ".global" | ".const" | ".shared" | ".local" if is_pointer:
                     pass
                 case ".attribute":
-                    self.skip_to(")")
+                    self.attribute()
                 case _ if word.text[1:] in DECLARED and (word.text != ".pred" or space == "reg") and not element:
                     element = word.text[1:]
                 case _:
@@ -226,12 +247,16 @@ class Declarations:
     # ------------------------------------------------------------------------------------------ numbers
 
     def integer(self, what: str) -> int:
-        cursor = self.cursor
-        is_negative = cursor.accept("-")
-        value = self.number(token := cursor.expect_kind(PtxTokenKind.NUMBER, what))
-        if value.kind != "int":
-            raise cursor.error(f"{what} must be an integer", token)
-        return -value.value if is_negative else value.value
+        cursor, token = self.cursor, self.cursor.token
+        if token.kind is not PtxTokenKind.NUMBER and not cursor.at("-", "("):
+            raise cursor.unexpected(f"{what}, a number")
+        return self.plain(self.constant(), token, f"{what} must be an integer")
+
+    def plain(self, value: PtxLiteral | SymbolAddress, token: Token, message: str = "expected an integer") -> int:
+        """The integer that was read from `token` on. raises ParseError for an address or a float"""
+        if not isinstance(value, PtxLiteral) or value.kind != "int":
+            raise self.cursor.error(message, token)
+        return value.value
 
     def number(self, token: Token) -> PtxLiteral:
         if len(token.text) > _MOST_DIGITS:
@@ -245,32 +270,52 @@ class Declarations:
             raise self.cursor.error("the number does not fit into 64 bits", token)
         return found
 
-    def constant(self) -> PtxLiteral | SymbolAddress:
-        """A number with its sign, `(cast) number`, or an address `symbol+4`, `generic(symbol)`."""
+    def constant(self, level: int = len(_OPERATORS)) -> PtxLiteral | SymbolAddress:
+        """An expression of numbers such as `(1<<5)-1`, with the operators of the first `level` rows, or an address.
+
+        Source: PTX ISA 8.8, 4.5.5 "Constant expressions".
+        """
+        cursor, token = self.cursor, self.cursor.token
+        left = self.constant(level - 1) if level else self.term()
+        operators = _OPERATORS[level - 1] if level else {}
+        while word := next((word for word in operators if cursor.accept(word)), None):
+            other, one = cursor.token, self.plain(left, token)
+            two = self.plain(self.constant(level - 1), other)
+            if (word in ("/", "%") and not two) or (word in ("<<", ">>") and not 0 <= two < 64):
+                raise cursor.error("the expression has no value", other)
+            value = operators[word](one, two)
+            left = PtxLiteral(value if -1 << 63 <= value < 1 << 64 else value & (1 << 64) - 1)
+        return left
+
+    def term(self) -> PtxLiteral | SymbolAddress:
+        """A number with its sign, `(cast) number`, an expression in parentheses, or an address `symbol+4`, `generic(symbol)`."""
         cursor = self.cursor
         token = cursor.token
-        if token.text == "(" and cursor.peek().kind is PtxTokenKind.DIRECTIVE:
-            cursor.advance()
-            cursor.advance()
-            cursor.expect(")", "after the cast")
-            return self.constant()
+        if cursor.accept("("):
+            if cursor.token.kind is PtxTokenKind.DIRECTIVE:
+                cursor.advance()
+                cursor.expect(")", "after the cast")
+                return self.term()
+            with cursor.nested():
+                value = self.constant()
+            cursor.expect(")", "after the expression")
+            return value
         if token.text in ("-", "+", "~", "!"):
             cursor.advance()
             with cursor.nested():
-                value = self.constant()
-            if not isinstance(value, PtxLiteral):
-                raise cursor.error("expected a number", cursor.previous)
-            if value.kind != "int":
+                value = self.term()
+            if isinstance(value, PtxLiteral) and value.kind != "int":
                 if token.text != "-" or cursor.previous.text[:2].lower() in ("0f", "0d"):
                     raise cursor.error("expected an integer", cursor.previous)
                 return PtxLiteral(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
-            return PtxLiteral(
-                {"-": -value.value, "+": value.value, "~": ~value.value, "!": int(not value.value)}[token.text]
-            )
+            number = self.plain(value, cursor.previous, "expected a number")
+            return PtxLiteral({"-": -number, "+": number, "~": ~number, "!": int(not number)}[token.text])
         if token.kind is PtxTokenKind.NUMBER:
             return self.number(cursor.advance())
         if token.kind is PtxTokenKind.NAME:
             name = cursor.advance().text
+            if name == "WARP_SZ":
+                return PtxLiteral(32)
             if name == "generic" and cursor.accept("("):
                 name = cursor.expect_kind(PtxTokenKind.NAME, "a variable").text
                 cursor.expect(")", "after the variable")
@@ -282,8 +327,8 @@ class Declarations:
         """`+8`, `-8`, `+-8` or nothing."""
         total = 0
         while self.cursor.at("+", "-"):
-            sign = -1 if self.cursor.advance().text == "-" else 1
-            total += sign * self.integer("the offset")
+            sign, token = -1 if self.cursor.advance().text == "-" else 1, self.cursor.token
+            total += sign * self.plain(self.constant(1), token, "the offset must be an integer")
         return total
 
 

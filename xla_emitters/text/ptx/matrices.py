@@ -57,7 +57,7 @@ def _word_of(element: str) -> str:
     "mma.sync.aligned mma.sp.sync.aligned mma.sp::ordered_metadata.sync.aligned",
     ".=...?..",
     {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8", "e4m3", "e5m2"},
-    f"{_SHAPES} row col satfinite s32 s4 u4",
+    f"{_SHAPES} row col satfinite s32 s4 u4 b1 and xor popc",
     pure=False,
 )
 def mma(

@@ -7,6 +7,7 @@ priorities are accepted and mean nothing here. Source: PTX ISA 8.8, 9.7.9 and 9.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, i1, i8, i32
 from xdsl.ir import Attribute, SSAValue
@@ -29,13 +30,13 @@ _MOST_ALIGNMENT = 1 << 23
 _MONOTONIC, _ACQUIRE, _RELEASE = 2, 4, 5
 
 
-def ordering_of(i: Instruction, ordered: int) -> int:
-    """LLVM's number of the ordering of a scalar access."""
-    if width_of(i) > 1:
-        return 0
-    if "relaxed" in i.parts or "mmio" in i.parts:
-        return _MONOTONIC
-    return ordered if "acquire" in i.parts or "release" in i.parts else 0
+def _strength_of(i: Instruction, ordered: int) -> dict[str, Any]:
+    """LLVM's ordering and scope of a load or a store. One of several elements is as many accesses, which LLVM has as volatile."""
+    is_strong = not {"relaxed", "mmio", "acquire", "release"}.isdisjoint(i.parts)
+    if not is_strong or "v1" != i.among("v2 v4 v8 b128", "v1"):
+        return {"volatile": is_strong or "volatile" in i.parts}
+    ordering = ordered if "acquire" in i.parts or "release" in i.parts else _MONOTONIC
+    return {"ordering": ordering, "syncscope": _scope_of(i)}
 
 
 def width_of(i: Instruction) -> int:
@@ -78,9 +79,8 @@ def ld(e: OpBuilder, i: Instruction, address: Operand | None, *_: Operand | None
         e.pointer(address, space),
         ir_type if width == 1 else VectorType(ir_type, [count]),
         each * width,
-        ordering=ordering_of(i, _ACQUIRE),
         invariant="nc" in i.parts or space == "const",
-        volatile="volatile" in i.parts,
+        **_strength_of(i, _ACQUIRE),
     )
     value = e.add(loaded)
     for number, target in enumerate(targets):
@@ -123,10 +123,10 @@ def st(e: OpBuilder, i: Instruction, address: Operand | None, source: Operand | 
 
 def store(e: OpBuilder, i: Instruction, value: SSAValue, pointer: SSAValue) -> None:
     """A store as the mnemonic says, aligned to its size."""
-    size, volatile = bits_of(value.type) // 8, "volatile" in i.parts
-    ordering = ordering_of(i, _RELEASE)
-    scope = _scope_of(i) if ordering else None
-    e.do(llvm.StoreOp(value, pointer, size, ordering=ordering, volatile=volatile, syncscope=scope))
+    strength = _strength_of(i, _RELEASE)
+    if "release" in i.parts and "volatile" in strength:
+        e.do(llvm.FenceOp("release", _scope_of(i)))
+    e.do(llvm.StoreOp(value, pointer, bits_of(value.type) // 8, **strength))
 
 
 def _type_held(e: OpBuilder, operand: Operand | None, ir_type: Attribute) -> Attribute:

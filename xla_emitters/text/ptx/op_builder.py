@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xla_emitters.dialects.float_bits import float_attr, pack, unpack
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import fuse_locations
+from xla_emitters.dialects.locations import fuse_locations, location_at
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
@@ -75,7 +75,7 @@ _CLOCKS = {
     **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
     **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
 }
-_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1, "gridid": 0}
+_FIXED = {"globaltimer_hi": 0, "smid": 0, "nsmid": 1, "gridid": 0, "current_graph_exec": 0}
 _RESERVED_OFFSETS = {"begin": 0, "0": 0, "1": 512, "end": 1024}
 """Where the halves of the reserved shared memory begin; the ISA leaves their sizes open."""
 _ENVIRONMENT = re.compile(r"envreg\d+|pm\d+(_64)?")
@@ -111,6 +111,12 @@ def agree(one: str, other: str) -> bool:
 def word_of(ir_type: Attribute) -> str:
     """PTX's word for a float, or for the elements of a vector of them."""
     return str(ir_type.element_type if isa(ir_type, VectorType) else ir_type)
+
+
+def hint_of(name: str) -> str | None:
+    """The name of a value in print, for a name of the text; None if it has none."""
+    hint = re.sub(r"\W", "_", name.lstrip("%$"))
+    return hint if hint and not hint[0].isdigit() else None
 
 
 def pointer_type(space: str) -> llvm.LLVMPointerType:
@@ -167,15 +173,11 @@ class OpBuilder:
         """Ops that are made from here on belong to this instruction."""
         self.instruction = instruction
         source = self.module.source
-        line, column = source.line_and_column(instruction.start)
-        here = builtin.FileLineColLoc(builtin.StringAttr(source.file), builtin.IntAttr(line), builtin.IntAttr(column))
-        self.location = here
+        self.location = location_at(source.file, *source.line_and_column(instruction.start))
         if instruction.loc is not None:
             number, line, column = instruction.loc
-            name = builtin.StringAttr(self.module.files.get(number, f"file {number}"))
-            self.location = fuse_locations(
-                here, builtin.FileLineColLoc(name, builtin.IntAttr(line), builtin.IntAttr(column))
-            )
+            name = self.module.files.get(number, f"file {number}")
+            self.location = fuse_locations(self.location, location_at(name, line, column))
 
     # ------------------------------------------------------------------------------------------ building
 
@@ -406,7 +408,7 @@ class OpBuilder:
             old = self.constant(value.type, old.value) if isinstance(old, PtxLiteral) else self.cast(old, value.type)
             value = self.add(llvm.SelectOp(self.guard, value, old))
         if not isinstance(value, PtxLiteral) and value.name_hint is None:
-            value.name_hint = "".join(char for char in operand.name if char.isalnum() or char == "_") or None
+            value.name_hint = hint_of(operand.name)
         self.set(operand, value)
 
     def set(self, register: Register, value: SSAValue | PtxLiteral) -> None:

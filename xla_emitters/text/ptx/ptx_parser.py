@@ -11,10 +11,12 @@ import re
 from dataclasses import replace
 from functools import partial
 
+from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx.declarations import Declarations, Scope
 from xla_emitters.text.ptx.ptx_lexer import PtxTokenKind, Token
+from xla_emitters.text.ptx.rows import row_of
 from xla_emitters.text.ptx.syntax import (
     Address,
     Instruction,
@@ -24,7 +26,6 @@ from xla_emitters.text.ptx.syntax import (
     OperandGroup,
     Pair,
     PtxFunction,
-    PtxLiteral,
     PtxModule,
     PtxVariable,
     Register,
@@ -48,7 +49,7 @@ _NEXT = (".entry", ".func", ".file", ".global", ".const", *_LINKING)
 _SPECIAL = re.compile(
     r"%(?:n?tid|n?ctaid|clusterid|nclusterid|cluster_n?ctaid)(?:\.[xyzw])?$"
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
-    r"|pm\d+(?:_64)?|envreg\d+|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
+    r"|pm\d+(?:_64)?|envreg\d+|current_graph_exec|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
 )
 _USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
 
@@ -166,7 +167,7 @@ class PtxParser(Declarations):
     def function_after(self, is_entry: bool) -> None:
         cursor = self.cursor
         if cursor.accept(".attribute"):
-            self.skip_to(")")
+            self.attribute()
         results = self.parameter_list() if not is_entry and cursor.at("(") else ()
         name = cursor.expect_kind(PtxTokenKind.NAME, "the function's name")
         parameters = self.parameter_list() if cursor.at("(") else ()
@@ -191,7 +192,7 @@ class PtxParser(Declarations):
         if not cursor.at("{"):
             raise cursor.unexpected("'{' before the function's body")
         self.found.functions[name.text] = function
-        self.function, self.loc, function.body = function, None, []
+        self.function, self.loc, function.body, self.tables = function, None, [], function.tables
         self.taken = set[str]()
         self.scopes = [Scope()]
         for parameter in (*parameters, *results):
@@ -203,12 +204,12 @@ class PtxParser(Declarations):
     def block(self, body: list[Instruction | Label]) -> None:
         """`{ ... }`, nested ones too."""
         cursor = self.cursor
-        opened, starts = list[Token](), list[int]()
+        opened, starts = list[Token](), list[tuple[int, int]]()
         while True:
             token = cursor.token
             if token.text == "{":
                 opened.append(cursor.advance())
-                starts.append(len(body))
+                starts.append((len(body), len(self.tables)))
                 if len(opened) > cursor.max_nesting:
                     raise cursor.too_deep()
                 self.scopes.append(Scope())
@@ -218,7 +219,7 @@ class PtxParser(Declarations):
                 self.scopes.pop()
                 if not opened:
                     return
-                self.name_labels(body, starts.pop())
+                self.name_labels(body, *starts.pop())
             elif token.kind is PtxTokenKind.END:
                 line, _ = cursor.source.line_and_column(opened[-1].start)
                 raise cursor.unexpected(f"'}}' for the '{{' of line {line}")
@@ -227,16 +228,19 @@ class PtxParser(Declarations):
             else:
                 self.statement(body)
 
-    def name_labels(self, body: list[Instruction | Label], start: int) -> None:
-        """Labels of a block that ends here are its own: those after it may have their names."""
-        names = {item.name: f"{item.name}.{start}" for item in body[start:] if isinstance(item, Label)}
-        for number, item in enumerate(body[start:], start=start) if names else ():
+    def name_labels(self, body: list[Instruction | Label], start: int, first_table: int) -> None:
+        """Labels of a block that ends here, and lists of labels, are its own: those after it may have their names."""
+        labels = {item.name: f"{item.name}.{start}" for item in body[start:] if isinstance(item, Label)}
+        tables = {name: f"{name}.{start}" for name in list(self.tables)[first_table:]}
+        for name, own in tables.items():
+            self.tables[own] = tuple(labels.get(target, target) for target in self.tables.pop(name))
+        names = {"bra": labels, "brx": tables, "call": tables}
+        for number, item in enumerate(body[start:], start=start) if labels or tables else ():
             if isinstance(item, Label):
-                body[number] = replace(item, name=names[item.name])
-            elif item.parts[0] == "bra":
-                target = item.operands[0] if item.operands else None
-                if isinstance(target, SymbolAddress) and target.name in names:
-                    body[number] = replace(item, operands=(SymbolAddress(names[target.name]),))
+                body[number] = replace(item, name=labels[item.name])
+            elif item.operands and isinstance(target := item.operands[-1], SymbolAddress):
+                name = names.get(item.stem, {}).get(target.name, target.name)
+                body[number] = replace(item, operands=(*item.operands[:-1], replace(target, name=name)))
 
     def local_directive(self) -> None:
         cursor, function = self.cursor, self.function
@@ -301,9 +305,18 @@ class PtxParser(Declarations):
         if guard is None and cursor.accept(":"):
             self.label(token, body)
             return
-        parts, operands = tuple(token.text.split(".")), tuple(cursor.items(";", self.operand, "the operand"))
-        body.append(Instruction(parts, operands, guard, token.start, token.end, self.loc, self.used))
+        i = Instruction(tuple(token.text.split(".")), (), guard, token.start, token.end, self.loc, self.used)
+        try:
+            operands = cursor.items(";", self.operand if i.stem == "call" else self.value, "the operand")
+        except ParseError:
+            row_of(cursor.source, i)  # An instruction that is not read may have operands of other forms.
+            raise
+        body.append(replace(i, operands=tuple(operands)))
         self.used = None
+
+    def value(self) -> Operand | None:
+        """An operand that is no list of arguments: `(` begins a constant."""
+        return self.constant() if self.cursor.at("(") else self.operand()
 
     def label(self, token: Token, body: list[Instruction | Label]) -> None:
         cursor, function = self.cursor, self.function
@@ -311,7 +324,7 @@ class PtxParser(Declarations):
         if cursor.accept(".branchtargets") or cursor.accept(".calltargets"):
             names = self.listed(lambda: cursor.expect_kind(PtxTokenKind.NAME, "a label or a function").text)
             cursor.expect(";", "after the names")
-            function.tables[token.text] = tuple(names)
+            self.tables[token.text] = tuple(names)
         elif cursor.accept(".callprototype"):
             results = self.parameter_list() if cursor.at("(") else ()
             cursor.expect("_", "in place of the function's name")
@@ -347,7 +360,7 @@ class PtxParser(Declarations):
                 return self.group("}" if token.text == "{" else ")")
             case "[":
                 return self.address()
-            case _ if token.kind is PtxTokenKind.NAME and token.text != "generic":
+            case _ if token.kind is PtxTokenKind.NAME and token.text not in ("generic", "WARP_SZ"):
                 cursor.advance()
                 if cursor.accept("|"):
                     both = token, cursor.expect_kind(PtxTokenKind.NAME, "a register")
@@ -375,8 +388,6 @@ class PtxParser(Declarations):
             return vector
         if _SPECIAL.match(token.text):
             return Special(token.text[1:])
-        if token.text == "WARP_SZ":
-            return PtxLiteral(32)
         if token.text.startswith("%"):
             self.register(token)
         return SymbolAddress(self.variable(token.text), self.offset())

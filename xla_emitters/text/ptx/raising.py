@@ -9,6 +9,7 @@ that it uses become globals.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import Protocol, TypeVar
@@ -23,9 +24,18 @@ from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory_rows, threads
 from xla_emitters.text.ptx.flow import Flow, PtxBlock
-from xla_emitters.text.ptx.op_builder import POINTER, SPACES, TYPES, OpBuilder, bits_of_float, float_of, pointer_type
+from xla_emitters.text.ptx.op_builder import (
+    POINTER,
+    SPACES,
+    TYPES,
+    OpBuilder,
+    bits_of_float,
+    float_of,
+    hint_of,
+    pointer_type,
+)
 from xla_emitters.text.ptx.products_in_flight import unwaited_registers
-from xla_emitters.text.ptx.rows import CARRY, EXITED, emit, row_of
+from xla_emitters.text.ptx.rows import BITS, CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
     RESERVED,
     RESERVED_SHARED,
@@ -202,7 +212,7 @@ class Raised:
         entry = Block(arg_types=[*[POINTER] * len(arrays), *types, *[POINTER] * more_pointers])
         self.emitter = e = OpBuilder(module, function, entry, cluster)
         for variable, value in zip((*arrays, *function.parameters), entry.args, strict=False):
-            value.name_hint = "".join(char for char in variable.name if char.isalnum() or char == "_")
+            value.name_hint = hint_of(variable.name)
             if variable.register is None:
                 # A function's parameters are in its stack frame.
                 local = value if function.is_entry else e.at_entry(llvm.AddrSpaceCastOp(value, pointer_type("local")))
@@ -258,7 +268,7 @@ class Raised:
             e.back_to(mark)
             e.block = block = self.blocks[node]
             for register, value in zip(node.arguments, block.args if node.arguments else (), strict=True):
-                value.name_hint = "".join(char for char in register.name if char.isalnum() or char == "_")
+                value.name_hint = hint_of(register.name)
                 e.set(register, value)
             for instruction in node.instructions:
                 e.at(instruction)
@@ -296,33 +306,23 @@ class Raised:
 
 def natural_types(module: PtxModule, function: PtxFunction) -> dict[Register, Attribute]:
     """For each register that mostly holds floats, their type. Moves, loads and selections say nothing."""
-    votes: dict[Register, dict[Attribute, int]] = {}
+    votes = dict[Register, Counter[Attribute]]()
     for item in function.body or ():
         if not isinstance(item, Instruction) or not (types := item.types):
             continue
-        if len(types) == 1 and types[0][0] == "b":
-            if not types[0].startswith("bf"):
-                continue
         count = row_of(module.source, item).results
         for number, operand in enumerate(item.operands):
             if isinstance(operand, Address):
                 continue
             word = types[0] if number < count else types[-1]
-            for register in registers_in(operand):
-                if word.startswith("b") and not word.startswith("bf"):
-                    continue
-                counts = votes.setdefault(register, {})
-                counts[TYPES[word]] = counts.get(TYPES[word], 0) + 1
-    found: dict[Register, Attribute] = {}
-    for register, counts in votes.items():
-        best = max(counts, key=lambda ir_type: counts[ir_type])
-        if (
-            isinstance(best, builtin.AnyFloat)
-            and register.type in TYPES
-            and bits_of(TYPES[register.type]) == bits_of(best)
-        ):
-            found[register] = best
-    return found
+            for register in () if word in BITS else registers_in(operand):
+                votes.setdefault(register, Counter())[TYPES[word]] += 1
+    best = {register: counts.most_common(1)[0][0] for register, counts in votes.items()}
+    return {
+        register: ir_type
+        for register, ir_type in best.items()
+        if isinstance(ir_type, builtin.AnyFloat) and bits_of(TYPES[register.type]) == bits_of(ir_type)
+    }
 
 
 def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes: int) -> llvm.GlobalOp:

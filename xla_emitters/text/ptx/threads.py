@@ -72,7 +72,8 @@ def barrier_reduction(e: OpBuilder, i: Instruction, *operands: Operand | None) -
     return found if kind == "popc" else e.compare("ne", found, e.constant(i32, 0))
 
 
-row("barrier.cluster.arrive", "=", (), "release relaxed aligned", to="barrier.cluster.{2}", pure=False)
+row("barrier.cluster.arrive", "=", (), "release aligned", to="barrier.cluster.{2}", pure=False)
+row("barrier.cluster.arrive.relaxed", "=", (), "aligned", to="barrier.cluster.{2}.{3}", pure=False)
 row("barrier.cluster.wait", "=", (), "acquire aligned", to="barrier.cluster.{2}", pure=False, waits=True)
 row("bar.warp.sync", "=u", to=op_of(nvvm.SyncWarpOp), pure=False)
 row("nanosleep", "=u", {"u32"}, to=op_of(NanosleepOp), pure=False)

@@ -96,6 +96,113 @@ def test_a_block_waits_for_the_flag_of_another(load, fence, store):
     )
 
 
+def test_what_is_stored_between_a_fence_and_its_flag_is_not_ordered():
+    body = HANDSHAKE.replace("LOAD", "ld.relaxed.gpu.global.u32").replace(
+        "global.u32 %v, [%x]", "global.u32 %v, [%x+4]"
+    )
+    body = body.replace("STORE", "st.relaxed.gpu.global.u32 [%f], 1;")
+    store, fence = "st.global.u32 [%x+4], 5;", "fence.acq_rel.gpu;"
+    assert after(body.replace("FENCE", store + fence), "2x32")[1][1] == 5
+    assert "reads bytes 4 to 7 of argument 0" in race(body.replace("FENCE", fence + store), "2x32")
+    # A barrier after the fence is none of another block's.
+    last = LAST_BLOCK.replace("FENCE atom", "atom").replace("[%x], %v", "[%f+4], %v")
+    last = last.replace("@!%p bra J; ld", "@!%p bra J; {} ld").replace("atom.global.add", "{} atom.global.add")
+    assert after(last.format("", "membar.gl;"))[2][1] == (NUMBERS**2).sum()
+    race(last.format("membar.gl;", ""))
+
+
+ATOMIC = "mov.u64 %o, 1; @%p red.global.add.u32 [%f], 1; setp.eq.u32 %q, %t, 33; "
+
+
+@pytest.mark.parametrize(
+    ("access", "width"),
+    [
+        ("@%q red.global.add.u64 [%f], 1;", 8),
+        ("@%q ld.relaxed.gpu.global.u64 %o, [%f];", 8),
+        ("@%q atom.global.cas.b64 %o, [%f], 0, 1;", 8),
+        ("@%q st.volatile.global.u64 [%f], %o;", 8),
+        ("@%q red.global.add.noftz.f16x2 [%f], %v;", 2),
+    ],
+)
+def test_atomic_accesses_of_other_bytes_are_a_race(access, width):
+    """PTX ISA 8.8, 8.7.1 "Moral strength": both must overlap completely. Vectors and packed types are one access for each element."""
+    assert f"updated 4 bytes at a time, not {width}: a race" in race(ATOMIC + access, "1x64")
+    after(ATOMIC + "bar.sync 0;" + access, "1x64")
+    after(ATOMIC + access.replace("[%f]", "[%f+8]"), "1x64")
+    # Whoever comes first.
+    turned = (
+        ATOMIC.replace("@%p red.global.add.u32 [%f], 1;", "")
+        + access.replace("@%q", "@%p")
+        + "@%q red.global.add.u32 [%f], 1;"
+    )
+    assert f"{width} bytes at a time, not 4: a race" in race(turned, "1x64")
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        "@%q ld.relaxed.gpu.global.v2.u32 {%v, %w}, [%f];",
+        "@%q ld.acquire.gpu.global.v2.u32 {%v, %w}, [%f];",
+        "@%q ld.volatile.global.v2.u32 {%v, %w}, [%f];",
+        "@%q st.release.gpu.global.v2.u32 [%f], {%t, %t};",
+        "@%q st.relaxed.sys.global.v4.b32 [%f], {%t, %t, %t, %t};",
+    ],
+)
+def test_a_vector_is_accessed_element_by_element(access):
+    after(ATOMIC + access, "1x64")
+    race(
+        ATOMIC
+        + access.replace(".relaxed.gpu", "")
+        .replace(".relaxed.sys", "")
+        .replace(".acquire.gpu", "")
+        .replace(".release.gpu", "")
+        .replace(".volatile", ""),
+        "1x64",
+    )
+
+
+def test_a_vector_hands_on_what_its_release_orders():
+    body = HANDSHAKE.replace("FENCE", "").replace("LOAD %v, [%f]", "ld.acquire.gpu.global.v2.u32 {%v, %w}, [%f]")
+    store = "st.release.gpu.global.v2.u32 [%f], {%n, %n};"
+    assert after(body.replace("STORE", store), "2x32")[1][1] == 77
+    race(body.replace("STORE", store.replace("release", "relaxed")), "2x32")
+
+
+def test_reads_are_in_no_race_with_each_other():
+    """Atomic ones and others, of any scope and width."""
+    reads = "@%p ld.volatile.global.u32 %v, [%f]; @%q ld.relaxed.cta.global.u64 %o, [%f]; ld.global.u32 %w, [%f];"
+    after("setp.eq.u32 %q, %t, 33;" + reads)
+    race("setp.eq.u32 %q, %t, 33;" + reads + "@%p st.global.u32 [%f], 1;")
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        "red.relaxed.SCOPE.global.add.u32 [%f], 1;",
+        "atom.SCOPE.global.add.u32 %w, [%f], 1;",
+        "atom.acq_rel.SCOPE.global.cas.b32 %w, [%f], 0, 1;",
+        "red.global.add.u32 [%f], 1; st.relaxed.SCOPE.global.u32 [%f], 1;",
+        "red.global.add.u32 [%f], 1; ld.relaxed.SCOPE.global.u32 %w, [%f];",
+        "st.relaxed.SCOPE.global.u32 [%f], 1; red.global.add.u32 [%f], 1;",
+    ],
+)
+def test_scopes_of_a_block_are_not_between_blocks(access):
+    """PTX ISA 8.8, 8.7.1 "Moral strength": the scope of each has the other's thread."""
+    for scope in ("gpu", "sys", "cluster"):
+        after(access.replace("SCOPE", scope), "4x64")
+    after(access.replace("SCOPE", "cta").replace("[%f]", "[%a]"), "4x64")
+    after(access.replace("SCOPE", "cta"), "1x64")
+    found = race(access.replace("SCOPE", "cta"), "4x64")
+    assert "its block alone" in found or "reads atomically" in found
+
+
+def test_a_scope_of_a_block_may_end_at_a_barrier_of_the_grid():
+    own = "red.relaxed.cta.global.add.u32 [%a], 1; bar.sync 0;" + GRID.replace("NUMBER", "0")
+    body = own + NEIGHBOUR.replace("ld.global", "ld.relaxed.gpu.global") + "@%p st.global.u32 [%b], %v;"
+    np.testing.assert_array_equal(after(body)[1], np.roll(NUMBERS + 64, -1))
+    race(body.replace(GRID.replace("NUMBER", "0"), ""))
+
+
 GRID = """
   @!%p bra B1; membar.gl; atom.global.add.u32 %w, [%f+NUMBER], 1;
 W1: ld.volatile.global.u32 %w, [%f+NUMBER]; setp.lt.u32 %q, %w, %n; @%q bra W1;

@@ -129,6 +129,17 @@ def test_a_thread_waits_for_the_flag_of_another(fence: str, store: str, load: st
     assert "thread 0 of its block wrote" in race(without)
 
 
+def test_what_is_stored_between_a_fence_and_its_flag_is_not_ordered() -> None:
+    body = FLAG.replace("LOAD", "ld.volatile.shared.u32").replace("OTHER", "40").replace("FENCE", "{}")
+    body = body.replace("STORE", "st.volatile.shared.u32").replace(
+        "ld.shared.u32 %v, [tile];", "ld.shared.u32 %v, [tile+4];"
+    )
+    store, fence = "st.shared.u32 [tile+4], 5;", "membar.cta;"
+    assert after(body.format(store + fence))[40] == 5
+    assert "reads bytes 4 to 7" in race(body.format(fence + store))
+    assert "reads bytes 4 to 7" in race(body.format(store + fence + store))
+
+
 @pytest.mark.parametrize("launch", ["1x64", "2x32"])
 def test_each_lane_takes_a_lock(launch: str) -> None:
     body = """
@@ -149,7 +160,14 @@ def test_an_order_of_the_block_is_none_between_blocks(scope: str) -> None:
     if scope == "gpu":
         assert after(body, "2x32")[1] == 77
     else:
-        assert "thread 0 of block 0 wrote" in race(body, "2x32")
+        assert "updates for its block alone" in race(body, "2x32")
+    # The consumer's own atomic access says nothing of other blocks either.
+    one = (
+        body.replace("st.release.cta", "st.release.gpu")
+        if scope == "cta"
+        else body.replace("ld.acquire.gpu", "ld.acquire.cta")
+    )
+    assert "reads atomically bytes 0 to 3 of argument 1, which thread 0 of block 0 updated" in race(one, "2x32")
 
 
 def test_a_warp_hands_on_what_one_of_its_lanes_has_seen() -> None:

@@ -1,6 +1,6 @@
 """All of HLO text against the real XLA's verdicts: texts that it reads and texts that it refuses, checked in as files.
 
-tests/corpus/hlo_text            read by XLA, and by us; what we print reads back as the same module
+tests/corpus/hlo_text            read by XLA, and by us; what we print reads back as the same module, also through MLIR's forms of it
 tests/corpus/hlo_text_rejected   refused by XLA, and by us with a message that has a place, exit code 1
 """
 
@@ -11,6 +11,7 @@ import io
 from pathlib import Path
 
 import pytest
+from long_lists import every
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo import HLO_OPS, HloOp
@@ -22,14 +23,18 @@ from xla_emitters.tools.main import main
 CORPUS = Path(__file__).parents[3] / "corpus"
 READ = sorted((CORPUS / "hlo_text").glob("*.hlo"))
 REFUSED = sorted((CORPUS / "hlo_text_rejected").glob("*.hlo"))
+# A folder per kind of kernel that XLA makes of the fusions in it.
+KINDS = ("concatenate", "dynamic_update_slice", "loop", "memcpy", "reduction", "scatter", "transpose")
+FUSIONS = [path for kind in KINDS for path in sorted((CORPUS / kind).glob("*.hlo"))]
 
 
 def test_the_files_are_there():
     assert len(READ) == 95
     assert len(REFUSED) == 181
+    assert len(FUSIONS) == 410
 
 
-@pytest.mark.parametrize("path", READ, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*READ, *every(8, FUSIONS)], ids=lambda path: path.stem)
 def test_what_xla_reads_is_read_and_printed(path: Path):
     module = parse_hlo(path.read_text(), path.name)
     module.verify()

@@ -226,6 +226,22 @@ def test_bits() -> None:
     same(executed("bfi.b32 %d, %a0, %a1, %a2, %a3;", a, b, low, count, result=U32), np.array(put))
 
 
+@pytest.mark.parametrize("word", ["f32", "f64"])
+def test_classes_of_numbers(word: str) -> None:
+    """PTX ISA 8.8, 9.7.3.1 "testp": positive and negative zero are considered normal numbers."""
+    given = np.array(
+        [0, -0.0, 1, -np.inf, np.inf, np.nan, 1e-40 if word == "f32" else 1e-310],
+        np.float32 if word == "f32" else np.float64,
+    )
+    wanted = {
+        **{"finite": [1, 1, 1, 0, 0, 0, 1], "infinite": [0, 0, 0, 1, 1, 0, 0], "number": [1, 1, 1, 1, 1, 0, 1]},
+        **{"notanumber": [0, 0, 0, 0, 0, 1, 0], "normal": [1, 1, 1, 0, 0, 0, 0], "subnormal": [0, 0, 0, 0, 0, 0, 1]},
+    }
+    for name, truth in wanted.items():
+        body = f"testp.{name}.{word} %p1, %a0; selp.u32 %d, 1, 0, %p1;"
+        same(executed(body, given, result=U32), np.array(truth))
+
+
 def isa_bfe_s32(a: int, position: int, length: int) -> int:
     """The ISA's pseudo-code of bfe, bit by bit."""
     msb, position, length = 31, position & 0xFF, length & 0xFF

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD
@@ -19,13 +21,14 @@ START = """.visible .entry k(.param .u64 p, .param .u64 q) {
   xor.b32 %r9, %r8, 1;
 """
 CLUSTER = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+RELAXED = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;"
 COUNT = "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared::cta.b64 [%r3], {count}; barrier.cluster.arrive; barrier.cluster.wait;"
 WAIT = "{ W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; }"
 
 
-def executed(body: str, launch: str = "4x64/2", more: str = "") -> np.ndarray:
+def executed(body: str, launch: str = "4x64/2", more: str = "", end: str = CLUSTER) -> np.ndarray:
     """What the second array holds afterwards; the first is 0, 1, 2 ... The sanitizer watches."""
-    kernel = PtxKernel.read(HEAD + START.replace("{\n", f"{more} {{\n", 1) + body + " ret; }", "c.ptx")
+    kernel = PtxKernel.read(HEAD + START.replace("{\n", f"{more} {{\n", 1) + body + end + " ret; }", "c.ptx")
     shape, _, cluster = launch_of(launch)
     arrays = [
         np.arange(shape.blocks * shape.threads, dtype=np.uint32),
@@ -55,6 +58,52 @@ def test_the_memory_of_the_other_block() -> None:
         executed(f"setp.eq.u32 %p1, %r8, 0; @%p1 bra END; bar.sync 1, 128; END: {CLUSTER}")
     with pytest.raises(ExecutionError, match="waits for the cluster without having arrived"):
         executed("barrier.cluster.wait;")
+
+
+def test_a_relaxed_arrival_orders_what_a_fence_has_ordered() -> None:
+    body = (
+        "ld.global.u32 %r10, [%rd3]; st.shared.u32 [%r7], %r10; {sync}"
+        + OTHERS.format(load="")
+        + "st.global.u32 [%rd4], %r11;"
+    )
+    fence, want = "fence.acq_rel.cluster;", np.arange(256).reshape(2, 2, 64)[:, ::-1].reshape(-1)
+    np.testing.assert_array_equal(executed(body.format(sync=fence + RELAXED)), want)
+    for sync in (
+        RELAXED,
+        f"fence.acq_rel.cta; {RELAXED}",
+        RELAXED + fence,
+        f"{fence} st.shared.u32 [%r7], %r10; {RELAXED}",
+    ):
+        with pytest.raises(ExecutionError, match=r"reads bytes 0 to 3 of @s, which thread 0 of block \d wrote: a race"):
+            executed(body.format(sync=sync))
+    # Threads of one block know as little, and what others release is known.
+    own = "st.shared.u32 [%r7], %r1; {sync} xor.b32 %r12, %r1, 32; mad.lo.u32 %r12, %r12, 4, %r2; ld.shared.u32 %r11, [%r12];"
+    with pytest.raises(ExecutionError, match=r"which thread 32 of its block wrote: a race"):
+        executed(own.format(sync=RELAXED))
+    executed(own.format(sync="bar.sync 0;" + RELAXED) + RELAXED)
+    one = f"setp.eq.u32 %p1, %r8, 0; @%p1 bra A; st.shared.u32 [%r7], %r1; {CLUSTER} bra B; A: {RELAXED} {OTHERS.format(load='')} B:"
+    executed(one)
+    with pytest.raises(ExecutionError, match="a race"):
+        executed(one.replace(CLUSTER, RELAXED))
+
+
+def test_a_block_ends_behind_the_accesses_of_others() -> None:
+    body = f"st.shared.u32 [%r7], %r1; {CLUSTER} {{other}} st.global.u32 [%rd4], %r1;"
+    load, store = OTHERS.format(load=""), OTHERS.format(load="").replace("ld.shared::cluster.u32 %r11, [%r10]", "{}")
+    store = store.format("st.shared::cluster.u32 [%r10], %r1")
+    arrive = (
+        COUNT.format(count=64)
+        + "mapa.shared::cluster.u32 %r12, %r3, %r9; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12];"
+    )
+    for other in (load, store, arrive):
+        executed(body.format(other=other), end=CLUSTER)
+        executed(body.format(other=other), end=RELAXED)
+        with pytest.raises(
+            ExecutionError, match=r"accesses @\w+ of block \d, which may have ended: no barrier of the cluster"
+        ):
+            executed(body.format(other=other), end="")
+    executed(body.format(other=load.replace("%r9", "%r8")), end="")
+    executed(body.format(other=arrive + WAIT), end="")
 
 
 def test_writes_to_the_other_block() -> None:
@@ -157,3 +206,62 @@ def test_launches_that_do_not_fit() -> None:
         executed("", "4x64/4", ".reqnctapercluster 2")
     with pytest.raises(UsageError, match="is no launch"):
         launch_of("3x64/")
+
+
+# As CUTLASS does it: each block copies half of a tile to both; warp 1 adds a tile up, and tells both blocks that it may be overwritten.
+TILES = """
+  .shared .align 128 .b8 tiles[512]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty[2]; .reg .f32 %f<4>;
+  setp.eq.u32 %p1, %r1, 0; setp.ge.u32 %p2, %r1, 32; mov.u32 %r10, tiles; mov.u32 %r11, full; mov.u32 %r12, empty; mov.u32 %r2, 0;
+  @!%p1 bra I; mbarrier.init.shared::cta.b64 [full], 1; mbarrier.init.shared::cta.b64 [full+8], 1;
+  mbarrier.init.shared::cta.b64 [empty], 2; mbarrier.init.shared::cta.b64 [empty+8], 2; fence.mbarrier_init.release.cluster;
+I: INIT mov.u16 %h, 3; @%p2 bra C; @!%p1 bra E;
+P: STAGE xor.b32 %r14, %r14, 1;
+W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r16], %r14; @!%p3 bra W;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r15], 256; mad.lo.u32 %r17, %r8, 128, %r17;
+  mad.lo.u32 %r18, %r2, 2, %r8; mad.wide.u32 %rd5, %r18, 128, %rd1;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r17], [%rd5], 128, [%r15], %h;
+  add.u32 %r2, %r2, 1; setp.lt.u32 %p4, %r2, 6; @%p4 bra P;
+T: TAIL STAGE xor.b32 %r14, %r14, 1;
+U: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r16], %r14; @!%p3 bra U;
+  add.u32 %r2, %r2, 1; setp.lt.u32 %p4, %r2, 8; @%p4 bra T; bra E;
+C: sub.u32 %r20, %r1, 32; mov.f32 %f1, 0f00000000;
+D: STAGE
+V: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r15], %r14; @!%p3 bra V;
+  mad.lo.u32 %r17, %r20, 8, %r17; ld.shared.v2.f32 {%f2, %f3}, [%r17]; add.f32 %f1, %f1, %f2; add.f32 %f1, %f1, %f3; bar.warp.sync -1;
+  setp.lt.u32 %p5, %r20, 2; and.b32 %r21, %r20, 1; mapa.shared::cluster.u32 %r22, %r16, %r21;
+  @%p5 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r22];
+  add.u32 %r2, %r2, 1; setp.lt.u32 %p4, %r2, 6; @%p4 bra D;
+  mad.lo.u32 %r23, %r4, 32, %r20; mad.wide.u32 %rd6, %r23, 4, %rd2; st.global.f32 [%rd6], %f1;
+E: ret; }""".replace(
+    "STAGE",
+    "and.b32 %r13, %r2, 1; shr.u32 %r14, %r2, 1; and.b32 %r14, %r14, 1; mad.lo.u32 %r15, %r13, 8, %r11; "
+    "mad.lo.u32 %r16, %r13, 8, %r12; mad.lo.u32 %r17, %r13, 256, %r10;",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (("INIT", RELAXED), ""),
+        (("INIT", CLUSTER), ""),
+        (("INIT", ""), "updates bytes 0 to 7 of @full, which thread 0 of its block wrote: a race"),
+        (("INIT", "bar.sync 0;"), r"updates bytes 0 to 7 of @full, which thread 0 of block \d wrote: a race"),
+        (("fence.mbarrier_init.release.cluster;", ""), "which thread 0 of its block wrote: a race"),
+        (("TAIL", "bra E;"), r"accesses @empty of block \d, which may have ended"),
+    ],
+)
+def test_a_pipeline_of_copies_to_both_blocks(change: tuple[str, str], fault: str) -> None:
+    """Faults: no barrier of the cluster behind the initialisation, no fence before it; no wait for the last arrivals of the other block."""
+    dice = np.random.default_rng(4)
+    given = dice.integers(0, 50, (6, 64)).astype(np.float32)
+    text = TILES.replace(*change).replace("INIT", RELAXED).replace("TAIL", "")
+    kernel, (launch, _, cluster) = PtxKernel.read(HEAD + START + text, "c.ptx"), launch_of("2x64/2")
+    arrays = [given, np.zeros(64, np.float32)]
+    with limited_iterations(1000):
+        verdict = kernel.check(arrays, launch, cluster=cluster)
+    if fault:
+        assert re.search(fault, "\n".join(verdict.details)), verdict
+        return
+    assert verdict.ok, verdict.details
+    found = kernel.run(arrays, launch, cluster=cluster)[1]
+    np.testing.assert_array_equal(found, np.tile(given.reshape(6, 32, 2).sum(axis=(0, 2)), 2))

@@ -61,6 +61,12 @@ A: dict[tuple[int, int, int], Place] = {
     (4, 8, 32): lambda lane, i: (lane // 4, lane % 4 * 8 + i),
     (4, 16, 32): lambda lane, i: (lane // 4 + 8 * (i >= 8), lane % 4 * 8 + (i & 7)),
     (4, 16, 64): _nibbles64,
+    (1, 8, 128): lambda lane, i: (lane // 4, lane % 4 * 32 + i),
+    (1, 16, 128): lambda lane, i: (lane // 4 + 8 * (i >= 32), lane % 4 * 32 + (i & 31)),
+    (1, 16, 256): lambda lane, i: (
+        lane // 4 + 8 * (32 <= i < 64 or i >= 96),
+        lane % 4 * 32 + (i & 31) + 128 * (i >= 64),
+    ),
 }
 B: dict[tuple[int, int], Place] = {
     # (bits, rows)
@@ -75,14 +81,17 @@ B: dict[tuple[int, int], Place] = {
     (8, 32): lambda lane, i: (lane % 4 * 4 + (i & 3) + 16 * (i >= 4), lane // 4),
     (4, 32): lambda lane, i: (lane % 4 * 8 + i, lane // 4),
     (4, 64): lambda lane, i: (lane % 4 * 8 + (i & 7) + 32 * (i >= 8), lane // 4),
+    (1, 128): lambda lane, i: (lane % 4 * 32 + i, lane // 4),
+    (1, 256): lambda lane, i: (lane % 4 * 32 + (i & 31) + 128 * (i >= 32), lane // 4),
 }
 NAMES = [
-    f"mma.sync.aligned.m{m}n8k{k}.row.col.{to}.{a}.{b}.{to}"
+    name
     for a, shapes in SHAPES.items()
     for m, k in shapes
     for b in ({"s8": ("s8", "u8"), "u8": ("u8", "s8"), "e4m3": ("e4m3", "e5m2"), "s4": ("u4",)}.get(a, (a,)))
     for to in ("f16", "f32", "f64", "s32")
-    if Mma.of(f"mma.sync.aligned.m{m}n8k{k}.row.col.{to}.{a}.{b}.{to}") is not None
+    for end in ("", ".and.popc", ".xor.popc")
+    if Mma.of(name := f"mma.sync.aligned.m{m}n8k{k}.row.col.{to}.{a}.{b}.{to}{end}") is not None
 ]
 
 
@@ -91,6 +100,8 @@ def as_words(numbers: np.ndarray, word: str) -> np.ndarray:
     if word in ("s4", "u4"):
         nibbles = numbers.astype(np.int64) & 15
         return (nibbles[:, 0::2] | nibbles[:, 1::2] << 4).astype(np.uint8).view(np.uint32)
+    if word == "b1":
+        return np.packbits(numbers.astype(np.uint8), axis=1, bitorder="little").view(np.uint32)
     typed = np.ascontiguousarray(numbers.astype(TYPES[word]))
     return typed.view(np.uint64 if word == "f64" else np.uint32)
 
@@ -117,9 +128,9 @@ def test_products(name: str) -> None:
     mma = Mma.of(name)
     assert mma is not None
     dice = np.random.default_rng(len(name))
-    low = 0 if mma.a[0] == "u" else -3
-    a = dice.integers(low, 4, (mma.rows, mma.depth)).astype(np.float64)
-    b = dice.integers(0 if mma.b[0] == "u" else -3, 4, (mma.depth, 8)).astype(np.float64)
+    low, high = {"u": (0, 4), "b1": (0, 2)}.get(mma.a if mma.a == "b1" else mma.a[0], (-3, 4))
+    a = dice.integers(low, high, (mma.rows, mma.depth)).astype(np.float64)
+    b = dice.integers(0 if mma.b[0] == "u" else low, high, (mma.depth, 8)).astype(np.float64)
     c = dice.integers(-9, 9, (mma.rows, 8)).astype(np.float64)
     of_a, of_b = A[BITS[mma.a], mma.rows, mma.depth], B[BITS[mma.b], mma.depth]
 
@@ -144,7 +155,8 @@ def test_products(name: str) -> None:
     body = f"{name} {registers(0, mma.registers[2], 'out')}, {registers(first, mma.registers[0])},"
     body += f" {registers(second, mma.registers[1])}, {registers(third, mma.registers[2])};"
     got = run(body, "", np.concatenate(given, axis=1), mma.registers[2])
-    want = as_words(fragment(a @ b + c, of_c, numbers), mma.to)
+    product = (a[:, :, None] != b[None]).sum(axis=1) if mma.combine == "xor" else a @ b
+    want = as_words(fragment(product + c, of_c, numbers), mma.to)
     np.testing.assert_array_equal(got, want)
 
 

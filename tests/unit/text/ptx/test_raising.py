@@ -51,6 +51,68 @@ def test_a_switch_by_a_list_of_labels() -> None:
     np.testing.assert_array_equal(lanes(body), np.array([111, 11, 1, 111])[LANES & 3])
 
 
+def test_blocks_have_lists_of_labels_of_their_own() -> None:
+    """Two blocks, the second one in another block, have the same names for labels and for the list of them."""
+    switch = (
+        "TABLE: .branchtargets A, B; brx.idx %t1, TABLE; A: add.u32 %d, %d, {}; bra.uni C; B: add.u32 %d, %d, {}; C:"
+    )
+    body = f"and.b32 %t1, %a0, 1; mov.u32 %d, 0; {{ {switch.format(1, 2)} }} {{ {{ {switch.format(10, 20)} }} }}"
+    np.testing.assert_array_equal(lanes(body), np.where(LANES & 1, 22, 11))
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        *(
+            ("3+4*2", 11),
+            ("(3+4)*2", 14),
+            ("1<<4", 16),
+            ("(1<<5)-1", 31),
+            ("-(3)", -3),
+            ("~1 & 0xFF", 0xFE),
+            ("2*-3", -6),
+        ),
+        *(("7/2", 3), ("-7/2", -3), ("7 % 4", 3), ("-7 % 4", -3), ("WARP_SZ-1", 31), ("0x10|3^1&5", 18), ("10-3-2", 5)),
+        *(
+            ("(.s64) 5", 5),
+            ("1<<2<<1", 8),
+            ("256>>3", 32),
+            ("0xFFFFFFFFU", -1),
+            ("!0", None),
+            ("1/0", None),
+            ("1<<64", None),
+        ),
+        *(("1.5+1", None), ("s+s", None), ("(1", None), ("1+", None)),
+    ],
+)
+def test_constant_expressions(expression: str, value: int | None) -> None:
+    """PTX ISA 8.8, 4.5.5 "Constant expressions", by C's rules; those with a truth value are not read."""
+    if value is None:
+        with pytest.raises(ParseError) as caught:
+            lanes(f"mov.u32 %d, {expression};")
+        assert caught.value.place is not None
+    else:
+        np.testing.assert_array_equal(lanes(f"mov.u32 %d, {expression};"), np.full(64, value).astype(U32))
+
+
+def test_sizes_and_offsets_are_constant_expressions() -> None:
+    body = """
+      .shared .align 4 .b8 s[(2+1)*4]; setp.eq.u32 %p1, %a0, 0; mov.u32 %t1, s; @%p1 st.shared.u32 [%t1+4*2], 7; bar.sync 0;
+      ld.shared.u32 %d, [s+(4<<1)];
+    """
+    np.testing.assert_array_equal(lanes(body), np.full(64, 7))
+    with pytest.raises(ExecutionError, match="index 3 of @s, which has 3"):
+        lanes(body.replace("4*2", "4*3"))
+
+
+def test_an_attribute_may_have_numbers() -> None:
+    text = """.global .attribute(.managed) .u32 a = 3; .global .attribute(.unified(19, 95)) .u32 b = 4;
+    .visible .func .attribute(.unified(1, 2)) f() { ret; }
+    .visible .entry k(.param .u64 p) { .reg .b64 %rd1; .reg .b32 %r<3>; ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [a];
+      ld.global.u32 %r2, [b]; add.u32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1; ret; }"""
+    assert run(text, "1x1", np.zeros(1, U32))[0] == [7]
+
+
 def test_functions_are_called_with_scalars_and_arrays() -> None:
     text = """
     .func (.param .b32 out) scaled(.param .b32 x, .param .align 8 .b8 pair[8]) {
@@ -292,6 +354,15 @@ def test_only_a_misspelt_mnemonic_has_a_suggestion(name: str, likely: str) -> No
     assert caught.value.message.endswith(f"; did you mean '{likely}'?" if likely else f"'{name}' is not supported")
 
 
+def test_an_instruction_that_is_not_read_is_refused_before_its_operands() -> None:
+    for name, operands in (
+        ("vadd.s32.u32.s32.sat", "%d, %a0.b0, %a0.h1"),
+        ("tex.2d.v4.f32.s32", "{%d, _, _, _}, [%at0, %at1, {%d}]"),
+    ):
+        with pytest.raises(Unsupported, match=f"instruction '{name}' is not supported"):
+            lanes(f"{name} {operands};")
+
+
 @pytest.mark.parametrize("body", FAULTS)
 def test_errors_have_places(body: str) -> None:
     with pytest.raises(XlaEmittersError) as caught:
@@ -460,6 +531,7 @@ def test_the_address_of_a_function_s_parameter_is_local() -> None:
 
 
 def test_registers_that_the_driver_sets() -> None:
+    np.testing.assert_array_equal(lanes("mov.u64 %w1, %current_graph_exec; cvt.u32.u64 %d, %w1;"), LANES * 0)
     body = "mov.u64 %w1, %gridid; cvt.u32.u64 %d, %w1; mov.u32 %t1, %envreg2; add.u32 %d, %d, %t1; mov.u32 %t1, %pm0; add.u32 %d, %d, %t1;"
     np.testing.assert_array_equal(lanes(body), LANES * 0)
     text = """.visible .entry k(.param .u64 p) { .reg .b64 %rd1; .reg .b32 %r<3>; .reg .pred %p<3>; ld.param.u64 %rd1, [p];

@@ -330,6 +330,7 @@ class LoadOp(AccessOp):
         ordering: int = 0,
         invariant: bool = False,
         volatile: bool = False,
+        syncscope: str | None = None,
     ):
         super().__init__(
             operands=[ptr],
@@ -337,6 +338,7 @@ class LoadOp(AccessOp):
             properties={
                 "alignment": None if alignment is None else integer(alignment, i64),
                 "ordering": integer(ordering, i64),
+                "syncscope": None if syncscope is None else StringAttr(syncscope),
                 **_flags(invariant=invariant, volatile_=volatile),
             },
         )
