@@ -200,5 +200,4 @@ def is_elementwise_or_map(op: object) -> TypeGuard[ElementwiseOp | MapOp]:
     return is_elementwise(op) or isinstance(op, MapOp)
 
 
-
 OPS: tuple[type[HloOp], ...] = (MapOp,)
