@@ -22,8 +22,8 @@ from xla_emitters.algebra.expression import ExprKind
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import reshape_map
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.called import is_elementwise_or_map
 from xla_emitters.dialects.hlo.computation import TupleOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise_or_map
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp, same_place
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.graph.transposes import TransposeDescription, describe_transpose

@@ -17,8 +17,8 @@ from math import prod
 from typing import TYPE_CHECKING, TypeGuard
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.called import is_elementwise_or_map
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise_or_map
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 from xla_emitters.graph.view import FusionView, once_per_view

@@ -9,7 +9,7 @@ Source: docs/reference/1 5.5 "map", "reduce".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
@@ -193,11 +193,6 @@ class MapOp(CallingOp):
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         return e.call(self.to_apply.root_reference.data, [e.operand(i) for i in range(len(self.operands))])
-
-
-def is_elementwise_or_map(op: object) -> TypeGuard[ElementwiseOp | MapOp]:
-    """Whether `op` is what XLA calls elementwise: like `is_elementwise`, or a `map`."""
-    return is_elementwise(op) or isinstance(op, MapOp)
 
 
 OPS: tuple[type[HloOp], ...] = (MapOp,)
