@@ -126,8 +126,8 @@ class TextIndex:
 
     def _scopes(self, heads: Iterable[re.Match[str] | None], kind: str) -> Iterator[Definition]:
         starts = [(number, found) for number, found in enumerate(heads) if found]
-        ends = [*(number for number, _ in starts[1:]), len(self.lines)]
-        for (number, found), end in zip(starts, ends, strict=True):
+        ends = [*(number for number, _ in starts), len(self.lines)]
+        for (number, found), end in zip(starts, ends[1:], strict=True):
             last = next((n for n in range(end - 1, number, -1) if "}" in self.lines[n]), number)
             detail = "ENTRY" if found.groupdict().get("entry") else ""
             yield Definition(found["name"].lstrip("%@"), kind, detail, number, *found.span("name"), last=last)

@@ -55,7 +55,7 @@ def inline(
     return laid_out(at, values[callee.root], ir_type, names)
 
 
-def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
+def insert(made: HloOp, at: Operation, of: HloOp, names: set[str]) -> SSAValue:
     """Inserts an instruction made from `of` before `at`, under a name that is not in `names`; returns its value."""
     rename(made, names)
     made.location = of.location
@@ -65,19 +65,33 @@ def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
 
 def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str], *, always_copy: bool = False) -> SSAValue:
     """`value` in the layouts of `ir_type`, before the instruction `at`: itself, or a copy; for a tuple, element by element."""
+    return _laid_out(at, at, value, ir_type, names, always_copy=always_copy)
+
+
+def lay_out_root(computation: ComputationOp, ir_type: Attribute) -> None:
+    """The computation's root becomes one in the layouts of `ir_type`."""
+    end, owner = computation.body.block.last_op, computation.root.owner
+    if computation.root.type != ir_type and end is not None and isinstance(owner, HloOp):
+        names = {op.instruction_name.data for op in computation.instructions}
+        end.operands[0] = _laid_out(end, owner, computation.root, ir_type, names)
+
+
+def _laid_out(
+    at: Operation, of: HloOp, value: SSAValue, ir_type: Attribute, names: set[str], *, always_copy: bool = False
+) -> SSAValue:
     if value.type == ir_type and not always_copy:
         return value
-    name = at.instruction_name.data
+    name = of.instruction_name.data
     if not isinstance(ir_type, TupleType):
-        return insert(CopyOp([value], ir_type, f"{name}.copy"), at, at, names)
+        return insert(CopyOp([value], ir_type, f"{name}.copy"), at, of, names)
     assert isinstance(value.type, TupleType)
     parts = list[SSAValue]()
     for index, (part, wanted) in enumerate(zip(value.type.types, ir_type.types, strict=True)):
         if (element := element_of_tuple(value, index)) is None:
             taken = GetTupleElementOp([value], part, f"{name}.{index}", {"index": IntegerAttr(index, i64)})
-            element = insert(taken, at, at, names)
-        parts.append(laid_out(at, element, wanted, names, always_copy=always_copy))
-    return insert(TupleOp(parts, ir_type, f"{name}.tuple"), at, at, names)
+            element = insert(taken, at, of, names)
+        parts.append(_laid_out(at, of, element, wanted, names, always_copy=always_copy))
+    return insert(TupleOp(parts, ir_type, f"{name}.tuple"), at, of, names)
 
 
 def element_of_tuple(value: SSAValue, index: int) -> SSAValue | None:

@@ -12,6 +12,9 @@
     c = (f32[8], s32[]) copy(t)                         tuple(copy(x), copy(y))
     m = f32[8] custom-call(x), custom_call_target="Sharding"        x: such markers (`custom_calls.MARKERS`) are for XLA's passes
 
+The arrays that a loop or a branch is given, and those that it gives, are copied where they have another layout than the instruction's
+type says: HLO has such before XLA assigns layouts, where a transpose is only another layout.
+
 They order effects, or carry information for a partitioner; one stream runs steps in program order anyway. A marker whose result has
 another layout than its operand becomes a copy. Tokens of infeeds, outfeeds, sends and receives stay.
 Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the passes that take out the rest.
@@ -26,12 +29,12 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.backend_configs import is_marker
 from xla_emitters.dialects.hlo.base import HloOp, integers
-from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, TupleOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, TupleOp, callees_of
 from xla_emitters.dialects.hlo.elementwise import ConvertOp, CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp, is_wait
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.graph.control_computations import control_computations
-from xla_emitters.graph.inlining import constant_instead, element_of_tuple, laid_out
+from xla_emitters.graph.inlining import constant_instead, element_of_tuple, laid_out, lay_out_root
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -61,7 +64,22 @@ class RemoveNoOpsPass(KernelPass):
 def remove_no_ops(module: ModuleOp) -> None:
     """See the file's head. In all control computations."""
     for computation in control_computations(module):
+        for op in list(computation.instructions):
+            if op.opcode in ("while", "conditional"):
+                _lay_out(computation, op)
         _remove_from(computation)
+
+
+def _lay_out(computation: ComputationOp, op: HloOp) -> None:
+    """What a loop or a branch is given and gives gets the layouts that its type says."""
+    callees, result = callees_of(op), op.result.type
+    given = [result] if op.opcode == "while" else [op.operands[0].type, *(c.parameters[0].result.type for c in callees)]
+    if [operand.type for operand in op.operands] != given:
+        names = {other.instruction_name.data for other in computation.instructions}
+        for number, ir_type in enumerate(given):
+            op.operands[number] = laid_out(op, op.operands[number], ir_type, names)
+    for callee in callees[1:] if op.opcode == "while" else callees:
+        lay_out_root(callee, result)
 
 
 def _remove_from(computation: ComputationOp) -> None:

@@ -35,6 +35,7 @@ from xla_emitters.tools.verb_options import (
     add_max_iterations,
     add_sizes,
     compile_options,
+    difference,
 )
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="races, and reads of unwritten shared memory, are wrong too; on by default",
     )
     parser.add_argument(
-        "--atol", type=float, help="allow this absolute difference instead of the error bounds of the ops"
+        "--atol", type=difference, help="allow this absolute difference instead of the error bounds of the ops"
     )
-    parser.add_argument("--rtol", type=float, help="allow this relative difference instead")
+    parser.add_argument("--rtol", type=difference, help="allow this relative difference instead")
     parser.add_argument(
         "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
     )

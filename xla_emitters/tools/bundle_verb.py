@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -133,8 +134,7 @@ def _for_c(options: argparse.Namespace) -> int:
             directory.mkdir(parents=True, exist_ok=True)
             for each, data in made.items():
                 (directory / each).write_bytes(data)
-        sources = " ".join(str(directory / each) for each in (f"{called}.c", f"{called}.o", "ral.c"))
-        print(
-            f"{directory}: {', '.join(made)}; include {called}.h, and compile with: cc -I {directory} main.c {sources} -lm"
-        )
+        sources = (str(directory / each) for each in (f"{called}.c", f"{called}.o", "ral.c"))
+        command = shlex.join(["cc", "-I", str(directory), "main.c", *sources, "-lm"])
+        print(f"{directory}: {', '.join(made)}; include {called}.h, and compile with: {command}")
     return 0

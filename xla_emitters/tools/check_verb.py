@@ -31,7 +31,7 @@ from xla_emitters.tools.input_output import (
     print_warnings,
     refuse_second_reader,
 )
-from xla_emitters.tools.ptx_files import check_ptx
+from xla_emitters.tools.ptx_files import check_ptx, refuse_options_of_modules
 from xla_emitters.tools.verb_options import (
     add_arrays,
     add_compilation,
@@ -44,6 +44,7 @@ from xla_emitters.tools.verb_options import (
     add_mixed_precision,
     add_sizes,
     compile_options,
+    difference,
     is_ptx,
 )
 
@@ -123,10 +124,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--atol",
         "--abs_error_bound",
-        type=float,
+        type=difference,
         help="allow this absolute difference instead of the error bounds of the ops",
     )
-    parser.add_argument("--rtol", "--rel_error_bound", type=float, help="allow this relative difference instead")
+    parser.add_argument("--rtol", "--rel_error_bound", type=difference, help="allow this relative difference instead")
     add_engine(parser, "file")
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
     add_findings_format(parser)
@@ -140,6 +141,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json and options.format:
         raise UsageError("--json and --format both say what is printed", stage="check")
     refuse_second_reader("check", *files, options.inputs)
+    if all(map(is_ptx, files)):  # of several files, an option may be for the others
+        refuse_options_of_modules(options, files[0])
     import_module("xla_emitters.explore.check.check")  # before processes are forked, which then share it
     width, rows = max(map(len, files)), list[CheckedFile]()
     for row in rows_of(options, files, "checking", CheckedFile, check_file):

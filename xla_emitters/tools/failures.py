@@ -94,7 +94,8 @@ def reported(
             warnings.showwarning = _show_warning
             warnings.simplefilter("ignore", DeprecationWarning)  # for developers, as Python has it
             code = run()
-            sys.stdout.flush()
+            if not sys.stdout.closed:  # as the server of `lsp` leaves it
+                sys.stdout.flush()
             return code
     except XlaEmittersError as error:
         if debug:
@@ -139,10 +140,11 @@ def _say(message: str) -> None:
 def _drop_unwritten() -> None:
     """Drops what stdout and stderr do not take. Python would try once more at exit, and end with 120."""
     for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not stream.closed:
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def limit_reached(error: RecursionError | MemoryError) -> str:

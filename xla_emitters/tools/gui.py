@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.universe import Universe
 
 from xla_emitters.dialects.context import DIALECTS, parse_ir
 from xla_emitters.dialects.mlir_printer import print_ir
@@ -25,15 +24,14 @@ from xla_emitters.support.extras import installed
 from xla_emitters.text.binary import reading
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tools.failures import reported
-from xla_emitters.tools.pass_list import parse_passes, passes_of
-from xla_emitters.universe import all_passes
+from xla_emitters.tools.pass_list import available, parse_passes, passes_of
 
 
 def make_app(file: str | None, passes: str = "") -> Any:
     """The Textual application, not yet running. raises ToolError without the extra; ParseError or VerifyError for a wrong input."""
     with installed("the extra [notebook]", "gui", extras="notebook"):
         from xdsl.interactive.app import InputApp
-    factories = dict(Universe.get_multiverse().all_passes) | all_passes()
+    factories = available()
     # The tree of passes takes classes, not functions that load them.
     kinds: list[tuple[str, type[ModulePass]]] = sorted((name, factory()) for name, factory in factories.items())
     chosen = PassPipeline(passes_of(parse_passes(passes), factories)).passes

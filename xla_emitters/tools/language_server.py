@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.hover import Completion, Described, completions
 from xla_emitters.explore.text_index import Definition, TextIndex
 from xla_emitters.support.extras import installed
@@ -54,8 +54,12 @@ class Document:
         self.version, self.text, self.index = version, text, TextIndex(text)
         try:
             self.read = Described(text, self.name, self.index)
-        except (XlaEmittersError, RecursionError):
-            pass  # the compiler's process says what is wrong
+        except Exception:  # also for a bug of ours: the compiler's process says what is wrong
+            pass
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
 
     @property
     def name(self) -> str:
@@ -139,36 +143,48 @@ _COMPLETIONS = {
 def make_server(answerer: Answerer) -> Any:
     """A `pygls` server. raises ToolError where pygls is not installed"""
     with installed("pygls", "lsp", extras="lsp"):
-        lsp, pygls = import_module("lsprotocol.types"), import_module("pygls.lsp.server")
-    server: Any = pygls.LanguageServer("xla-emitters", version("xla-emitters"))
+        lsp, pygls = import_module("lsprotocol.types"), import_module("pygls.workspace")
+        server: Any = import_module("pygls.lsp.server").LanguageServer("xla-emitters", version("xla-emitters"))
     documents = dict[str, Document]()
 
-    def span(line: int, start: int, end: int, last: int | None = None) -> Any:
-        return lsp.Range(lsp.Position(line, start), lsp.Position(line if last is None else last, end))
+    def codec() -> Any:
+        """Between characters and what the editor counts: units of UTF-16, unless it asked for others."""
+        return pygls.PositionCodec(server.workspace.position_encoding)
 
-    def location(uri: str, symbol: Any) -> Any:
-        return lsp.Location(uri, span(symbol.line, symbol.start, symbol.end))
+    def span(document: Document, line: int, start: int, end: int, last: int | None = None) -> Any:
+        found = lsp.Range(lsp.Position(line, start), lsp.Position(line if last is None else last, end))
+        return codec().range_to_client_units(document.lines, found)
+
+    def location(document: Document, symbol: Any) -> Any:
+        return lsp.Location(document.uri, span(document, symbol.line, symbol.start, symbol.end))
 
     def publish(document: Document, errors: list[dict[str, Any]]) -> None:
-        lines = document.text.split("\n")
         found = list[Any]()
         for error in errors:
-            line = min(max(0, error.get("line", 1) - 1), len(lines) - 1)
+            line = min(max(0, error.get("line", 1) - 1), len(document.lines) - 1)
             start = max(0, error.get("column", 1) - 1)
             word = document.index.name_at(line, start)
             end = word.end if word and word.start <= start else start + 1
             more = [*error["details"], *([f"help: {error['help']}"] if error["help"] else [])]
             message = "\n".join([error["message"], *more])
             found.append(
-                lsp.Diagnostic(span(line, start, end), message, lsp.DiagnosticSeverity.Error, source="xla-emitters")
+                lsp.Diagnostic(
+                    span(document, line, start, end), message, lsp.DiagnosticSeverity.Error, source="xla-emitters"
+                )
             )
         params = lsp.PublishDiagnosticsParams(document.uri, found, document.version)
         server.text_document_publish_diagnostics(params)
 
     diagnoser = Diagnoser(answerer, publish)
 
+    def document_of(params: Any) -> Document:
+        """The document; for an editor that asks about one after it was closed, an empty one."""
+        uri = params.text_document.uri
+        return documents.get(uri) or Document(uri, 0, "")
+
     def of(params: Any) -> tuple[Document, Any]:
-        return documents[params.text_document.uri], params.position
+        document = document_of(params)
+        return document, codec().position_from_client_units(document.lines, params.position)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: Any) -> None:
@@ -178,13 +194,14 @@ def make_server(answerer: Answerer) -> Any:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: Any) -> None:
-        text = server.workspace.get_text_document(params.text_document.uri).source
-        documents[params.text_document.uri].renew(params.text_document.version, text)
-        diagnoser.ask(documents[params.text_document.uri], priced=False)
+        document = document_of(params)
+        text = server.workspace.get_text_document(document.uri).source
+        document.renew(params.text_document.version, text)
+        diagnoser.ask(document, priced=False)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: Any) -> None:
-        diagnoser.ask(documents[params.text_document.uri], priced=True)
+        diagnoser.ask(document_of(params), priced=True)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: Any) -> None:
@@ -195,14 +212,14 @@ def make_server(answerer: Answerer) -> Any:
         document, at = of(params)
         use = document.index.name_at(at.line, at.character)
         symbol = document.index.definition(use) if use else None
-        return location(document.uri, symbol) if symbol else None
+        return location(document, symbol) if symbol else None
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def references(params: Any) -> Any:
         document, at = of(params)
         use = document.index.name_at(at.line, at.character)
         symbol = document.index.definition(use) if use else None
-        return [location(document.uri, each) for each in document.index.uses(symbol)] if symbol else None
+        return [location(document, each) for each in document.index.uses(symbol)] if symbol else None
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: Any) -> Any:
@@ -212,17 +229,18 @@ def make_server(answerer: Answerer) -> Any:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def symbols(params: Any) -> Any:
-        index = documents[params.text_document.uri].index
+        document = document_of(params)
+        index, spanned = document.index, partial(span, document)
         inside = dict[int, list[Any]]()
         for each in index.symbols:
             if each.scope >= 0:
-                inside.setdefault(each.scope, []).append(_symbol(lsp, span, each))
-        return [_symbol(lsp, span, each, inside.get(number, ())) for number, each in enumerate(index.scopes)]
+                inside.setdefault(each.scope, []).append(_symbol(lsp, spanned, each))
+        return [_symbol(lsp, spanned, each, inside.get(number, ())) for number, each in enumerate(index.scopes)]
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["%", "@", ".", " "]))
     def completion(params: Any) -> Any:
         document, at = of(params)
-        line = document.text.split("\n")[int(at.line)][: int(at.character)]
+        line = document.lines[int(at.line)][: int(at.character)]
         return lsp.CompletionList(False, [_item(lsp, each) for each in completions(line, int(at.line), document.index)])
 
     @server.feature(lsp.SHUTDOWN)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 
 from xla_emitters.tools.verb_options import add_compilation, add_limits, module_options
 
@@ -18,6 +20,14 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.tools.served import Answerer
 
     answerer = Answerer(module_options(options), options.timeout, options.max_memory)
+
+    def stop(number: int, _: object) -> None:
+        # A thread reads standard input: an exception would wait until that ends.
+        answerer.end()
+        os._exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     try:
         make_server(answerer).start_io()
     finally:

@@ -25,7 +25,6 @@ from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -40,7 +39,16 @@ from xla_emitters.support.extras import install_command
 from xla_emitters.text.binary.reading import text_of
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tools.failures import VerbParser, ended, reported
-from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
+from xla_emitters.tools.pass_list import (
+    MLIR_NAMES,
+    NOTHING_TO_DO,
+    PIPELINES,
+    available,
+    multiverse,
+    parse_passes,
+    pass_flags,
+    passes_of,
+)
 from xla_emitters.universe import PASSES, all_passes
 
 # Possessive: what was taken for a space or a comment is not tried again in another way.
@@ -99,9 +107,11 @@ class OptMain(xDSLOptMain):
         self.ctx = make_context()
 
     def register_all_passes(self) -> None:
-        passes = dict(Universe.get_multiverse().all_passes) | all_passes()
-        for name, factory in passes.items():
+        for name, factory in available().items():
             self.register_pass(name, factory)
+
+    def register_all_targets(self) -> None:
+        self.available_targets = multiverse().all_targets | self.available_targets
 
     def register_all_frontends(self) -> None:
         def mlir(stream: IO[bytes]) -> ModuleOp:

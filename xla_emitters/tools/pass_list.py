@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from xdsl.passes import ModulePass
@@ -141,20 +142,27 @@ def _truth(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def pipeline_of(text: str) -> tuple[ModulePass, ...]:
     """The passes of a list: ours, those of plugins, and xDSL's. raises as `parse_passes` and `passes_of`"""
-    return passes_of(parse_passes(text.strip()), _available())
+    return passes_of(parse_passes(text.strip()), available())
 
 
-def _available() -> dict[str, Callable[[], type[ModulePass]]]:
+@cache
+def multiverse() -> Universe:
+    """The passes and targets of the packages that are installed; xDSL's own driver looks for them twice, 5 ms each time."""
+    return Universe.get_multiverse()
+
+
+def available() -> dict[str, Callable[[], type[ModulePass]]]:
+    """The passes of xDSL and of other packages, ours, and those of plugins."""
     from xla_emitters.universe import all_passes
 
-    return dict(Universe.get_multiverse().all_passes) | all_passes()
+    return dict(multiverse().all_passes) | all_passes()
 
 
 def options_of(text: str) -> tuple[tuple[str, str, Any], ...]:
     """(pass, field, value) for each option in a list of passes. raises as `pipeline_of`; UsageError for a pass without options"""
     found = list[tuple[str, str, Any]]()
     for spec in parse_passes(text.strip()):
-        (made,) = passes_of([spec], _available())
+        (made,) = passes_of([spec], available())
         if not spec.parameters:
             raise UsageError(
                 f"'{spec.name}' is given without an option", stage="usage", help=f"{spec.name}{{option=value}}"

@@ -27,6 +27,31 @@ if TYPE_CHECKING:
     from xla_emitters.program import LaunchDimensions
 
 
+TAKEN = (
+    *("help", "file", "files", "launch", "tensor_map", "entry", "inputs", "max_memory", "max_iterations"),
+    *("jobs", "executor", "resume", "timeout"),
+)
+OF_VERB = {
+    "run": ("outputs", "sanitize", "access_report", "no_reference"),
+    "check": ("blocks", "no_sanitize", "json", "format"),
+}
+"""Options that mean something for PTX."""
+
+
+def refuse_options_of_modules(options: argparse.Namespace, file: str) -> None:
+    """raises UsageError for an option that was given and would be ignored"""
+    for action in options.parser._actions:  # pyright: ignore[reportPrivateUsage]
+        given = getattr(options, action.dest, action.default)
+        is_so = (action.dest, given) == ("platform", "cpu")
+        if action.dest not in TAKEN + OF_VERB[options.verb] and given != action.default and not is_so:
+            option = action.option_strings[0]
+            raise UsageError(
+                f"{option} is for modules and programs; {file} is PTX or LLVM IR, which is run as it is, on the CPU",
+                stage=options.verb,
+                help=f"leave out {option}",
+            )
+
+
 def _kernel(text: str, shown: str, entry: str) -> GivenKernel:
     if Path(shown).suffix == ".ll":
         from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
@@ -78,6 +103,7 @@ def run_ptx(options: argparse.Namespace) -> int:
     from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
+    refuse_options_of_modules(options, options.file)
     inputs: list[str] = options.inputs or []
     outputs: list[str] = options.outputs or []
     if len(inputs) > 1 or len(outputs) > 1:

@@ -34,7 +34,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.support.processes import kill_session, within
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import counted, write_file
-from xla_emitters.tools.verb_options import add_compilation, add_file, add_seed, add_sizes, module_options
+from xla_emitters.tools.verb_options import add_compilation, add_file, add_seed, add_sizes, module_options, seconds
 from xla_emitters.tools.workers import isolated
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"for --keep-wrong, HLO: run at most N blocks; default {BLOCKS}, 0: all",
     )
     add_seed(parser, "for --keep-wrong: ")
-    parser.add_argument("--budget", type=float, metavar="SECONDS", help="stop after so long with the best so far")
+    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help="stop after so long with the best so far")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=LONGEST_SECONDS,
         metavar="SECONDS",
         help=f"a try that takes longer is not of interest; default {LONGEST_SECONDS:g}. Waiting for a busy CPU does not count",
@@ -85,8 +85,8 @@ def run(options: argparse.Namespace) -> int:
     """Writes the smallest text that was found, or the smallest so far after Ctrl-C or SIGTERM."""
     from xla_emitters.explore.reduce.reduce import reduce
 
-    if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or (options.blocks or 0) < 0:
-        raise UsageError("--timeout and --budget take numbers above 0, --blocks none below", stage="reduce")
+    if (options.blocks or 0) < 0:
+        raise UsageError("--blocks takes a number of 0 or more", stage="reduce")
     text = _verified_text(options)
     best = _Best(text)
     try:

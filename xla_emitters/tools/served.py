@@ -157,7 +157,7 @@ class Answerer:
     """
 
     def __init__(self, how: CompileOptions, seconds: float, max_memory: str | None) -> None:
-        self._arguments, self._lock = (how, seconds, max_memory), Lock()
+        self._arguments, self._lock, self._is_over = (how, seconds, max_memory), Lock(), False
         self._start()
 
     def _start(self) -> None:
@@ -174,12 +174,18 @@ class Answerer:
                 self._connection.send(asked)
                 return self._connection.recv()
             except (OSError, EOFError):
-                self.end()
+                if self._is_over:
+                    return {"errors": [_message("the server has ended")]}
+                self._stop()
                 self._start()
                 return {"errors": [_message("the compiler's process ended; it was started again")]}
 
     def end(self) -> None:
         """Ends the process, and the one that answers."""
+        self._is_over = True
+        self._stop()
+
+    def _stop(self) -> None:
         self._connection.close()
         self._process.terminate()
         self._process.join(1)
@@ -190,7 +196,7 @@ def _answer_all(connection: Any, how: CompileOptions, seconds: float, max_memory
     """Answers until the other end is closed, or SIGTERM."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which ends this process
     stop_on_sigterm()
-    with suppress(Terminated):
+    with suppress(Terminated, BrokenPipeError):
         _answer_each(connection, how, seconds, max_memory)
 
 

@@ -102,7 +102,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     """Adds the limits of one answer of `serve` and `lsp`."""
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         default=ANSWER_SECONDS,
         help=f"of one answer, of its own time; default {ANSWER_SECONDS:g}",
@@ -110,14 +110,24 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     add_max_memory(parser)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """The value of an option that takes a time."""
+    return _between(text, 5e-324, "number of seconds above 0")
+
+
+def difference(text: str) -> float:
+    """The value of --atol or --rtol."""
+    return _between(text, 0.0, "difference of 0 or more")
+
+
+def _between(text: str, least: float, what: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
-    return seconds
+        number = float("nan")
+    if not least <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no {what}")
+    return number
 
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:
@@ -324,7 +334,7 @@ def add_engine(parser: argparse.ArgumentParser, what: str, jobs: str = "") -> No
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         metavar="SECONDS",
         help=f"a {what} that takes longer, without waiting for a busy CPU, has failed",
     )
@@ -334,8 +344,8 @@ def check_engine(options: argparse.Namespace) -> None:
     """raises UsageError for options of `add_engine` that do not go together"""
     if options.executor is not None and (options.jobs is not None or options.timeout is not None):
         raise UsageError("--executor has workers of its own: no -j, no --timeout", stage="executor")
-    if options.jobs == 0 or min(options.jobs or 1, options.timeout or 1) < 0 or options.timeout == 0:
-        raise UsageError("-j and --timeout take numbers above 0", stage="executor")
+    if options.jobs is not None and options.jobs <= 0:
+        raise UsageError("-j takes a number above 0", stage="executor")
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:

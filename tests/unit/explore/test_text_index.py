@@ -32,6 +32,13 @@ def defined(index: TextIndex, line: int, word: str) -> tuple[str, int] | None:
     return (symbol.kind, symbol.line) if symbol else None
 
 
+@pytest.mark.parametrize("text", ["", "HloModule m", "}", ".version 8.0\n{\n}\n", "module {\n}"])
+def test_a_text_may_have_no_computation(text: str) -> None:
+    """As a new file has none."""
+    assert TextIndex(text).symbols == []
+    assert TextIndex(text).scope_at(0) == -1
+
+
 def test_names_of_hlo_are_those_of_their_computation() -> None:
     index = TextIndex(TWICE)
     assert [(each.name, each.detail, each.line, each.last) for each in index.scopes] == [

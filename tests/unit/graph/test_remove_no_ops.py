@@ -9,6 +9,7 @@ import pytest
 
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.remove_no_ops import remove_no_ops
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
 
@@ -87,3 +88,51 @@ def test_what_does_something_stays(text: str) -> None:
     before = print_hlo(module)
     remove_no_ops(module)
     assert print_hlo(module) == before
+
+
+MIXED = """
+HloModule m
+grown { a = f32[2,2] parameter(0)
+        t = f32[2,2]{0,1} transpose(a), dimensions={1,0}
+        ROOT r = (f32[2,2]{0,1}, f32[2,2]) tuple(t, a) }
+kept { b = f32[2,2] parameter(0)
+       ROOT r = (f32[2,2], f32[2,2]) tuple(b, b) }
+turned { c = f32[2,2] parameter(0)
+         ROOT t = f32[2,2]{0,1} transpose(c), dimensions={1,0} }
+same { d = f32[2,2] parameter(0)
+       ROOT n = f32[2,2] negate(d) }
+more { s = (s32[], f32[2,2]) parameter(0)
+       i = s32[] get-tuple-element(s), index=0
+       n = s32[] constant(3)
+       ROOT l = pred[] compare(i, n), direction=LT }
+next { s = (s32[], f32[2,2]) parameter(0)
+       i = s32[] get-tuple-element(s), index=0
+       x = f32[2,2] get-tuple-element(s), index=1
+       o = s32[] constant(1)
+       j = s32[] add(i, o)
+       t = f32[2,2]{0,1} transpose(x), dimensions={1,0}
+       ROOT r = (s32[], f32[2,2]{0,1}) tuple(j, t) }
+ENTRY main {
+  p = pred[] parameter(0)
+  x = f32[2,2] parameter(1)
+  t = f32[2,2]{0,1} transpose(x), dimensions={1,0}
+  pair = (f32[2,2], f32[2,2]) conditional(p, x, t), true_computation=grown, false_computation=kept
+  one = f32[2,2] conditional(p, x, x), true_computation=turned, false_computation=same
+  first = f32[2,2] get-tuple-element(pair), index=0
+  zero = s32[] constant(0)
+  start = (s32[], f32[2,2]{0,1}) tuple(zero, t)
+  end = (s32[], f32[2,2]) while(start), condition=more, body=next
+  last = f32[2,2] get-tuple-element(end), index=1
+  ROOT all = (f32[2,2], f32[2,2], f32[2,2]) tuple(first, one, last) }
+"""
+
+
+@pytest.mark.parametrize("stage", ["hlo", "llvm-dialect"])
+@pytest.mark.parametrize("taken", [True, False])
+def test_loops_and_branches_whose_layouts_are_not_assigned(taken: bool, stage: str) -> None:
+    """In HLO that XLA has not laid out, as JAX lowers it, a transpose has another layout than the result of the branch that returns it."""
+    x = np.asarray([[1, 2], [3, 4]], np.float32)
+    first, one, last = compile(MIXED).run_cpu(np.bool_(taken), x, stage=stage)
+    np.testing.assert_array_equal(first, x.T)
+    np.testing.assert_array_equal(one, x.T if taken else -x)
+    np.testing.assert_array_equal(last, x)  # transposed once, and three times

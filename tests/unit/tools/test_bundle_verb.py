@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -184,10 +185,14 @@ def test_no_output_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
 def test_for_c_the_output_is_a_directory(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
     attention = str(EXAMPLES / "causal_attention.mlir")
-    assert main(["bundle", attention, "--abi", "c", "-o", str(tmp_path / "c")]) == 0
+    assert main(["bundle", attention, "--abi", "c", "-o", str(tmp_path / "c c")]) == 0
     names = {"causal_attention.bin", "causal_attention.c", "causal_attention.h", "causal_attention.o", "ral.c", "ral.h"}
-    assert {path.name for path in (tmp_path / "c").iterdir()} == names
-    assert "include causal_attention.h" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "c c").iterdir()} == names
+    said = capsys.readouterr().out
+    assert "include causal_attention.h" in said
+    command = shlex.split(said.partition("compile with: ")[2])
+    assert {Path(word) for word in command if word.endswith(".c")} > {tmp_path / "c c" / "ral.c"}
+    assert command[1:3] == ["-I", str(tmp_path / "c c")]
     assert main(["bundle", attention, "--abi", "c", "-o", "-"]) == 2
     assert "--abi c writes several files" in capsys.readouterr().err
 

@@ -255,5 +255,16 @@ def test_directories_and_numbers_that_cannot_be(capsys: pytest.CaptureFixture[st
     assert (code, rows) == (1, [])
     assert err.startswith(f"error: [file] no module is in the directory {tmp_path}\n")
     assert "*after_optimizations.txt or .hlo.pb are read" in err
-    for words in (["-j", "0"], ["--timeout", "0"]):
-        assert run(capsys, NEGATE, *words)[0] == 2
+    assert run(capsys, NEGATE, "-j", "0")[0] == 2
+    for option, value in (
+        ("--timeout", "0"),
+        ("--timeout", "nan"),
+        ("--atol", "nan"),
+        ("--atol", "-1"),
+        ("--rtol", "inf"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            run(capsys, NEGATE, f"{option}={value}")
+        assert ended.value.code == 2
+        assert f"{option}" in (said := capsys.readouterr().err)
+        assert f"'{value}' is no " in said

@@ -102,7 +102,7 @@ def test_a_directory_is_compiled_to_a_folder_a_file(
     [
         (["-o", "x.ptx"], "6 files are compiled, each to a folder"),
         (["--diff", "scf", "flat"], "--diff is for one file, not for 6"),
-        (["-j", "0"], "-j and --timeout take numbers above 0"),
+        (["-j", "0"], "-j takes a number above 0"),
     ],
 )
 def test_a_directory_is_not_compiled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -109,6 +110,25 @@ def test_an_editor_is_answered() -> None:
     assert fault["range"]["start"] == {"line": 4, "character": 33}
     assert "'w'" in fault["message"]
     editor.end()
+
+
+@PYGLS
+def test_columns_are_those_of_utf_16_and_places_may_be_wrong() -> None:
+    """Characters beyond 16 bits count as two; a place behind the end, or in a text that is not open, is no failure."""
+    editor = Editor()
+    text = TEXT.replace("%y = ", "/*\U0001f600*/ %y = ").replace("%y, %x", "/*\U0001f600*/ %y, %w")
+    editor.tell("textDocument/didOpen", {"textDocument": {"uri": URI, "languageId": "hlo", "version": 1, "text": text}})
+    (fault,) = editor.diagnosed(1)
+    assert fault["range"] == {"start": {"line": 4, "character": 40}, "end": {"line": 4, "character": 42}}
+    asked: dict[str, Any] = {"textDocument": {"uri": URI}, "position": {"line": 4, "character": 37}}
+    found = editor.ask("textDocument/definition", asked)
+    assert found["range"] == {"start": {"line": 3, "character": 9}, "end": {"line": 3, "character": 11}}
+    for uri, line in ((URI, 99), ("file:///tmp/closed.hlo", 0)):
+        asked = {"textDocument": {"uri": uri}, "position": {"line": line, "character": 3}}
+        assert editor.ask("textDocument/completion", asked)["items"] == []
+        assert editor.ask("textDocument/hover", asked) is None
+    editor.process.terminate()
+    assert editor.process.wait(30) == 128 + signal.SIGTERM
 
 
 @needs(*SASS)

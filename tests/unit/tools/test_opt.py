@@ -294,7 +294,7 @@ def test_a_pass_of_ours_that_fails_is_a_bug(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It names itself and, where it can, the place; exit code 70, with a reproducer."""
-    monkeypatch.setattr(opt, "all_passes", lambda: {broken.name: lambda: broken})
+    monkeypatch.setattr("xla_emitters.universe.all_passes", lambda: {broken.name: lambda: broken})
     code, out, err = run(capsys, kernel, "-p", broken.name)
     assert (code, out) == (70, "")
     assert err.startswith(message)

@@ -118,6 +118,22 @@ def test_what_is_missing_is_said(words: list[str], code: int, said: str, capsys:
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["run", *each] for each in (["--stage", "hlo"], ["--platform", "cuda"], ["--json"], ["--sizes", "n=3"])),
+        *(["check", *each] for each in (["--stages", "flat"], ["--atol", "1"], ["--fusion", "f"], ["--seed", "1"])),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["scale.ptx", "--launch", "8x128", "--inputs", "in.npz"]
+    assert main([*words, *given]) == 2
+    assert f"{words[1]} is for modules and programs; scale.ptx is PTX or LLVM IR" in capsys.readouterr().err
+    if words[0] == "run":
+        assert main(["run", "--platform", "cpu", "--max-memory", "1G", "--sanitize", *given]) == 0
+
+
 MAPPED = """.version 8.6
 .target sm_90
 .address_size 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import multiprocessing
 import socket
 import struct
 import threading
@@ -230,6 +231,14 @@ def test_an_answer_that_is_late_is_ended() -> None:
         assert "took longer" in answerer(Asked("m.hlo", HLO))["errors"][0]["message"]
     finally:
         answerer.end()
+
+
+def test_no_process_is_started_after_the_end() -> None:
+    """Not even for an answer that was waited for."""
+    answerer, before = Answerer(CompileOptions(), 60.0, None), len(multiprocessing.active_children())
+    answerer.end()
+    assert "ended" in answerer(Asked("m.hlo", HLO))["errors"][0]["message"]
+    assert len(multiprocessing.active_children()) == before - 1
 
 
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {MISSING}")

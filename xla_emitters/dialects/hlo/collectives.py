@@ -199,6 +199,7 @@ _REDUCES: dict[str, Any] = {
     "callees": _reducer,
     "meaning": _exchanged,
 }
+_SCATTERS: dict[str, Any] = {**_REDUCES, "required": ("to_apply", "dimensions")}
 _GATHERS: dict[str, Any] = {"required": ("dimensions",), "optional": _REDUCING[:-1], "meaning": _exchanged}
 _PERMUTES: dict[str, Any] = {
     "required": ("source_target_pairs",),
@@ -213,12 +214,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("all-gather", _SOME, _grouped(_scaled(grows=True)), **_GATHERS),
     RuleRow("all-gather-start", _SOME, _grouped(_all_gather_start), **_GATHERS),
     RuleRow("all-gather-done", _ONE, element_of_tuple(1), meaning=_SECOND),
-    RuleRow(
-        "reduce-scatter",
-        _SOME,
-        _grouped(_scaled(grows=False)),
-        **{**_REDUCES, "required": ("to_apply", "dimensions")},
-    ),
+    RuleRow("reduce-scatter", _SOME, _grouped(_scaled(grows=False)), **_SCATTERS),
     RuleRow(
         "all-to-all",
         _SOME,

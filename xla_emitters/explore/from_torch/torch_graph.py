@@ -39,6 +39,12 @@ _NUMBER = "~node"
 """Between the name of a layer and the number of a node, in names of scopes while JAX lowers."""
 _DECOMPOSITIONS = 12
 """Most rounds of decompositions; each decomposes what the round before left without a row."""
+_ASSERTION = re.compile(r"Input shapes do not match the [^\"]*? for more details\.")
+"""What JAX says where sizes of arguments do not fit; the parts of it that are of use:"""
+_OBTAINED = re.compile(r"'(\w+)' = (\S+) from specification")
+_UNEQUAL = re.compile(r"args\[(\d+)\]\.shape\[(\d+)\] \(= (\S+)\) and the specification '([^']+)' \(= (\S+)\)")
+_FUNCTIONS_OF_SIZES = ("max", "min", "mod", "floordiv")
+"""Names in JAX's expressions of sizes; a Dim with such a name gets a `_`."""
 _LOWEST = 2
 """The least size that torch.export says of a Dim without `min`, which 1 is allowed for all the same."""
 
@@ -93,7 +99,7 @@ class TorchGraph:
                     unnamed.setdefault(symbol, f"{each.name}_{axis}")
                     dim = given[axis] if axis < len(given) else None
                     if (name := getattr(getattr(dim, "root", dim), "__name__", None)) is not None:
-                        names.setdefault(symbol, name)
+                        names.setdefault(symbol, f"{name}_" if name in _FUNCTIONS_OF_SIZES else name)
         return unnamed | names
 
     def lowered(self, names: Mapping[str, str], function_name: str) -> tuple[str, tuple[int, ...]]:
@@ -119,7 +125,26 @@ class TorchGraph:
 
             function.__name__ = function_name
             exported = jax_export().export(jax.jit(function), platforms=[PLATFORM])(*shapes)
-        return self._with_places(exported.mlir_module()), tuple(exported.module_kept_var_idx)
+        text = _ASSERTION.sub(self._in_words, exported.mlir_module())
+        return self._with_places(text), tuple(exported.module_kept_var_idx)
+
+    def _in_words(self, found: re.Match[str]) -> str:
+        """What JAX asserts about the sizes of arguments, in the caller's words: axis 0 of 'mask' is {0}, and b is {1}."""
+        names = [each.name for each in self.placeholders if each.is_tensor]
+        said, values = found[0], dict(_OBTAINED.findall(found[0]))
+        if one := _UNEQUAL.search(said):
+            return f"axis {one[2]} of '{names[int(one[1])]}' is {one[3]}, and {one[4]} is {one[5]}"
+        if one := re.search(r"Expected value >= 1 for dimension variable '(\w+)'", said):
+            return f"{one[1]} is {values[one[1]]}: an unknown size is at least 1"
+        if one := re.search(r"symbolic shape constraint (.*?)\. Expected", said):
+            sizes = [f"{name} is {value}" for name, value in values.items() if re.search(rf"\b{name}\b", one[1])]
+            return f"the program is for {one[1]}, and {', '.join(sizes)}"
+        if one := re.search(r"Division had remainder (\{\d+\}) when computing the value of '(\w+)'", said):
+            shapes = re.findall(r"args\[(\d+)\]\.shape = (\([^)]*\))", said)
+            for number, shape in shapes:
+                if re.search(rf"\b{one[2]}\b", shape):
+                    return f"'{names[int(number)]}' is not of the shape {shape} for any {one[2]}: {one[1]} is left over"
+        return said
 
     def _with_places(self, text: str) -> str:
         """The text with the caller's lines in its locations, in place of the lines of rows."""
@@ -230,6 +255,9 @@ class _Interpreter:
         except XlaEmittersError:
             raise
         except Exception as error:
+            if graph.torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(wanted):
+                why = f"the size of what {_op(node)} makes depends on data"
+                raise refused(node, why, "torch.where(mask, x, y) makes an array of a size that is known") from error
             raise refused(node, f"{_op(node)}: {_said(error)}") from error
 
     def _typed(self, node: Any, found: Any, wanted: Any) -> Any:
@@ -254,7 +282,13 @@ def graph_of(torch: ModuleType, jax: ModuleType, rows: Rows, exported: Any) -> T
     """
     exported = _decomposed(torch, rows, exported)
     signature, kinds = exported.graph_signature, torch.export.graph_signature
-    if changed := [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]:
+    if changed := list(signature.user_inputs_to_mutate.values()):
+        raise Unsupported(
+            f"the module writes into its argument '{changed[0]}': a program leaves its arguments as they are",
+            stage=STAGE,
+            help="write into a copy, clone(), and return it",
+        )
+    if changed := list(signature.buffers_to_mutate.values()):
         raise Unsupported(
             f"the module changes {changed[0]}: a program has no state",
             stage=STAGE,

@@ -16,13 +16,13 @@ Source: PyTorch's documentation of torch.export, torch.func and torch.utils.dlpa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from itertools import zip_longest
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -62,6 +62,7 @@ class TorchProgram(Program):
     taken    indices of the leaves of the arguments that are the parameters after those
     fixed    index of a leaf that is no tensor -> the value that the program is for
     leaves   of the result, in order: ("array", None), ("size", None) for a Python integer made of sizes, ("value", it)
+    signature  of the module's forward; None for an ExportedProgram, which does not keep it
     """
 
     in_tree: Any
@@ -70,6 +71,7 @@ class TorchProgram(Program):
     taken: tuple[int, ...]
     fixed: Mapping[int, Any]
     leaves: tuple[tuple[str, Any], ...]
+    signature: Signature | None
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
@@ -90,7 +92,8 @@ class TorchProgram(Program):
         """Runs the IR of a stage on the CPU, on the module's arguments. raises like `Program.run_cpu`; DataError for another structure"""
         flat = self.flat(inputs, keywords)
         results = super().run_cpu(*map(_host_array, flat), stage=stage)
-        return self.tree([results] if len(self.results) == 1 else results, is_of_torch=any(map(_is_tensor, flat)))
+        results = [results] if len(self.results) == 1 else results
+        return self.tree(results, is_of_torch=_has_tensors(inputs, keywords))
 
     def flat(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """The arrays that the program takes, of a call. raises DataError for another structure, or another value of what is no tensor"""
@@ -104,23 +107,27 @@ class TorchProgram(Program):
             if missing := [name for name in self.state if name not in held]:
                 raise DataError(f"{self.name}: the state has no '{missing[0]}'", stage=STAGE)
             state = [held[name] for name in self.state]
-        leaves, found = tree.tree_flatten((tuple(given), dict(keywords)))
-        if found != self.in_tree:
-            wanted = tree.tree_unflatten(["*"] * self.in_tree.num_leaves, self.in_tree)
+        wanted = tree.tree_unflatten(["*"] * self.in_tree.num_leaves, self.in_tree)
+        try:
+            leaves = self.in_tree.flatten_up_to(_laid_out(self.signature, given, keywords, *wanted))
+        except (TypeError, ValueError) as error:
             takes = ", ".join([*map(str, wanted[0]), *(f"{key}={value}" for key, value in wanted[1].items())])
             raise DataError(
-                f"{self.name}: the arguments are of another structure",
+                f"{self.name}: the arguments are of another structure: {error}",
                 stage=STAGE,
                 details=(f"it takes ({takes.replace(repr('*'), '*')})",),
-            )
+            ) from error
         for number, value in self.fixed.items():
-            if leaves[number] != value:
+            if not _is_same(leaves[number], value):
                 raise DataError(
-                    f"{self.name} is for {value!r}, and {leaves[number]!r} was given",
+                    f"{self.name} is for {value!r}, and {_brief(leaves[number])} was given",
                     stage=STAGE,
                     help="from_torch makes a program for each value of what is no tensor",
                 )
-        return [*state, *(leaves[number] for number in self.taken)]
+        arrays = [*state, *(leaves[number] for number in self.taken)]
+        for array, name in zip(arrays, self.names, strict=True):
+            _refuse_without_elements(array, name)
+        return arrays
 
     def tree(self, results: Sequence[Any], *, is_of_torch: bool) -> Any:
         """The module's result, of the program's results."""
@@ -147,7 +154,7 @@ class OnModules(OnArguments):
         arrays = [
             _host_array(each) if is_on_host or not is_on_gpu(_detached(each)) else _detached(each) for each in flat
         ]
-        return self.program.tree(self.run(arrays), is_of_torch=any(map(_is_tensor, flat)))
+        return self.program.tree(self.run(arrays), is_of_torch=_has_tensors(inputs, keywords))
 
 
 def from_torch(
@@ -186,7 +193,7 @@ def from_torch(
     name = type(module).__name__ if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "exported")
     exported, dims = module, list[Sequence[Any]]()
     if not isinstance(module, torch.export.ExportedProgram):
-        if not callable(module):
+        if not callable(module) or isinstance(module, type):
             raise UsageError(f"from_torch takes a module or a function, not {module!r}", stage=STAGE)
         if not isinstance(module, torch.nn.Module):
             module = _as_module(torch, module, len(arguments))
@@ -206,6 +213,7 @@ def from_torch(
         taken=tuple(number for number, each in enumerate(of_arguments) if any(each is other for other in kept)),
         fixed={number: each.value for number, each in enumerate(of_arguments) if not each.is_tensor},
         leaves=tuple(each for each in graph.outputs if each[0] != "token"),
+        signature=signature(cast("Any", module).forward) if isinstance(module, torch.nn.Module) else None,
     )
 
 
@@ -278,18 +286,28 @@ def _exported(
 
 def _as_module(torch: ModuleType, function: Callable[..., Any], count: int) -> Any:
     """A module whose forward is the function, with its signature; for one of C, of which Python knows none, with `count` arguments."""
-    made = torch.nn.Module()
+    made = type(getattr(function, "__name__", "function"), (torch.nn.Module,), {})()
 
     def forward(*arguments: Any) -> Any:
         return function(*arguments)
 
     try:
         signature(function)
-        made.forward = function
+        made.forward = _with_lines(function)
     except ValueError:
         names = [Parameter(f"x{number}", Parameter.POSITIONAL_OR_KEYWORD) for number in range(count)]
         forward.__signature__ = Signature(names)  # pyright: ignore[reportFunctionMemberAccess]
         made.forward = forward
+    return made
+
+
+def _with_lines(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy called `forward`: torch.export keeps the lines of functions of that name alone."""
+    if not isinstance(function, FunctionType):
+        return function
+    code = function.__code__.replace(co_name="forward")
+    made = FunctionType(code, function.__globals__, "forward", function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
     return made
 
 
@@ -299,12 +317,16 @@ def _dims(
     """For each leaf of the arguments what `dynamic_shapes` says of its axes; () for nothing."""
     found, tree = list[Sequence[Any]](), torch.utils._pytree
     by_name = cast("Mapping[str, Any]", dynamic_shapes) if isinstance(dynamic_shapes, Mapping) else None
-    named = torch.export.dynamic_shapes._combine_args(module, arguments, dict(keywords))
+    try:
+        named = torch.export.dynamic_shapes._combine_args(module, arguments, dict(keywords))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the example arguments are not those of the module: {error}", stage=STAGE) from error
 
     def visit(value: Any, said: Any) -> None:
         if isinstance(value, torch.Tensor) and said:
             axes = cast("Mapping[int, Any]", said)
-            of_axes = [axes.get(axis) for axis in range(value.ndim)] if isinstance(said, Mapping) else list(said)
+            is_by_axis, count = isinstance(said, Mapping), value.ndim
+            of_axes = [axes.get(n, axes.get(n - count)) for n in range(count)] if is_by_axis else list(said)
             found.append(of_axes)
         elif said and isinstance(value, Mapping) and isinstance(said, Mapping):
             for key, part in cast("Mapping[Any, Any]", value).items():
@@ -337,11 +359,79 @@ def _describe(module: ModuleOp, kept: Sequence[Placeholder], *, as_constants: bo
         number += 1
 
 
+# --------------------------------------------------------------------------------------------------------------- arguments
+
+
+def _laid_out(
+    takes: Signature | None,
+    given: Sequence[Any],
+    keywords: Mapping[str, Any],
+    first: Sequence[Any],
+    named: Iterable[str],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call by position and by name as the program has them; what is left out has its default.
+
+    takes   the signature of the module's forward, if it is known
+    first, named  the arguments that the program has by position, and by name
+    raises  TypeError for arguments that the forward does not take, or that the program was not made for
+
+    >>> _laid_out(signature(lambda x, scale=2, flag=True: x), [1], {"flag": False}, ["*"], ["scale", "flag"])
+    ((1,), {'scale': 2, 'flag': False})
+    """
+    of_any = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    if takes is None or any(each.kind in of_any for each in takes.parameters.values()):
+        return tuple(given), dict(keywords)
+    bound = takes.bind(*given, **keywords)
+    names = list(takes.parameters)[: len(first)]
+    for name in bound.arguments.keys() - {*names, *named}:
+        if not _is_same(bound.arguments[name], takes.parameters[name].default):
+            raise TypeError(f"it was made without '{name}'")
+    bound.apply_defaults()
+    return tuple(bound.arguments[name] for name in names), {name: bound.arguments[name] for name in named}
+
+
+def _is_same(given: Any, value: Any) -> bool:
+    """Whether an argument is the value of what is no tensor; a tensor of one element is its number."""
+    if given is value:
+        return True
+    try:
+        return bool(given == value) or bool(given != given and value != value)
+    except (RuntimeError, ValueError):  # an array has no truth value
+        return False
+
+
+def _brief(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return repr(value) if shape is None else f"an array of shape {tuple(shape)}"
+
+
+def _refuse_without_elements(value: Any, name: str) -> None:
+    """raises DataError for what is no array, and for tensors whose elements are not in memory one by one"""
+    if value is None or isinstance(value, str):
+        raise DataError(f"'{name}' is {value!r}, and a tensor is wanted", stage=STAGE)
+    if not _is_tensor(value):
+        return
+    kinds = {
+        "nested": value.is_nested,
+        "sparse": value.layout is not _torch().strided,
+        "quantized": value.is_quantized,
+        "meta": value.is_meta,
+    }
+    if found := [kind for kind, is_so in kinds.items() if is_so]:
+        raise DataError(
+            f"'{name}' is a {found[0]} tensor", stage=STAGE, help="a program takes dense tensors of a CPU or GPU"
+        )
+
+
 # ------------------------------------------------------------------------------------------------------------------ arrays
 
 
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, _torch().Tensor)
+
+
+def _has_tensors(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    return any(map(_is_tensor, _torch().utils._pytree.tree_leaves((arguments, keywords))))
 
 
 def _detached(value: Any) -> Any:

@@ -54,12 +54,15 @@ class Rows:
     def of(self, target: Any) -> Row | None:
         """The function of JAX's arrays for an op; None where there is none, or where it would need a state: random numbers."""
         packet = getattr(target, "overloadpacket", target)
-        if (own := self.own.get(target) or self.own.get(packet)) is not None:
-            return own
+        if self.is_own(target):
+            return self.own.get(target) or self.own[packet]
         found = self.table.get(target) or self.table.get(packet)
         if found is None or not found.is_jax_function or found.needs_env or self.is_decomposed(target):
             return None
         return partial(_with_defaults, target, found.func) if hasattr(target, "_schema") else found.func
+
+    def is_own(self, target: Any) -> bool:
+        return target in self.own or getattr(target, "overloadpacket", target) in self.own
 
     def is_decomposed(self, target: Any) -> bool:
         """Whether PyTorch's decomposition is taken in place of torchax's row, which has other arguments than the op."""
@@ -79,21 +82,26 @@ class Rows:
         return self.mappings.t2j(tensor.detach())
 
     def with_scalars(self, node: Any, arguments: Any, keywords: Any, element: Any) -> tuple[Any, Any]:
-        """The arguments of a row with numbers that were made of sizes in the type that they are computed with, that of the result.
+        """The arguments of a row in the type that they are computed with, that of the result: numbers that were made of sizes, and an array
+        of bool or uint8 that torchax's row takes alone, which converts other integers only.
 
         PyTorch computes such a number in float64 and then with the tensor in the tensor's type. As an array of float64 JAX would have it
         make everything float64.
         """
         if not (element.is_floating_point or element.is_complex):
             return arguments, keywords
-        made = [value for value in node.all_input_nodes if isinstance(value.meta.get("val"), self.torch.SymFloat)]
-        if not made:
+        values = [value.meta.get("val") for value in node.all_input_nodes]
+        has_made = any(isinstance(value, self.torch.SymFloat) for value in values)
+        is_alone = len(values) == 1 and not self.is_own(node.target)
+        if not (has_made or is_alone):
             return arguments, keywords
         wanted = self.dtype(element)
 
         def typed(value: Any) -> Any:
-            is_scalar = isinstance(value, self.jax.Array) and value.ndim == 0 and value.dtype == "float64"
-            return value.astype(wanted) if is_scalar else value
+            if not isinstance(value, self.jax.Array):
+                return value
+            is_scalar = has_made and value.ndim == 0 and value.dtype == "float64"
+            return value.astype(wanted) if is_scalar or (is_alone and value.dtype in ("bool", "uint8")) else value
 
         return self.torch.fx.node.map_aggregate((arguments, keywords), typed)
 
@@ -121,7 +129,7 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
         **_of_numbers(torch, jax, mappings.t2j_dtype),
         **_of_lines(torch, jax, mappings.t2j_dtype),
         **_of_networks(torch, jax),
-        **_of_gradients(torch, jax, registry.all_aten_ops),
+        **_of_convolutions(torch, jax, registry.all_aten_ops),
     }
     return Rows(torch, jax, own, registry.all_aten_ops, mappings)
 
@@ -158,33 +166,32 @@ def _of_sizes(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
     def divided(x: Any, y: Any) -> Any:
         return real(x) / real(y)
 
+    def compared_by(function: Callable[[Any, Any], Any]) -> Row:
+        """A comparison of sizes; an array where JAX cannot decide it for all of them."""
+
+        def compared(x: Any, y: Any) -> Any:
+            try:
+                return function(x, y)
+            except Exception:
+                return function(jnp.asarray(x), jnp.asarray(y))
+
+        return compared
+
     same = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, operator.getitem)
     compared = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
     return {
         **{function: function for function in same},
-        **{function: _undecided(function) for function in compared},
+        **{function: compared_by(function) for function in compared},
         operator.pow: lambda x, y: math.prod([x] * y) if isinstance(y, int) and y >= 0 else real(x) ** real(y),
         operator.truediv: divided,
         torch.sym_float: real,
         torch.sym_int: lambda x: x if not hasattr(x, "astype") else x.astype("int64"),
         torch.sym_max: jax.core.max_dim if hasattr(jax.core, "max_dim") else max,
         torch.sym_min: jax.core.min_dim if hasattr(jax.core, "min_dim") else min,
-        torch.sym_not: lambda x: None if x is None else not x,
+        torch.sym_not: lambda x: not x if isinstance(x, bool) else jnp.logical_not(x),
         aten.sym_size: lambda x, axis: x.shape[axis],
         aten.sym_numel: lambda x: math.prod(x.shape),
     }
-
-
-def _undecided(function: Callable[[Any, Any], Any]) -> Row:
-    """A comparison of sizes; None where JAX cannot decide it for all of them."""
-
-    def compared(x: Any, y: Any) -> Any:
-        try:
-            return function(x, y)
-        except Exception:
-            return None
-
-    return compared
 
 
 def _of_assertions(torch: ModuleType) -> dict[Any, Row]:
@@ -283,7 +290,17 @@ def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any])
         wanted = jnp.result_type(x, y)
         return lax.rem(*jnp.broadcast_arrays(jnp.asarray(x, wanted), jnp.asarray(y, wanted)))
 
+    erfcx = jax.scipy.special.erfcx
+
+    def sign(x: Any) -> Any:
+        """Of what is no number 0, if it is not complex."""
+        return jnp.sign(x) if jnp.iscomplexobj(x) else jnp.where(x == x, jnp.sign(x), 0)
+
     return {
+        aten.sign.default: sign,
+        aten.sgn.default: sign,
+        # torchax multiplies e^(x^2), which overflows.
+        aten.special_erfcx.default: lambda x: erfcx(x.astype(jnp.promote_types(x.dtype, "float32"))),
         # torchax has truth values for these.
         aten.__and__: operator.and_,
         aten.__or__: operator.or_,
@@ -448,19 +465,20 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             x = jnp.swapaxes(x, 0, 1) if batch_first else x
             each, last = (4 if biases else 2), list[Any]()
             has_projection = len(weights) != layers * (2 if both else 1) * each
-            if has_projection:
-                raise NotImplementedError("a recurrent network with a projection")
+            each += has_projection
             for layer in range(layers):
                 outputs = list[Any]()
                 for direction in range(2 if both else 1):
                     number = layer * (2 if both else 1) + direction
-                    w_x, w_h, *b = weights[number * each : (number + 1) * each]
-                    b_x, b_h = b if biases else (None, None)
+                    w_x, w_h, *more = weights[number * each : (number + 1) * each]
+                    b_x, b_h = more[:2] if biases else (None, None)
+                    projection = more[-1] if has_projection else None
                     of_x = x @ w_x.T + (0 if b_x is None else b_x)
 
-                    def step(state: Any, given: Any, w_h: Any = w_h, b_h: Any = b_h) -> Any:
-                        state = cell(given, state, state[0] @ w_h.T + (0 if b_h is None else b_h))
-                        return state, state[0]
+                    def step(state: Any, given: Any, w_h: Any = w_h, b_h: Any = b_h, p: Any = projection) -> Any:
+                        first, *rest = cell(given, state, state[0] @ w_h.T + (0 if b_h is None else b_h))
+                        first = first if p is None else first @ p.T
+                        return (first, *rest), first
 
                     state, found = lax.scan(step, tuple(part[number] for part in first), of_x, reverse=bool(direction))
                     outputs.append(found)
@@ -520,20 +538,24 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
     }
 
 
-def _of_gradients(torch: ModuleType, jax: ModuleType, table: Mapping[Any, Any]) -> dict[Any, Row]:
-    """Ops that PyTorch's gradients call, as JAX's gradients of torchax's rows."""
+def _of_convolutions(torch: ModuleType, jax: ModuleType, table: Mapping[Any, Any]) -> dict[Any, Row]:
+    """torchax's convolution, and its gradient, which PyTorch's gradients call, as JAX's."""
     jnp, aten = jax.numpy, torch.ops.aten
 
-    def convolution(of_result: Any, x: Any, weight: Any, biases: Any, *given: Any) -> Any:
+    def convolution(x: Any, weight: Any, bias: Any, *how: Any) -> Any:
+        """torchax wants kernels of a transposed convolution as (input of a group, group, output); PyTorch has groups first."""
+        *_, is_transposed, _, groups = how
+        if is_transposed and groups > 1:
+            of_groups = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+            weight = jnp.swapaxes(of_groups, 0, 1).reshape(weight.shape)
+        return table[aten.convolution].func(x, weight, bias, *how)
+
+    def backward(of_result: Any, x: Any, weight: Any, biases: Any, *given: Any) -> Any:
         *how, wanted = given
-
-        def forward(x: Any, weight: Any) -> Any:
-            return table[aten.convolution].func(x, weight, None, *how)
-
-        of_x, of_weight = jax.vjp(forward, x, weight)[1](of_result)
+        of_x, of_weight = jax.vjp(lambda x, weight: convolution(x, weight, None, *how), x, weight)[1](of_result)
         of_bias = jnp.sum(of_result, axis=(0, *range(2, of_result.ndim)))
         return [
             found if is_wanted else None for found, is_wanted in zip((of_x, of_weight, of_bias), wanted, strict=True)
         ]
 
-    return {aten.convolution_backward.default: convolution}
+    return {aten.convolution.default: convolution, aten.convolution_backward.default: backward}

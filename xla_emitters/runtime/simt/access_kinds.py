@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm, memref
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dialects.mlir.llvm.memory_ops import ordering_number
@@ -142,8 +143,8 @@ def bytes_of_update(op: Operation) -> int:
             of = op.value.type
         case _:
             return 0
-    if isinstance(of, VectorType):
-        element = bits_of(of.get_element_type())
+    if isa(of, VectorType):
+        element = bits_of(of.element_type)
         return 0 if element == 64 else element // 8
     return bits_of(of) // 8
 

@@ -76,7 +76,8 @@ class Lanes:
     is_shared  whether the memory belongs to a block. Stamps of earlier blocks, which have lower numbers, then belong to blocks that
                used the same memory before, and do not conflict
     cluster    blocks of a cluster, which have neighbouring numbers
-    since      for each block of the chunk, of which `first` is the first: its cluster knows what it did before this epoch; int64 (blocks,)
+    since      for each block of the chunk, of which `first` is the first: what each block of its cluster did before this epoch it knows;
+               int64 (blocks, cluster)
     fenced     what blocks know of each other, if they know anything
     """
 
@@ -106,8 +107,9 @@ class Lanes:
             late |= (found < self.first_of_block) & (found != 0)
         if self.since is not None:
             epochs = found >> EPOCH_SHIFT & (1 << EPOCH_BITS) - 1
-            of_writer = self.since.take((found >> BLOCK_SHIFT) - self.first, mode="clip")
-            late = np.where(self.of_neighbours(found), epochs >= of_writer, late)
+            rows = (self.stamps >> BLOCK_SHIFT) - self.first
+            known = self.since[rows, ((found >> BLOCK_SHIFT) - 1) % self.cluster]
+            late = np.where(self.of_neighbours(found), epochs >= known, late)
         other &= late & ~self.is_announced(found)
         return other if other.any() else None
 

@@ -149,7 +149,7 @@ class Watcher:
         """Some threads of blocks have met, bool (blocks, threads), of which `waiting` have waited for all of them."""
 
     def arrive(self, memory: Memory, named: Sequence[Named]) -> None:
-        """Threads have arrived at an `mbarrier` of their block."""
+        """Threads have arrived at an `mbarrier`, of their block or of another one of its cluster."""
 
     def see_phase(self, memory: Memory, named: Sequence[Named]) -> None:
         """Threads have seen that a phase of an `mbarrier` of their block is complete; after `phase_ends`."""
@@ -204,7 +204,6 @@ class Memory:
     frames       the buffers of the calls that run, those of the innermost last, each with (size, alignment)
     unused       (size, alignment) -> buffers of calls that have ended
     cluster      blocks of a cluster; those of one are neighbours in `blocks`
-    completed    each `mbarrier` of clusters of several blocks that has completed a phase: row of its block, and place in it
     exited       lanes that have ended
     """
 
@@ -221,7 +220,6 @@ class Memory:
     frames: list[tuple[tuple[int, int], Buffer]] = field(default_factory=list[tuple[tuple[int, int], Buffer]])
     unused: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict[tuple[int, int], list[Buffer]])
     cluster: int = 1
-    completed: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     exited: Array | None = None
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:

@@ -4,7 +4,7 @@
     llvm.nvvm.mbarrier.arrive(%b, %count) ...                     a word of 64 bits: phase, pending and expected arrivals, bytes to come
 
 Lanes that wait stay behind (`code.Graph`) while others run, in other branches too. A copy moves its bytes when it is issued; when it is
-complete the race detector is told. It takes each of these barriers as one of the whole block, or cluster.
+complete the race detector is told.
 Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronous copy".
 """
 
@@ -333,12 +333,10 @@ class Barriers:
 
     def store(self) -> None:
         """Ends the phases that wait for nothing more, and writes the states."""
-        many, memory = (self.pending < 0) | (self.pending > _COUNT), self.machine.memory
+        many = (self.pending < 0) | (self.pending > _COUNT)
         if many.any():
             self.machine.refuse(self.op, self.spread(many), "arrives more often than the barrier expects")
         done = (self.pending == 0) & (self.bytes_ == 0)
-        if done.any() and memory.cluster > 1:
-            memory.completed |= {barrier for _, barrier in self.named(self.spread(done))}
         self.phase = np.where(done, self.phase ^ 1, self.phase)
         self.pending = np.where(done, self.expected, self.pending)
         first, values = np.zeros(self.machine.shape, np.bool_), np.zeros(self.machine.shape, np.int64)
@@ -370,17 +368,14 @@ def _mbarrier_arrive(op: Operation, *, expects_bytes: bool = False, drops: bool 
         if drops:
             found.expected = found.expected - arrivals
         found.store()
-        if machine.memory.watchers and machine.memory.cluster == 1:
-            named = found.named(active_lanes(machine))
-            for watcher in machine.memory.watchers:
-                watcher.arrive(machine.memory, named)
+        _tell_of_arrivals(machine, found)
         return token
 
     return run
 
 
-def _mbarrier_bytes(op: Operation, sign: int) -> Kernel:
-    """Expects more bytes, or says that some have come."""
+def _mbarrier_bytes(op: Operation, sign: int, *, are_stored: bool = False) -> Kernel:
+    """Expects more bytes, or says that some have come; are_stored: by `st.async` and its kin, which those that see the phase know."""
 
     def run(machine: Machine, address: Array, count: Array) -> None:
         found = Barriers.of(machine, op, address)
@@ -388,8 +383,17 @@ def _mbarrier_bytes(op: Operation, sign: int) -> Kernel:
         found.store()
         if sign < 0 and machine.memory.watchers:
             _tell_of_copies(machine, found, is_bulk=True)
+        if are_stored:
+            _tell_of_arrivals(machine, found)
 
     return run
+
+
+def _tell_of_arrivals(machine: Machine, barriers: Barriers) -> None:
+    if machine.memory.watchers:
+        named = barriers.named(active_lanes(machine))
+        for watcher in machine.memory.watchers:
+            watcher.arrive(machine.memory, named)
 
 
 def _tell_of_copies(machine: Machine, barriers: Barriers, *, is_bulk: bool) -> None:
@@ -424,13 +428,7 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
                 named = found.named(done)
                 for _, barrier in named:
                     watcher.phase_ends(machine.memory, barrier)
-                if machine.memory.cluster > 1:
-                    # Nobody has arrived in the phase before the first one.
-                    seen = [lanes for lanes, barrier in named if barrier in machine.memory.completed]
-                    if seen:
-                        watcher.cluster_barrier(machine.memory, np.logical_or.reduce(seen))
-                else:
-                    watcher.see_phase(machine.memory, named)
+                watcher.see_phase(machine.memory, named)
         return done
 
     return run
@@ -539,6 +537,7 @@ OF_OP: dict[str, Callable[[Operation], Kernel]] = {
     "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
     "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
     "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),
+    "mbarrier.complete_tx.stored": lambda op: _mbarrier_bytes(op, -1, are_stored=True),
     "mbarrier.complete_tx.multicast": lambda op: multicast(_mbarrier_bytes(op, -1)),
     "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False),
     "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),

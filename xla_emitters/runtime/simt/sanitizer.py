@@ -21,8 +21,8 @@ Lanes that conflict within one access are found by writing all stamps and readin
 A barrier of a warp, or of some threads of a block, begins an epoch too, which orders their accesses alone; so does an atomic access
 behind a fence, for threads that look at what it updates (`thread_clocks`).
 
-The blocks of a cluster are ordered by its barriers, and by a completed `mbarrier`; what a relaxed arrival is to release, a fence must
-have released before. A block must not end before the accesses of others to its shared memory.
+The blocks of a cluster are ordered by its barriers; those that arrive at an `mbarrier` are ordered before those that see its phase. What a
+relaxed arrival is to release, a fence must have released before. A block must not end before the accesses of others to its shared memory.
 
 An asynchronous copy to shared memory writes when its thread has waited for its group, or when the phase of its `mbarrier` is seen complete
 (`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it. So is a write to what a `wgmma`
@@ -104,8 +104,10 @@ class Sanitizer(Watcher):
         self._barriers: Array = np.zeros(0, np.int64)
         self._clocks: ThreadClocks | None = None
         self._of_clusters: Array | None = None
-        # For blocks, as rows of the chunk: who accessed their shared memory from another one since the last barrier of the cluster.
-        self._visits = dict[int, tuple[Access, tuple[int, int]]]()
+        # (owner, visitor), as rows of the chunk -> the last access of shared memory of another block since a barrier of the cluster, when.
+        self._visits = dict[tuple[int, int], tuple[Access, int, int]]()
+        # `mbarrier` -> for each block of its cluster the epoch before which those that see a phase of it know what it did.
+        self._told = dict[Barrier, Array]()
         # Epochs of the last fence.proxy.async of each block.
         self._fences: Array = np.zeros(0, np.int64)
         self._stamps: Array = np.zeros((0, 0), np.int64)
@@ -122,7 +124,8 @@ class Sanitizer(Watcher):
             raise Unsupported(f"race detection over more than {1 << BLOCK_BITS} blocks", stage="simt")
         self._epochs = np.zeros(len(memory.blocks), np.int64)
         self._barriers, self._clocks, self._fences = self._epochs, None, self._epochs
-        self._of_clusters, self._visits = self._epochs if memory.cluster > 1 else None, {}
+        self._visits, self._told = {}, {}
+        self._of_clusters = np.zeros((len(memory.blocks), memory.cluster), np.int64) if memory.cluster > 1 else None
         # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
         self._shadows = {}
         for buffer in memory.buffers:
@@ -139,12 +142,14 @@ class Sanitizer(Watcher):
 
     def end(self, memory: Memory) -> None:
         """Source: CUDA C++ Programming Guide, "Distributed Shared Memory"."""
-        for owner, (access, lane) in self._visits.items():
+        for (owner, visitor), (access, thread, epoch) in self._visits.items():
+            if self._of_clusters is not None and epoch < self._of_clusters[owner, visitor % memory.cluster]:
+                continue
             name = memory.block_name(int(memory.blocks[owner]))
             what = (
                 f"accesses {access.buffer.name} of {name}, which may have ended: no barrier of the cluster comes after"
             )
-            memory.fail(access.op, lane, what)
+            memory.fail(access.op, (visitor, thread), what)
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
@@ -165,6 +170,17 @@ class Sanitizer(Watcher):
     def arrive(self, memory: Memory, named: Sequence[Named]) -> None:
         self._next_epoch(memory, _blocks_of(named))
         self._by_threads().arrive(named, self._epochs)
+        for lanes, barrier in named if self._of_clusters is not None else ():
+            self._tell(memory, barrier, np.logical_or.reduce(lanes, axis=1))
+
+    def _tell(self, memory: Memory, barrier: Barrier, rows: Array) -> None:
+        """Those that see a phase of the barrier know what these blocks, bool (blocks,), did and knew; its own block has clocks."""
+        assert self._of_clusters is not None
+        told = self._told.setdefault(barrier, np.zeros(memory.cluster, np.int64))
+        for row in np.flatnonzero(rows).tolist():
+            np.maximum(told, self._of_clusters[row], out=told)
+            if row != barrier[0]:
+                told[row % memory.cluster] = self._epochs[row]
 
     def see_phase(self, memory: Memory, named: Sequence[Named]) -> None:
         self._next_epoch(memory, _blocks_of(named))
@@ -175,6 +191,15 @@ class Sanitizer(Watcher):
         }
         clocks.see_phase(named, landed, self._epochs)
         self._landings = {}
+        for lanes, barrier in named:
+            if self._of_clusters is not None and (told := self._told.get(barrier)) is not None:
+                here = np.logical_or.reduce(lanes, axis=1)
+                self._of_clusters[here] = np.maximum(self._of_clusters[here], told)
+                # What has come back from another block; and what several warps did is known with what any warp did.
+                back = np.where(lanes, told[barrier[0] % memory.cluster], 0)
+                clocks.known = np.maximum(clocks.known, back[:, :, None])
+                if told.any():
+                    clocks.known[lanes, -1] = clocks.known[lanes].max(axis=-1)
 
     def cluster_barrier(self, memory: Memory, active: Array, relaxed: Array | None = None) -> None:
         here = np.logical_or.reduce(
@@ -182,7 +207,7 @@ class Sanitizer(Watcher):
         )
         latest = self._epochs.reshape(-1, memory.cluster).max(axis=1).repeat(memory.cluster)
         here = here.repeat(memory.cluster)
-        self._visits = {owner: visit for owner, visit in self._visits.items() if not here[owner]}
+        self._visits = {rows: visit for rows, visit in self._visits.items() if not here[rows[0]]}
         self._epochs = np.where(here, latest, self._epochs)
         self._next_epoch(memory, here)
         known = self._epochs
@@ -192,7 +217,8 @@ class Sanitizer(Watcher):
             known = np.where(relaxed, np.maximum(self._barriers, self._fenced_blocks.fences), known)
         self._begins(here, known)
         if self._of_clusters is not None:
-            self._of_clusters = np.where(here, np.maximum(self._of_clusters, known), self._of_clusters)
+            told = known.reshape(-1, memory.cluster).repeat(memory.cluster, axis=0)
+            self._of_clusters = np.where(here[:, None], np.maximum(self._of_clusters, told), self._of_clusters)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
@@ -323,10 +349,8 @@ class Sanitizer(Watcher):
         away = active & (owners != rows)
         if not away.any():
             return
-        found, first = np.unique(owners[away], return_index=True)
-        places = np.argwhere(away)[first]
-        for owner, (row, thread) in zip(found.tolist(), places.tolist(), strict=True):
-            self._visits[owner] = access, (row, thread)
+        for row, thread in np.argwhere(away).tolist():
+            self._visits[int(owners[row, thread]), row] = access, thread, int(self._epochs[row])
 
     # ------------------------------------------------------------------------------------------ asynchronous accesses
 
@@ -340,28 +364,33 @@ class Sanitizer(Watcher):
 
     def _land(self, copies: Copies) -> None:
         """Complete copies have written, now."""
-        shadow, units, stamps = self._landed(copies)
+        shadow, units, stamps, lanes = self._landed(copies)
         shadow.of(Touch.COPY)[units] = 0
         shadow.of(Touch.WRITE)[units] = stamps
         if self._landing is not None:
             before = self._landings.get(self._landing, np.zeros(0, np.int64))
-            self._landings[self._landing] = np.append(before, copies.lanes)
+            self._landings[self._landing] = np.append(before, lanes)
 
     def _used(self, uses: Copies) -> None:
         """What is complete has read, now; beside another reader since the last barrier, several have."""
-        shadow, units, stamps = self._landed(uses)
+        shadow, units, stamps, _ = self._landed(uses)
         shadow.of(Touch.USE)[units] = 0
         read = shadow.of(Touch.READ)
         before = read[units]
         is_other = (before >> EPOCH_SHIFT == stamps >> EPOCH_SHIFT) & ((before ^ stamps) >> OP_BITS != 0)
         read[units] = np.where(is_other, stamps | SEVERAL, stamps)
 
-    def _landed(self, copies: Copies) -> tuple[Shadow, Array, Array]:
-        """The shadow, the units and the stamps of what is complete."""
+    def _landed(self, copies: Copies) -> tuple[Shadow, Array, Array, Array]:
+        """The shadow, the units, the stamps and the lanes of what is complete.
+
+        What comes from another block of the cluster counts as written by the thread of the same number in the block whose memory it is.
+        """
         shadow: Shadow = copies.shadow
         units = copies.starts[..., None] // shadow.unit + np.arange(copies.unit // shadow.unit)
-        stamps = (self._stamps.reshape(-1)[copies.lanes] + copies.op)[:, None]
-        return shadow, units.reshape(len(units), -1), stamps
+        threads = self._stamps.shape[1]
+        lanes = copies.block * threads + copies.lanes % threads
+        stamps = (self._stamps.reshape(-1)[lanes] + copies.op)[:, None]
+        return shadow, units.reshape(len(units), -1), stamps, lanes
 
     def commit_group(self, memory: Memory, lanes: Array, flight: Flight) -> None:
         self._flights[flight].commit(lanes)

@@ -80,6 +80,8 @@ class ThreadClocks:
         for lanes, barrier in named:
             row = barrier[0]
             here = lanes[row]
+            if not here.any():
+                continue  # all are of other blocks of its cluster
             groups = np.unique(self._warp[here] // WARPS_OF_GROUP)
             came = np.isin(np.arange(self.warps) // WARPS_OF_GROUP, groups)
             self._tell(barrier, self.known[row][here].max(axis=0), came, epochs)

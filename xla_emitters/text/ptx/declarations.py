@@ -5,7 +5,6 @@ Source: PTX ISA 8.8, 4.5 "Constants", 5.4 "Variables".
 
 from __future__ import annotations
 
-import operator
 import re
 import struct
 from collections.abc import Callable, Iterator
@@ -42,10 +41,10 @@ def _quotient(one: int, two: int) -> int:
 
 
 _OPERATORS: tuple[dict[str, Callable[[int, int], int]], ...] = (
-    {"*": operator.mul, "/": _quotient, "%": lambda one, two: one - two * _quotient(one, two)},
-    {"+": operator.add, "-": operator.sub},
-    {"<<": operator.lshift, ">>": operator.rshift},
-    *({"&": operator.and_}, {"^": operator.xor}, {"|": operator.or_}),
+    {"*": int.__mul__, "/": _quotient, "%": lambda one, two: one - two * _quotient(one, two)},
+    {"+": int.__add__, "-": int.__sub__},
+    {"<<": int.__lshift__, ">>": int.__rshift__},
+    *({"&": int.__and__}, {"^": int.__xor__}, {"|": int.__or__}),
 )
 """The operators of constants, those that bind closest first."""
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")

@@ -71,6 +71,8 @@ def renamed(name: str) -> str:
     >>> renamed("xla_hlo.d_reshape"), renamed("mhlo.erf"), renamed("std.addi"), renamed("arith.addi")
     ('stablehlo.dynamic_reshape', 'chlo.erf', 'arith.addi', 'arith.addi')
     """
+    if name == "memref.dim":  # of a tensor, for some months of 2021: between std.dim and tensor.dim
+        return "tensor.dim"
     dialect, dot, opcode = name.partition(".")
     if (opcode if dot else name) in _PLAIN and dialect in ("std", name):
         return opcode or name

@@ -278,8 +278,13 @@ def convolution(c: Conversion) -> SSAValue:
 
 
 def dynamic_conv(c: Conversion) -> SSAValue:
+    """MHLO's padding may have one dimension: low and high of the first spatial dimension, of the second ..."""
     image, kernel, padding = c.expect_operands(3)
-    return _convolution_by_value(c, image, kernel, padding, _labels(c))
+    labels = _labels(c)
+    spatial = len(labels.kernel) - 2
+    if dims_of(padding) == (2 * spatial,):
+        padding = c.add("reshape", [padding], array_type(element_of(padding).ir_type, (spatial, 2)))
+    return _convolution_by_value(c, image, kernel, padding, labels)
 
 
 def _convolution_by_value(

@@ -104,6 +104,144 @@ def test_trees_keywords_and_what_is_no_tensor(torch: Any) -> None:
         program(given, 3.0, more=torch.ones(2))
 
 
+def test_arguments_by_position_and_by_name_are_the_same(torch: Any) -> None:
+    def scaled(x: Any, mask: Any = None, scale: float = 2.0) -> Any:
+        return x * scale if mask is None else x.masked_fill(mask, -1.0) * scale
+
+    rows = torch.export.Dim("rows")
+    x, mask = torch.randn(3, 4), torch.randn(3, 4) > 0
+    masked = from_torch(
+        scaled,
+        x,
+        keywords={"mask": mask, "scale": 2.0},
+        dynamic_shapes={"x": {0: rows}, "mask": {0: rows}, "scale": None},
+        record="none",
+    )
+    wanted = scaled(x, mask)
+    for found in masked(x, mask), masked(scale=2.0, mask=mask, x=x), masked(x, mask, torch.tensor(2.0)):
+        torch.testing.assert_close(found, wanted)
+    with pytest.raises(DataError, match="missing a required argument: 'x'"):
+        masked(mask=mask)
+    for other in torch.ones(30, 40), np.ones((30, 40)):
+        with pytest.raises(DataError, match=r"is for 2\.0, and an array of shape \(30, 40\) was given"):
+            masked(x, mask, other)
+    plain = from_torch(scaled, x, record="none")
+    torch.testing.assert_close(plain(x, None, 2.0), scaled(x))
+    with pytest.raises(DataError, match="it was made without 'mask'"):
+        plain(x, mask)
+    of_nan = from_torch(scaled, x, None, float("nan"), record="none")
+    assert of_nan(x, None, float("nan")).isnan().all()
+
+
+def test_tensors_without_elements_one_by_one_are_named(torch: Any, pair: tuple[Any, TorchProgram]) -> None:
+    _, program = pair
+    x = torch.ones(2, 4)
+    others = {
+        "sparse": x.to_sparse(),
+        "meta": x.to("meta"),
+        "quantized": torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+        "nested": torch.nested.nested_tensor([x[0], x[1]]),
+    }
+    for kind, other in others.items():
+        with pytest.raises(DataError, match=f"'input' is a {kind} tensor"):
+            program(other)
+    for other in None, "x":
+        with pytest.raises(DataError, match=f"'input' is {other!r}, and a tensor is wanted"):
+            program(other)
+
+
+def test_sizes_that_do_not_fit_are_said_in_the_callers_words(torch: Any) -> None:
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 3)
+
+        def forward(self, x: Any, mask: Any, pairs: Any) -> Any:
+            return self.linear(x) * mask[:, None], pairs.reshape(-1, 2).sum(1)
+
+    batch, half = torch.export.Dim("batch", max=6), torch.export.Dim("mod", max=8)
+    program = from_torch(
+        Layer(),
+        torch.ones(2, 4),
+        torch.ones(2),
+        torch.ones(4),
+        dynamic_shapes=({0: batch}, {0: batch}, {0: 2 * half}),
+        record="none",
+    )
+    assert set(program.symbols) == {"batch", "mod_"}
+    for sizes, message in {
+        (2, 3, 4): "axis 0 of 'mask' is 3, and batch is 2",
+        (7, 7, 4): "the program is for batch <= 6, and batch is 7",
+        (0, 0, 4): "batch is 0: an unknown size is at least 1",
+        (2, 2, 5): r"'pairs' is not of the shape \(2\*mod_,\) for any mod_: 1 is left over",
+    }.items():
+        x, mask, pairs = sizes
+        with pytest.raises(DataError, match=f"^error: .shapes. {message}$"):
+            program(torch.ones(x, 4), torch.ones(mask), torch.ones(pairs))
+
+
+def test_axes_counted_from_the_end_have_the_names_of_their_dims(torch: Any) -> None:
+    rows = torch.export.Dim("rows")
+    program = from_torch(lambda x: x + 1, torch.ones(2, 4), dynamic_shapes=({-2: rows},), record="none")
+    assert program.symbols == ("rows",)
+
+
+def test_a_tensor_that_no_result_needs_is_one_all_the_same(torch: Any) -> None:
+    program = from_torch(lambda x: torch.arange(3), torch.ones(2), record="none")
+    assert torch.equal(program(torch.ones(2)), torch.arange(3))
+
+
+def test_a_condition_on_a_size_is_for_each_call(torch: Any) -> None:
+    def branched(x: Any) -> Any:
+        return torch.cond(x.shape[0] > 3, lambda x: x * 2, lambda x: x - 1, (x,))
+
+    program = from_torch(branched, torch.ones(5), dynamic_shapes=({0: torch.export.Dim("n")},), record="none")
+    for size in (2, 3, 4, 9):
+        x = torch.randn(size)
+        torch.testing.assert_close(program(x), branched(x))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_transposed_convolutions_of_groups(torch: Any, groups: int) -> None:
+    module = torch.nn.ConvTranspose2d(8, 12, (3, 2), stride=(2, 3), padding=1, output_padding=1, groups=groups)
+    program = from_torch(module, torch.ones(2, 8, 4, 5), dynamic_shapes=({0: torch.export.Dim("b")},), record="none")
+    x = torch.randn(3, 8, 4, 5)
+    torch.testing.assert_close(program(x), module(x).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_recurrent_network_with_a_projection(torch: Any) -> None:
+    module = torch.nn.LSTM(4, 5, 2, proj_size=3, bidirectional=True, batch_first=True).eval()
+    program = from_torch(module, torch.ones(2, 6, 4), dynamic_shapes=({0: torch.export.Dim("b")},), record="none")
+    x = torch.randn(3, 6, 4)
+    torch.testing.assert_close(program(x), module(x), check_stride=False, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int16"])
+def test_real_functions_of_integers(torch: Any, name: str) -> None:
+    def functions(x: Any) -> Any:
+        return torch.sigmoid(x), torch.erfc(x), torch.sqrt(x), x.to(torch.float32).mean(), x * 0.5
+
+    x = torch.tensor([0, 1, 3, 1]).to(getattr(torch, name))
+    torch.testing.assert_close(from_torch(functions, x, record="none")(x), functions(x), rtol=1e-6, atol=1e-6)
+
+
+def test_signs_of_what_is_no_number(torch: Any) -> None:
+    program = from_torch(lambda x: (torch.sign(x), torch.sgn(x)), torch.ones(4), record="none")
+    x = torch.tensor([float("nan"), -2.0, 0.0, float("inf")])
+    for found in program(x):
+        torch.testing.assert_close(found, torch.sign(x))
+
+
+def test_scaled_error_functions_where_powers_overflow(torch: Any) -> None:
+    program = from_torch(
+        lambda x: (torch.special.erfcx(x), torch.special.log_ndtr(x)), torch.ones(7, dtype=torch.float64), record="none"
+    )
+    x = torch.tensor([-30.0, -2.0, 0.0, 1.5, 9.5, 30.0, float("inf")], dtype=torch.float64)
+    erfcx, log_ndtr = program(x)
+    torch.testing.assert_close(erfcx, torch.special.erfcx(x), rtol=1e-13, atol=0)
+    torch.testing.assert_close(log_ndtr, torch.special.log_ndtr(x), rtol=1e-13, atol=1e-16)
+
+
 def test_parameters_as_arguments_are_those_of_the_call(torch: Any) -> None:
     module = torch.nn.Linear(4, 3)
     program = from_torch(module, torch.ones(2, 4), parameters="arguments", record="none")
@@ -183,6 +321,34 @@ def test_a_module_that_changes_its_buffers_is_refused(torch: Any) -> None:
     assert "eval()" in (caught.value.help or "")
     x = torch.randn(4, 3)
     torch.testing.assert_close(from_torch(module.eval(), x, record="none")(x), module(x).detach())
+
+
+def test_a_function_that_writes_into_its_argument_is_refused(torch: Any) -> None:
+    with pytest.raises(Unsupported, match="writes into its argument 'x'") as caught:
+        from_torch(lambda x: x.add_(1) * 2, torch.ones(2, 3))
+    assert "clone()" in (caught.value.help or "")
+
+
+def test_sizes_that_depend_on_data_are_refused_at_their_line(torch: Any) -> None:
+    def positive(x: Any) -> Any:
+        return x[x > 0]
+
+    with pytest.raises(Unsupported, match=r"the size of what aten\.index\.Tensor makes depends on data") as caught:
+        from_torch(positive, torch.ones(2, 3))
+    assert "torch.where" in (caught.value.help or "")
+    assert "in positive itself" in caught.value.details
+    assert caught.value.place is not None
+    assert "x[x > 0]" in caught.value.place.text
+
+
+def test_example_arguments_that_the_module_does_not_take(torch: Any) -> None:
+    module = torch.nn.Linear(4, 3)
+    with pytest.raises(UsageError, match="missing a required argument: 'input'"):
+        from_torch(module)
+    with pytest.raises(UsageError, match="too many positional arguments"):
+        from_torch(module, torch.ones(2, 4), 1)
+    with pytest.raises(UsageError, match="from_torch takes a module or a function"):
+        from_torch(torch.nn.Linear, torch.ones(2, 4))
 
 
 def test_what_torch_export_refuses_is_in_its_words(torch: Any) -> None:

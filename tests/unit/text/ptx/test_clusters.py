@@ -247,11 +247,15 @@ E: ret; }""".replace(
         (("INIT", ""), "updates bytes 0 to 7 of @full, which thread 0 of its block wrote: a race"),
         (("INIT", "bar.sync 0;"), r"updates bytes 0 to 7 of @full, which thread 0 of block \d wrote: a race"),
         (("fence.mbarrier_init.release.cluster;", ""), "which thread 0 of its block wrote: a race"),
+        (
+            ("arrive.release.cluster.shared::cluster.b64 _, [%r22]", "arrive.shared::cta.b64 _, [%r16]"),
+            r"begins to copy to bytes \d+ to \d+ of @tiles, which thread 0 of block \d wrote: a race",
+        ),
         (("TAIL", "bra E;"), r"accesses @empty of block \d, which may have ended"),
     ],
 )
 def test_a_pipeline_of_copies_to_both_blocks(change: tuple[str, str], fault: str) -> None:
-    """Faults: no barrier of the cluster behind the initialisation, no fence before it; no wait for the last arrivals of the other block."""
+    """Faults: no barrier or no fence behind the initialisation; a block tells itself alone; no wait for the last arrivals."""
     dice = np.random.default_rng(4)
     given = dice.integers(0, 50, (6, 64)).astype(np.float32)
     text = TILES.replace(*change).replace("INIT", RELAXED).replace("TAIL", "")
@@ -265,3 +269,52 @@ def test_a_pipeline_of_copies_to_both_blocks(change: tuple[str, str], fault: str
     assert verdict.ok, verdict.details
     found = kernel.run(arrays, launch, cluster=cluster)[1]
     np.testing.assert_array_equal(found, np.tile(given.reshape(6, 32, 2).sum(axis=(0, 2)), 2))
+
+
+BARS = """
+  .shared .align 8 .b64 bars[2]; mov.u32 %r3, bars; shr.u32 %r20, %r1, 5; and.b32 %r21, %r1, 31; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s;
+  mad.lo.u32 %r7, %r21, 4, %r2; mov.u32 %r11, 9;
+  @%p1 mbarrier.init.shared::cta.b64 [bars], 1; @%p1 mbarrier.init.shared::cta.b64 [bars+8], 1;
+"""
+SEEN = "{{ W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r3+{}], {}; @!%p2 bra W; }}"
+TOLD = "mapa.shared::cluster.u32 %r12, %r3, {}; @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12+{}];"
+# Block 1's first warp stores; block 0 is told, and tells block 1; its second warp loads.
+ROUND_TRIP = f"""
+  setp.eq.u32 %p3, %r4, 1; @%p3 bra B; @!%p1 bra X; {SEEN.format(0, 0)} {TOLD.format(1, 8)} bra X;
+B: setp.ne.u32 %p3, %r20, 0; @%p3 bra C; st.shared.u32 [%r7], %r21; bar.warp.sync -1; {TOLD.format(0, 0)} bra X;
+C: LAST ld.shared.u32 %r11, [%r7]; X:"""
+# Block 0 stores in block 3, and tells block 1, which tells block 2, which tells block 3.
+CHAIN = f"""
+  @!%p1 bra X; add.u32 %r13, %r4, 1; setp.eq.u32 %p3, %r4, 0; @!%p3 bra M; mapa.shared::cluster.u32 %r10, %r2, 3;
+  st.shared::cluster.u32 [%r10], 77; bra S; M: setp.eq.u32 %p4, %r4, 3; @%p4 bra L; {SEEN.format(0, 0)}
+S: {TOLD.format("%r13", 0)} bra X; L: LAST ld.shared.u32 %r11, [s]; X:"""
+# Each block loads what the other one has stored, and tells it, which then stores again.
+TOLD_OF_LOADS = f"""
+  st.shared.u32 [%r7], %r6; {CLUSTER} mapa.shared::cluster.u32 %r10, %r7, %r9; ld.shared::cluster.u32 %r11, [%r10]; bar.warp.sync -1;
+  {TOLD.format("%r9", 0)} LAST st.shared.u32 [%r7], 0;"""
+# Each block sends what it has to the next one, five times; that one says when it has taken it.
+RING = f"""
+  mov.u32 %r13, 0; add.u32 %r14, %r4, 1; and.b32 %r14, %r14, 3; add.u32 %r15, %r4, 3; and.b32 %r15, %r15, 3; mov.u32 %r11, %r6;
+  mapa.shared::cluster.u32 %r16, %r7, %r14; mapa.shared::cluster.u32 %r17, %r3, %r14;
+R: and.b32 %r18, %r13, 1; xor.b32 %r19, %r18, 1; @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bars], 128;
+  setp.eq.u32 %p5, %r13, 0; @%p5 bra G; LAST
+G: st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r16], %r11, [%r17]; {SEEN.format(0, "%r18")}
+  ld.shared.u32 %r11, [%r7]; bar.warp.sync -1; {TOLD.format("%r15", 8)} add.u32 %r13, %r13, 1; setp.lt.u32 %p5, %r13, 5; @%p5 bra R;"""
+
+
+@pytest.mark.parametrize(
+    ("body", "wait", "launch", "want"),
+    [
+        (ROUND_TRIP, SEEN.format(8, 0), "2x64/2", [*[9] * 96, *range(32)]),
+        (CHAIN, SEEN.format(0, 0), "4x32/4", [*[9] * 96, 77, *[9] * 31]),
+        (TOLD_OF_LOADS, SEEN.format(0, 0), "2x32/2", [*range(32, 64), *range(32)]),
+        (RING, SEEN.format(8, "%r19"), "4x32/4", np.roll(np.arange(128), 160)),
+    ],
+    ids=["round trip", "chain", "loads", "ring"],
+)
+def test_a_block_knows_what_those_knew_that_have_told_it(body: str, wait: str, launch: str, want: list[int]) -> None:
+    """With one wait less it is a race, or a read of what is not there yet."""
+    text = BARS + CLUSTER + body + "st.global.u32 [%rd4], %r11;"
+    np.testing.assert_array_equal(executed(text.replace("LAST", wait), launch), want)
+    with pytest.raises(ExecutionError, match=r"a race|which no thread wrote"):
+        executed(text.replace("LAST", ""), launch)

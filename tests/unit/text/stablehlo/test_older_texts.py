@@ -333,3 +333,39 @@ def test_the_seeds_reduction_runs() -> None:
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     found = xe.compile(text)(x, np.asarray([2, 12], np.int64), np.asarray([3, 4], np.int64))
     np.testing.assert_array_equal(found, x.sum(0))
+
+
+@pytest.mark.parametrize("padding", ["tensor<4xi32>", "tensor<2x2xi32>"])
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_the_padding_of_a_convolution_is_a_list_or_rows(padding: str, batch: int) -> None:
+    """MHLO's `dynamic_conv`: low and high of each spatial dimension; sums of patches, by NumPy."""
+    text = f"""func @main(%x: tensor<?x4x6x3xf32>, %w: tensor<3x3x3x2xf32>, %p: {padding}) -> tensor<?x?x?x2xf32> {{
+      %0 = "mhlo.dynamic_conv"(%x, %w, %p) {{batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+        dimension_numbers = #mhlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, rhs_dilation = dense<1> : tensor<2xi64>,
+        window_strides = dense<2> : tensor<2xi64>}} : (tensor<?x4x6x3xf32>, tensor<3x3x3x2xf32>, {padding}) -> tensor<?x?x?x2xf32>
+      return %0 : tensor<?x?x?x2xf32>
+    }}"""
+    random = np.random.default_rng(1)
+    x, w = (random.normal(size=size).astype(np.float32) for size in ((batch, 4, 6, 3), (3, 3, 3, 2)))
+    pads = np.asarray([1, 0, 2, 1], np.int32)
+    wide = np.pad(x, ((0, 0), (1, 0), (2, 1), (0, 0)))
+    wanted = np.zeros((batch, 2, 4, 2), np.float32)
+    for row, column in np.ndindex(2, 4):
+        patch = wide[:, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3]
+        wanted[:, row, column] = np.einsum("bhwi,hwio->bo", patch, w)
+    program = xe.compile(text)
+    np.testing.assert_allclose(
+        program(x, w, pads if padding == "tensor<4xi32>" else pads.reshape(2, 2)), wanted, rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("op", ["dim", "memref.dim", "tensor.dim"])
+def test_the_size_of_a_tensor_by_its_names_of_2020_and_2021(op: str) -> None:
+    text = f"""func @main(%x: tensor<?x3xf32>) -> tensor<2xindex> {{
+      %c = constant 0 : index
+      %n = {op} %x, %c : tensor<?x3xf32>
+      %m = addi %n, %n : index
+      %r = tensor_from_elements %n, %m : tensor<2xindex>
+      return %r : tensor<2xindex>
+    }}"""
+    np.testing.assert_array_equal(run(text, X)[0], [2, 4])
