@@ -23,7 +23,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import reshape_map
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import TupleOp
-from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.elementwise import is_elementwise_or_map
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp, same_place
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.graph.transposes import TransposeDescription, describe_transpose
@@ -108,7 +108,7 @@ def keeps_places(op: HloOp, most_operands: int) -> bool:
     """Whether `op` has at most `most_operands` operands and computes element i, in memory order, from element i of its operands."""
     if not 1 <= len(op.operands) <= most_operands:
         return False
-    if is_elementwise(op):
+    if is_elementwise_or_map(op):
         order = minor_to_major(op.result.type)
         return all(not dims_of(operand) or minor_to_major(operand.type) == order for operand in op.operands)
     return is_bitcast(op)

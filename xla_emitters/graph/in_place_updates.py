@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.elementwise import is_elementwise_or_map
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 from xla_emitters.graph.view import FusionView, once_per_view
@@ -105,7 +105,9 @@ def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
         for user in view.users[pending.pop()]:
             if user is update.op or user in seen or isinstance(user, TupleOp):
                 continue
-            is_same_place = is_elementwise(user) or isinstance(user, BitcastOp) or _reads_the_window(user, update.op)
+            is_same_place = (
+                is_elementwise_or_map(user) or isinstance(user, BitcastOp) or _reads_the_window(user, update.op)
+            )
             name, read = user.instruction_name.data, update.parameter.instruction_name.data
             if element_of(update.parameter.result).bits < 8:
                 return f"%{name} ('{user.opcode}') reads bytes of %{read} that other threads update"

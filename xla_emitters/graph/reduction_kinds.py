@@ -376,11 +376,11 @@ def _roots_reached(roots: Sequence[HloOp]) -> dict[HloOp, set[int]]:
 
 
 def _is_cheap(op: HloOp) -> bool:
-    """Whether it is a constant, a scalar, or a broadcast of one."""
+    """Whether it is a constant, a scalar (not an array of one element), or a broadcast of one."""
     if op.opcode == "broadcast":
         operand = op.operands[0].owner
         return isinstance(operand, HloOp) and _is_cheap(operand)
-    return isinstance(op, ConstantOp) or (is_array(op.result.type) and math.prod(dims_of(op.result)) == 1)
+    return isinstance(op, ConstantOp) or (is_array(op.result.type) and not dims_of(op.result))
 
 
 # ------------------------------------------------------------------------------------------------- widths

@@ -128,6 +128,19 @@ def test_a_reduce_leads_through_single_operands_only():
     assert heroes(f"{reduce}\nROOT s = f32[64] add(l, r)", ADD) == ["s"]
 
 
+def test_a_map_keeps_places():
+    """As for XLA, which calls `map` elementwise."""
+    double = "double {\na = f32[] parameter(0)\nROOT r = f32[] add(a, a)\n}"
+    body = """p = f32[50,30] parameter(0)
+        q = f32[90,30] parameter(1)
+        c = f32[140,30] concatenate(p, q), dimensions={0}
+        ROOT m = f32[140,30] map(c), dimensions={0,1}, to_apply=double"""
+    assert heroes(body, double) == ["c"]
+    assert heroes(body.replace("map(c)", "map(b)").replace("ROOT", "b = f32[140,30]{0,1} copy(c)\nROOT"), double) == [
+        "m"
+    ]
+
+
 def test_roots_are_the_leaves_of_the_tuple():
     body = """p = f32[8] parameter(0)
         n = f32[8] negate(p)

@@ -37,8 +37,8 @@ def test_kinds_are_emitters_in_their_order() -> None:
     assert set(names) - set(WHY_NOT) == {"memcpy", "loop"}
 
 
-def kind(body: str) -> str:
-    (source,) = kernel_sources(parse_hlo(f"ENTRY f {{\n{body}\n}}"))
+def kind(body: str, called: str = "") -> str:
+    (source,) = kernel_sources(parse_hlo(f"{called}\nENTRY f {{\n{body}\n}}"))
     view: FusionView = view_of(source)
     (root,) = view.roots
     return kind_of(view, root)
@@ -53,3 +53,14 @@ def test_what_the_emitters_decline_goes_to_the_loop() -> None:
     update = "u = f32[2,4] parameter(1)\ni = s32[] parameter(2)\nROOT d = f32[4,4] dynamic-update-slice({}, u, i, i)"
     assert kind(f"{parameter}\n{update.format('p')}") == "dynamic_update_slice"
     assert kind(f"{parameter}\nn = f32[4,4] negate(p)\n{update.format('n')}") == "loop"
+
+
+def test_an_update_in_place_may_be_a_map_of_what_it_replaces() -> None:
+    """As for XLA, which calls `map` elementwise; and not a transpose, which reads other elements."""
+    double = "double {\na = f32[] parameter(0)\nROOT r = f32[] add(a, a)\n}"
+    body = """p = f32[4,4] parameter(0)
+        i = s32[] parameter(1)
+        u = f32[4,4] {}
+        ROOT d = f32[4,4] dynamic-update-slice(p, u, i, i)"""
+    assert kind(body.format("map(p), dimensions={0,1}, to_apply=double"), double) == "dynamic_update_slice"
+    assert kind(body.format("transpose(p), dimensions={1,0}")) == "loop"

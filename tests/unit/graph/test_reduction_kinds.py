@@ -203,6 +203,23 @@ def test_a_constant_joins_the_first_reduction_to_results_that_are_not_reduced():
     assert reductions(body.replace("add(r, w)", "negate(r)")).groups == ((0,), (1,), (2,))
 
 
+def test_an_array_of_one_element_is_no_scalar():
+    """As for XLA: roots that read it share a group, those that read a scalar need not."""
+    body = """a = f32[64,512] parameter(0)
+        b = f32[64,512] parameter(1)
+        s = f32[1] parameter(2)
+        k = f32[] bitcast(s)
+        z = f32[] constant(0)
+        w = f32[64,512] broadcast(k), dimensions={}
+        m = f32[64,512] multiply(a, w)
+        n = f32[64,512] add(b, w)
+        x = f32[64] reduce(m, z), dimensions={1}, to_apply=add
+        y = f32[64] reduce(n, z), dimensions={1}, to_apply=add
+        ROOT t = (f32[64], f32[64]) tuple(x, y)"""
+    assert reductions(body).groups == ((0, 1),)
+    assert reductions(body.replace("s = f32[1]", "s = f32[]").replace("bitcast", "negate")).groups == ((0,), (1,))
+
+
 def test_results_that_are_not_reduced_share_a_group():
     body = THREE.format(second="p", third="q, n", types="f32[30], f32[30], f32[30,512], f32[30,512]")
     found = reductions(body)

@@ -691,6 +691,11 @@ def is_elementwise(op: object) -> TypeGuard[ElementwiseOp]:
     return isinstance(op, ElementwiseOp) and not (isinstance(op, BitcastConvertOp) and op.parts > 1)
 
 
+def is_elementwise_or_map(op: HloOp) -> bool:
+    """Whether `op` is what XLA calls elementwise."""
+    return is_elementwise(op) or op.opcode == "map"
+
+
 def bits_as(x: Array, source: DType, target: DType) -> Array:
     """The bits of `x`, of type `source`, as `target`, a type of the same width. One byte per element below eight bits; pred is 0 or 1."""
     if target.kind is PRED:

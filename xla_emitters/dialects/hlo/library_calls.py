@@ -39,12 +39,18 @@ from xla_emitters.library.devices import channel_named
 
 _COMMUNICATION = (
     (
-        {"all", "ragged", "collective", "partition", "replica", "reduce-scatter"},
+        {"all", "collective", "partition", "replica", "reduce-scatter"},
         "it needs the other devices that a program runs on; programs for several devices have no unknown sizes",
     ),
     ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
 )
 """Words in opcodes of ops that a program with unknown sizes does not take, and the reason."""
+
+_REPLACED = frozenset(
+    {"ragged-dot", "scaled-dot", "scan", "select-and-scatter"}
+    | {"batch-norm-training", "batch-norm-inference", "batch-norm-grad"}
+)
+"""Opcodes of HLO before optimization only."""
 
 TextOf: TypeAlias = Callable[[ComputationOp], str]
 """Function that returns how a computation is named to its evaluator: by its name, or as HLO text."""
@@ -113,8 +119,9 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
             name, configured = _BY_OPCODE[op.opcode]
             return name, configured(op)
         case _:
-            why = f"{reason}; " if (reason := communication(op)) else ""
-            raise op.unsupported("no library function", help=f"{why}{TAKE_THE_REST}")
+            optimizer = "XLA's optimizer replaces it: `xla-emitters optimize FILE`" if op.opcode in _REPLACED else ""
+            reasons = [reason for reason in (communication(op), optimizer, TAKE_THE_REST) if reason]
+            raise op.unsupported("no library function", help="; ".join(reasons))
 
 
 # ---------------------------------------------------------------------------------------------------------- configurations

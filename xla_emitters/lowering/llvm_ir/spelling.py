@@ -34,7 +34,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.float_bits import values_of
+from xla_emitters.dialects.float_bits import pack, values_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMVoidType
@@ -116,11 +116,12 @@ def _floats(values: Sequence[float], ir_type: Attribute) -> list[str]:
     """The constants of a float type for these numbers, all at once: a global can have millions."""
     if not isinstance(ir_type, AnyFloat) or ir_type.__class__ not in _FLOATS:
         raise Unsupported(f"no LLVM IR for a float constant of type {ir_type}", stage=STAGE)
-    numbers = np.array(values, np.float64).astype(dtype_of(ir_type).numpy)
+    numbers = np.frombuffer(pack(ir_type, values), dtype_of(ir_type).numpy)
     if isinstance(ir_type, Float16Type | BFloat16Type):
         letter = "H" if isinstance(ir_type, Float16Type) else "R"
         return [f"0x{letter}{bits:04X}" for bits in numbers.view(np.uint16).tolist()]
-    wide = numbers.astype(np.float64).view(np.uint64).tolist()
+    with np.errstate(invalid="ignore"):  # a processor's conversion of a signalling NaN, which is written below
+        wide = numbers.astype(np.float64).view(np.uint64).tolist()
     if isinstance(ir_type, Float32Type):
         for place in np.flatnonzero(np.isnan(numbers)).tolist():
             bits = int(numbers[place].view(np.uint32))

@@ -292,3 +292,14 @@ def test_gemm_in_a_module_of_xla() -> None:
     a, b, bias = (array.astype(np.float32) for array in arrays)
     assert (got.astype(np.float32) == np.maximum(a @ b + bias, 0)).all()
     assert workspace.shape == (64,)
+
+
+def test_what_only_the_optimizer_of_xla_replaces_is_refused_with_the_way_there() -> None:
+    """One of them has a word in common with `ragged-all-to-all`, which needs other devices."""
+    dims = "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}"
+    parameters = ("x = f32[6,4] parameter(0)", "w = f32[2,4,3] parameter(1)", "g = s32[2] parameter(2)")
+    ragged = module(*parameters, f"ROOT r = f32[6,3] ragged-dot(x, w, g), {dims}")
+    (*_, op) = (op for op in parse_hlo(ragged, "m.hlo").walk() if isinstance(op, HloOp) and op.opcode == "ragged-dot")
+    with pytest.raises(Unsupported) as raised:
+        library_call_of(op)
+    assert raised.value.help.startswith("XLA's optimizer replaces it: `xla-emitters optimize FILE`; list shows")

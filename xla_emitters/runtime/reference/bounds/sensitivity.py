@@ -177,7 +177,8 @@ class Tape:
     def bounds_at(self, number: int, kind: NumpyType) -> Bounds:
         """The narrower bounds of a step; unknown where a derivative on the way has no bound."""
         center = self.steps[number].center
-        size = center.size
+        if not (size := center.size):
+            return everything(kind, center.shape)
         slopes: dict[int, Array] = {number: np.eye(size).reshape(size, *center.shape)}
         total, spread = np.zeros(size), np.zeros(size)
         for at in range(number, -1, -1):

@@ -134,3 +134,10 @@ def test_roundings_that_leave_one_number_are_known() -> None:
     entry = entry_of(parse_hlo("\n".join(("ENTRY e {", *lines, "}\n")), "x.hlo"))
     (found,) = evaluate_bounds(entry, [np.array([0.3, -0.2, 0.5, 0.1], ml_dtypes.bfloat16)])
     assert found.low.astype(float).tolist() == found.high.astype(float).tolist() == [256] * 4
+
+
+def test_an_array_without_elements_has_bounds() -> None:
+    lines = ("x = f32[0,3] parameter(0)", "y = f32[0,3] exponential(x)", "ROOT d = f32[0,3] divide(x, y)")
+    entry = entry_of(parse_hlo("\n".join(("ENTRY e {", *lines, "}\n")), "x.hlo"))
+    (found,) = evaluate_bounds(entry, [np.zeros((0, 3), F32)])
+    assert found.low.shape == found.high.shape == (0, 3)
