@@ -18,7 +18,7 @@ from itertools import pairwise
 from math import inf
 from time import perf_counter
 
-SHARED_WORK = 1 << 21
+SHARED_WORK = 1 << 19
 """Total bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
 PIECES = 4
 """Ranges of a launch's blocks per thread."""
