@@ -39,6 +39,7 @@ NAMED_ELSEWHERE = {
     },
     # Arithmetic on numbers of the host.
     "dynamic/host/steps_of_buffers.py": {"remainder"},
+    "lowering/cpu/loop_interpreter.py": {"remainder"},
     "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
     "graph/loop_recurrences.py": {"ceil", "divide", "floor", "remainder", "round-nearest-even", "sqrt"},

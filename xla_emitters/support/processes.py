@@ -273,11 +273,12 @@ atexit.register(end_idle_tools)
 
 def kill_session(process: subprocess.Popen[bytes]) -> None:
     """Ends a shell that was started in a session of its own, together with the commands that it has started."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
+    kill_group = getattr(os, "killpg", None)  # not on every system
+    if kill_group is None:
         process.kill()
+        return
+    with suppress(ProcessLookupError):
+        kill_group(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 POLL_SECONDS = 0.2
