@@ -33,7 +33,8 @@ ROW = 5
 """Numbers of a row."""
 
 _REST_OF_ROW = ("a", "b", "c", "result")
-_TESTS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+TESTS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+"""Those of FUNCTIONS whose value is a truth value -> the comparison of LLVM."""
 _PLAIN = {"add": "add", "subtract": "sub", "multiply": "mul", "and": "and", "or": "or", "xor": "xor"}
 _TYPES = {f"{letter}{bits}": (f"{kind}ext", bits) for bits in (8, 16, 32) for letter, kind in (("s", "s"), ("u", "z"))}
 
@@ -44,7 +45,7 @@ _COMPUTE: dict[str, str] = {
     "maximum": "  %holds = icmp sgt i64 %y, %x\n  %found = select i1 %holds, i64 %y, i64 %x",
     "select": "  %holds = icmp ne i64 %x, 0\n  %found = select i1 %holds, i64 %y, i64 %z",
     **{name: f"  %found = {op} i64 %x, %y" for name, op in _PLAIN.items()},
-    **{name: f"  %holds = icmp {test} i64 %x, %y\n  %found = zext i1 %holds to i64" for name, test in _TESTS.items()},
+    **{name: f"  %holds = icmp {test} i64 %x, %y\n  %found = zext i1 %holds to i64" for name, test in TESTS.items()},
     **{
         f"wrap.{name}": f"  %cut = trunc i64 %x to i{bits}\n  %found = {extend} i{bits} %cut to i64"
         for name, (extend, bits) in _TYPES.items()

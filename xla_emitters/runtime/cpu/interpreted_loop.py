@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from time import perf_counter
 
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import InternalError
+from xla_emitters.errors import DataError, InternalError
 from xla_emitters.library.arguments import pointer
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Loop
@@ -81,7 +82,8 @@ class InterpretedLoop:
         self._set = dict[int, int]()
         self._wanted = dict.fromkeys(made.takes, 0)
         self._others = [(slot, number) for slot, number in made.slots.items() if slot >= 0]
-        self._known, self._live = dict[int, Array](), list[Array]()
+        # An array without elements may begin where another one does.
+        self._known, self._live = dict[tuple[int, bool], Array](), list[Array]()
         self._watches = dict[int, _Watch]()
         self._at_once = FIRST_AT_ONCE
 
@@ -105,15 +107,17 @@ class InterpretedLoop:
                 self._slots[number] = 0
             else:
                 self._slots[number] = address = pointer(array)
-                self._known[address] = array
+                self._known.setdefault((address, array.size == 0), array)  # slots that the loop changes come first
         for slot, places in made.given.items():
             self._tell(slot, self._slots[made.slots[slot]], places)
         for index, places in made.told.items():
             self._tell(NEVER - index, numbers[index], places)
-        for row, pool in made.takes.items():
+        for pool in made.takes.values():
             pool.table[0] = 0
-            for _ in range(self._wanted[row]):
-                self._add(row, pool)
+        with suppress(DataError):  # a run may need less than an earlier one: it asks for what it does need
+            for row, pool in made.takes.items():
+                for _ in range(self._wanted[row]):
+                    self._add(row, pool)
 
     def _tell(self, key: int, value: int, places: Places) -> None:
         """Sets words that are the same in all iterations, where they are not as they were in the last run."""
@@ -125,11 +129,27 @@ class InterpretedLoop:
 
     def _add(self, row: int, pool: Pool) -> None:
         """Gives a place of the loop one more array."""
-        array = self._frame.fresh(pool.place, pool.shape, pool.bytes, self._live)
+        try:
+            array = self._frame.fresh(pool.place, pool.shape, pool.bytes, self._live)
+        except DataError:
+            self._free()
+            array = self._frame.fresh(pool.place, pool.shape, pool.bytes, self._live)
         self._live.append(array)
         number, address = pool.table[0] + 1, pointer(array)
-        pool.table[number], pool.table[0], self._known[address] = address, number, array
+        pool.table[number], pool.table[0], self._known[address, array.size == 0] = address, number, array
         self._wanted[row] = max(self._wanted[row], number)
+
+    def _free(self) -> None:
+        """Frees the memory that no slot holds: that of pools, and what slots held before the loop."""
+        arrays, held = self._frame.arrays, {self._slots[number] for _, number in self._others}
+        self._live += [array for slot in self._changed if (array := arrays[slot]) is not None]
+        for slot in self._changed:
+            arrays[slot] = None
+        self._live = [array for array in self._live if pointer(array) in held]
+        self._known = {key: array for key, array in self._known.items() if key[0] in held}
+        for pool in self._made.takes.values():
+            left = [address for address in pool.table[1 : 1 + pool.table[0]] if address in held]
+            pool.table[1 : 1 + len(left)], pool.table[0] = left, len(left)
 
     def _run(self, most: int) -> None:
         rows, slots, numbers, fuel = map(ctypes.addressof, (self._rows, self._slots, self._numbers, self._fuel))
@@ -165,7 +185,10 @@ class InterpretedLoop:
         """Slot -> the array that it holds now, for slots and their numbers."""
         shapes, found = self._frame.bound.shapes, dict[int, Array | None]()
         for slot, number in slots.items():
-            array, shape = self._known.get(self._slots[number]), shapes.get(slot)
+            address, shape = self._slots[number], shapes.get(slot)
+            array = self._known.get((address, is_empty := shape is not None and 0 in shape))
+            if array is None and shape is None:
+                array = self._known.get((address, not is_empty))
             found[slot] = array if array is None or shape is None or array.shape == shape else array.reshape(shape)
         return found
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from xla_emitters.library.arguments import Array, numpy_type
-from xla_emitters.lowering.cpu.loop_interpreter import OPS, ROW
+from xla_emitters.lowering.cpu.loop_interpreter import OPS, ROW, TESTS
 from xla_emitters.program.steps import (
     INTEGERS,
     Allocate,
@@ -47,6 +47,8 @@ from xla_emitters.runtime.cpu.code_chain import Chain, Places, PlacesOf, Prepare
 from xla_emitters.runtime.walk import Frame
 
 WORD = ctypes.sizeof(ctypes.c_int64)
+LARGEST = (1 << 63) - 1
+"""The largest number of a row."""
 
 
 WriteConstant: TypeAlias = Callable[[Frame, ArrayPlace, Array], Chain]
@@ -120,6 +122,7 @@ class _Assembler:
         for slot in _changed(frame, [step]):
             self._slot(slot)
         self.made.changed = len(self.made.slots)
+        self._large = _large_numbers(frame.bound.steps)
         every = [*steps_within([step])]
         self.made.assigned = {inner.result.index for inner in every if isinstance(inner, Compute | Load)}
         for inner in every:
@@ -222,8 +225,8 @@ class _Assembler:
 
     def _compute(self, step: Compute) -> None:
         function, _, kind = step.function.partition(".")
-        if kind == "u64":  # more than what 64 bits with a sign hold
-            raise Refused
+        if kind == "u64" or (not kind and _is_large(step.operands, self._large)):
+            raise Refused  # more than what 64 bits with a sign hold
         a, b, c = [*map(self._number, step.operands), 0, 0][:3]
         row = self._emit(function, a, b, c, self._number(step.result))
         self.made.computes[row] = step
@@ -343,6 +346,27 @@ def _changed(frame: Frame, steps: Sequence[Step]) -> list[int]:
         if isinstance(step, Release) and not frame.is_fixed(step.slot):
             found[step.slot] = None
     return list(found)
+
+
+def _large_numbers(steps: Sequence[Step]) -> set[int]:
+    """The numbers that may be more than what 64 bits with a sign hold: those of u64, and what is computed from them."""
+    found, before = set[int](), -1
+    every = [step for step in steps_within(steps) if isinstance(step, Compute | Load)]
+    while before < (before := len(found)):
+        for step in every:
+            if isinstance(step, Load):
+                is_large = step.array.dtype == "u64"
+            else:
+                function, _, kind = step.function.partition(".")
+                is_large = kind == "u64" or (not kind and function not in TESTS and _is_large(step.operands, found))
+            if is_large:
+                found.add(step.result.index)
+    return found
+
+
+def _is_large(operands: Sequence[Extent], large: set[int]) -> bool:
+    """Whether one of them may be a large number."""
+    return any(each > LARGEST if isinstance(each, int) else each.index in large for each in operands)
 
 
 def rows_of(frame: Frame, step: Loop, prepare: Prepare, write: WriteConstant) -> LoopRows | None:

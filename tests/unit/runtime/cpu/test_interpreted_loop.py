@@ -160,6 +160,15 @@ def test_all_memory_of_a_loop_counts_together() -> None:
         program(*inputs)
 
 
+def test_a_loop_needs_no_more_memory_than_its_steps() -> None:
+    """Memory that no slot holds is free: that of the arguments' copies, and of other places of the loop."""
+    program, inputs = xe.compile(THREE), [np.zeros(size, np.float32) for size in (9, 100, 100, 100)]
+    program(*inputs)
+    with limits.limited_memory(program.memory(inputs).peak):
+        for _ in range(2):
+            program(*inputs)
+
+
 def loop_in(frame: Frame) -> InterpretedLoop:
     (loop,) = (run for run in frame.code if isinstance(run, InterpretedLoop))
     return loop
@@ -424,14 +433,19 @@ def code() -> CpuCode:
 
 
 def on(
-    platform: type[CpuPlatform], inputs: list[Any], steps: Sequence[Step], results: Sequence[ArrayPlace]
+    platform: type[CpuPlatform],
+    inputs: list[Any],
+    steps: Sequence[Step],
+    results: Sequence[ArrayPlace],
+    *,
+    in_code: bool = True,
 ) -> list[Any]:
-    """The results of steps whose parameters are the first slots."""
+    """The results of steps whose parameters are the first slots. `in_code`: machine code runs their loop, on the CPU's platform"""
     places = tuple(ArrayPlace(n, element_name(each.dtype), each.shape, True) for n, each in enumerate(inputs))
     made = Executable(places, tuple(results), tuple(steps), 40, 40, Constants(()), {}, (), frozenset())
     loaded = LoadedProgram(made, platform([], lambda name: code().address(f"{name}{ENTRY}")))
     frame = loaded.frame(loaded.bind([each.shape for each in inputs]))
-    assert sum(isinstance(run, InterpretedLoop) for run in frame.code) == (platform is CpuPlatform)
+    assert sum(isinstance(run, InterpretedLoop) for run in frame.code) == (in_code and platform is CpuPlatform)
     found = [frame.run(inputs) for _ in range(2)]
     for one, two in zip(*found, strict=True):
         assert np.array_equal(one, two)
@@ -646,3 +660,41 @@ def test_elements_are_read_and_written_in_their_type(kind: str) -> None:
         ),
     )
     assert np.array_equal(both([values], steps, [target])[0], values.T)
+
+
+def test_numbers_of_64_bits_without_a_sign_from_outside_run_step_by_step() -> None:
+    large, result = ArrayPlace(0, "u64", (1,), True), ArrayPlace(1, "u64", (1,), False)
+    for function, wanted in (("gt", 1), ("maximum", 2**63 + 5), ("copy", 2**63 + 5)):
+        operands = (n(1),) if function == "copy" else (n(1), 5)
+        steps = (
+            Allocate(SUM_AFTER),
+            Allocate(result),
+            Load(n(1), large, (0,)),
+            Compute(n(2), "copy", (0,)),
+            Compute(n(0), "copy", (0,)),
+            loop("l", 12, Compute(n(2), function, operands), Store(SUM_AFTER, (n(0),), n(0)), COUNT),
+            Store(result, (0,), n(2)),
+        )
+        (found,) = on(CpuPlatform, [np.array([2**63 + 5], np.uint64)], steps, [result], in_code=False)
+        assert int(found[0]) == wanted
+
+
+SUM_AFTER = ArrayPlace(2, "s64", (12,), False)
+
+
+def test_arrays_that_begin_at_the_same_byte_keep_their_types() -> None:
+    """A loop changes one of two arguments of the same memory, and two of which one has no elements."""
+    x = np.arange(4, dtype=np.float32)
+    one, other, result = (
+        ArrayPlace(0, "f32", (4,), True),
+        ArrayPlace(1, "s32", (4,), True),
+        ArrayPlace(5, "s64", (12,), False),
+    )
+    reads = (Load(n(1), other, (1,)), Store(result, (n(0),), n(1)))
+    there, back = Move(((one.slot, 2),)), Move(((2, one.slot),))
+    steps = (Allocate(result), Compute(n(0), "copy", (0,)), loop("l", 12, *reads, there, back, COUNT))
+    assert both([x, x.view(np.int32)], steps, [one, result])[0].dtype == np.float32
+    empty = ArrayPlace(1, "f32", (0,), True)
+    there, back = Move(((0, 2), (1, 3))), Move(((2, 0), (3, 1)))
+    steps = (Compute(n(0), "copy", (0,)), loop("l", 2, there, back, COUNT))
+    assert [each.shape for each in both([x, x[:0]], steps, [one, empty])] == [(4,), (0,)]
