@@ -350,17 +350,18 @@ def _changed(frame: Frame, steps: Sequence[Step]) -> list[int]:
 
 def _large_numbers(steps: Sequence[Step]) -> set[int]:
     """The numbers that may be more than what 64 bits with a sign hold: those of u64, and what is computed from them."""
-    found, before = set[int](), -1
-    every = [step for step in steps_within(steps) if isinstance(step, Compute | Load)]
-    while before < (before := len(found)):
-        for step in every:
-            if isinstance(step, Load):
-                is_large = step.array.dtype == "u64"
-            else:
-                function, _, kind = step.function.partition(".")
-                is_large = kind == "u64" or (not kind and function not in TESTS and _is_large(step.operands, found))
-            if is_large:
-                found.add(step.result.index)
+    found = set[int]()
+
+    def is_large(step: Compute | Load) -> bool:
+        if isinstance(step, Load):
+            return step.array.dtype == "u64"
+        function, _, kind = step.function.partition(".")
+        return kind == "u64" or (not kind and function not in TESTS and _is_large(step.operands, found))
+
+    every, more = [step for step in steps_within(steps) if isinstance(step, Compute | Load)], True
+    while more:  # a loop may compute one from a later step's
+        new = {step.result.index for step in every if is_large(step)} - found
+        found, more = found | new, bool(new)
     return found
 
 
