@@ -124,7 +124,7 @@ class GpuLowering:
 
     @cached_property
     def trace(self) -> Trace:
-        """The same for a reader of the whole program: if texts are recorded, up to the stage of the compilation.
+        """The same, and where texts are recorded all that is left up to the stage of the compilation.
 
         Of the passes on kernels it has the last stage, with all kernels together.
         """

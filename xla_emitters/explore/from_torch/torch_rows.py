@@ -172,7 +172,7 @@ def _of_sizes(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         def compared(x: Any, y: Any) -> Any:
             try:
                 return function(x, y)
-            except Exception:
+            except jax.errors.InconclusiveDimensionOperation:
                 return function(jnp.asarray(x), jnp.asarray(y))
 
         return compared

@@ -79,9 +79,9 @@ class InterpretedLoop:
         self._assigned = [(index, made.numbers[index]) for index in made.assigned]
         self._changed = {slot: number for slot, number in made.slots.items() if number < made.changed and slot >= 0}
         frame.varying.extend(self._changed)
-        self._set = dict[int, int]()
+        self._set = dict[tuple[str, int], int]()
         self._wanted = dict.fromkeys(made.takes, 0)
-        self._others = [(slot, number) for slot, number in made.slots.items() if slot >= 0]
+        self._own_slots = [(slot, number) for slot, number in made.slots.items() if slot >= 0]
         # An array without elements may begin where another one does.
         self._known, self._live = dict[tuple[int, bool], Array](), list[Array]()
         self._watches = dict[int, _Watch]()
@@ -102,16 +102,16 @@ class InterpretedLoop:
         self._numbers[: len(made.numbers)] = [numbers[index] for index in made.numbers]
         for turns in made.turns.values():
             self._numbers[turns.first] = _first(turns.step, most)
-        for slot, number in self._others:
+        for slot, number in self._own_slots:
             if (array := arrays[slot]) is None:
                 self._slots[number] = 0
             else:
                 self._slots[number] = address = pointer(array)
                 self._known.setdefault((address, array.size == 0), array)  # slots that the loop changes come first
         for slot, places in made.given.items():
-            self._tell(slot, self._slots[made.slots[slot]], places)
+            self._tell(("slot", slot), self._slots[made.slots[slot]], places)
         for index, places in made.told.items():
-            self._tell(NEVER - index, numbers[index], places)
+            self._tell(("number", index), numbers[index], places)
         for pool in made.takes.values():
             pool.table[0] = 0
         with suppress(DataError):  # a run may need less than an earlier one: it asks for what it does need
@@ -119,7 +119,7 @@ class InterpretedLoop:
                 for _ in range(self._wanted[row]):
                     self._add(row, pool)
 
-    def _tell(self, key: int, value: int, places: Places) -> None:
+    def _tell(self, key: tuple[str, int], value: int, places: Places) -> None:
         """Sets words that are the same in all iterations, where they are not as they were in the last run."""
         if self._set.get(key) != value:
             self._set.pop(key, None)  # until all words are set: a signal may interrupt this
@@ -141,7 +141,7 @@ class InterpretedLoop:
 
     def _free(self) -> None:
         """Frees the memory that no slot holds: that of pools, and what slots held before the loop."""
-        arrays, held = self._frame.arrays, {self._slots[number] for _, number in self._others}
+        arrays, held = self._frame.arrays, {self._slots[number] for _, number in self._own_slots}
         self._live += [array for slot in self._changed if (array := arrays[slot]) is not None]
         for slot in self._changed:
             arrays[slot] = None
@@ -172,7 +172,7 @@ class InterpretedLoop:
     def _raise_of(self, row: int) -> None:
         """A division by zero stopped."""
         self._show_numbers()
-        step = self._made.computes[row]
+        step = self._made.divisions[row]
         if (run := self._frame.prepare(step)) is not None:
             run()
         raise InternalError(f"{step.function} stopped a loop", stage=STAGE)

@@ -23,6 +23,7 @@ import numpy as np
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.lowering.cpu.loop_interpreter import OPS, ROW, TESTS
 from xla_emitters.program.steps import (
+    DIVISIONS,
     INTEGERS,
     Allocate,
     ArrayPlace,
@@ -92,7 +93,7 @@ class LoopRows:
     given    words that hold the memory of slots that the loop does not change, and told, those of numbers that it does not assign
     turns    row -> the loop that is asked there
     takes    row -> the memory that is taken there
-    computes row -> the division that stops there
+    divisions  row -> the step that stops there where it divides by zero
     """
 
     slots: dict[int, int] = field(default_factory=dict[int, int])
@@ -106,7 +107,7 @@ class LoopRows:
     told: PlacesOf = field(default_factory=PlacesOf)
     turns: dict[int, Turns] = field(default_factory=dict[int, Turns])
     takes: dict[int, Pool] = field(default_factory=dict[int, Pool])
-    computes: dict[int, Compute] = field(default_factory=dict[int, Compute])
+    divisions: dict[int, Compute] = field(default_factory=dict[int, Compute])
 
 
 class _Assembler:
@@ -229,7 +230,8 @@ class _Assembler:
             raise Refused  # more than what 64 bits with a sign hold
         a, b, c = [*map(self._number, step.operands), 0, 0][:3]
         row = self._emit(function, a, b, c, self._number(step.result))
-        self.made.computes[row] = step
+        if function in DIVISIONS:
+            self.made.divisions[row] = step
         if f"wrap.{kind}" in OPS:
             result = self._number(step.result)
             self._emit(f"wrap.{kind}", result, 0, 0, result)

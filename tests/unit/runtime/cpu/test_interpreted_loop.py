@@ -202,14 +202,14 @@ def test_words_are_set_anew_after_an_interrupt() -> None:
     loop: Any = object.__new__(InterpretedLoop)
     loop._set, words = {}, Interrupted([0, 0])
     places = [(words, 0), (words, 1)]
-    loop._tell(0, 5, places)
+    loop._tell(("slot", 0), 5, places)
     words.is_interrupted = True
     with pytest.raises(KeyboardInterrupt):
-        loop._tell(0, 6, places)
+        loop._tell(("slot", 0), 6, places)
     words.is_interrupted = False
     words[:] = [5, 5]
-    loop._tell(0, 5, places)
-    loop._tell(0, 6, places)
+    loop._tell(("slot", 0), 5, places)
+    loop._tell(("slot", 0), 6, places)
     assert words == [6, 6]
 
 

@@ -14,7 +14,7 @@ from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.runtime import block_threads
 from xla_emitters.runtime.cpu.interpreted_loop import InterpretedLoop
 from xla_emitters.runtime.cpu.timed_loop import TimedLoop
-from xla_emitters.runtime.walk import Frame, Run
+from xla_emitters.runtime.walk import Frame
 
 TRIPS, WIDTH = 12, 50_000
 
@@ -93,10 +93,6 @@ def loop_of(frame: Frame) -> TimedLoop:
     return loop
 
 
-def runs_of(loop: TimedLoop) -> Run:
-    return loop._run  # pyright: ignore[reportPrivateUsage]
-
-
 @pytest.fixture
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_threads, "thread_count", lambda: 2)
@@ -113,7 +109,7 @@ def test_a_scan_that_threads_do_not_help_becomes_one_call(
     for seed in range(3):
         for found, wanted in zip(frame.run(drawn(seed)), scanned(*drawn(seed)), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
-    assert isinstance(runs_of(loop_of(frame)), InterpretedLoop) == (alone == shared)
+    assert isinstance(loop_of(frame).run, InterpretedLoop) == (alone == shared)
     assert not frame.later
 
 
@@ -128,4 +124,4 @@ def test_a_loop_that_data_end_becomes_one_call(monkeypatch: pytest.MonkeyPatch) 
         trips, state = frame.run([x, least])
         assert trips == 20
         np.testing.assert_array_equal(state, x * np.float32(2.0**-20))
-    assert isinstance(runs_of(loop_of(frame)), InterpretedLoop)
+    assert isinstance(loop_of(frame).run, InterpretedLoop)
