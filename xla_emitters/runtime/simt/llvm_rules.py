@@ -1,4 +1,4 @@
-"""`llvm`: the same arithmetic as `arith` and `math`, on values whose tensors have become addresses.
+"""`llvm`: addresses, constants, elements, loads and stores, calls; what computes is in the files of `arith` and `math`.
 
     llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, bf16        address + 2 * i
     llvm.load %q {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>                8 bytes at once; misaligned is an error, as on the GPU
@@ -27,31 +27,15 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import field_offsets, size_and_alignment, stride_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, Unsupported
-from xla_emitters.functions import BY_LIBDEVICE
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith_rules import (
-    FLOAT_OPS,
-    INTEGER_OPS,
-    choose_value,
-    compare_floats,
-    compare_integers,
-    constant_kernel,
-    dense_values,
-    division,
-    float_conversion,
-    float_to_integer,
-    integer_conversion,
-    integer_to_float,
-)
+from xla_emitters.runtime.simt.arith_rules import constant_kernel, dense_values, integer_conversion
 from xla_emitters.runtime.simt.cf_rules import all_lanes, by_case, by_condition
 from xla_emitters.runtime.simt.code import (
-    Binary,
     BranchRuleResult,
     Compiler,
     FrameSlots,
@@ -67,7 +51,6 @@ from xla_emitters.runtime.simt.code import (
 )
 from xla_emitters.runtime.simt.func_rules import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.math_rules import kernel_of
 from xla_emitters.runtime.simt.memory import (
     SHARED_START,
     Buffer,
@@ -77,7 +60,7 @@ from xla_emitters.runtime.simt.memory import (
     long_address,
     short_address,
 )
-from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
+from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, unsigned
 from xla_emitters.runtime.simt.vector_rules import (
     Elements,
     columns,
@@ -93,74 +76,10 @@ from xla_emitters.runtime.simt.vector_rules import (
 
 RULES = Rules()
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-for _op, _name in {
-    llvm.AddOp: "add",
-    llvm.SubOp: "sub",
-    llvm.MulOp: "mul",
-    llvm.AndOp: "and",
-    llvm.OrOp: "or",
-    llvm.XOrOp: "xor",
-    llvm.ShlOp: "shl",
-    llvm.LShrOp: "shru",
-    llvm.AShrOp: "shrs",
-    llvm.INTRINSICS["smin"]: "mins",
-    llvm.INTRINSICS["smax"]: "maxs",
-    llvm.INTRINSICS["umin"]: "minu",
-    llvm.INTRINSICS["umax"]: "maxu",
-}.items():
-    RULES.of_form(INTEGER_OPS[_name], _op)
-
-for _op, _name in {
-    llvm.FAddOp: "add",
-    llvm.FSubOp: "sub",
-    llvm.FMulOp: "mul",
-    llvm.FDivOp: "div",
-    llvm.FRemOp: "rem",
-    llvm.FNegOp: "neg",
-    llvm.INTRINSICS["maximum"]: "maximum",
-    llvm.INTRINSICS["minimum"]: "minimum",
-    llvm.INTRINSICS["maxnum"]: "maxnum",
-    llvm.INTRINSICS["minnum"]: "minnum",
-}.items():
-    RULES.of_form(FLOAT_OPS[_name], _op)
-
-for _op, _name in {llvm.SDivOp: "divs", llvm.UDivOp: "divu", llvm.SRemOp: "rems", llvm.URemOp: "remu"}.items():
-    RULES.op(_op)(partial(division, name=_name))
-
-for _name, _row in BY_LIBDEVICE.items():
-    RULES.of_form(partial(kernel_of, name=_name), *map(op_named, _row.intrinsics))
-
-RULES.of_form(lambda form: partial(scalars.leading_zeros, form), llvm.INTRINSICS["ctlz"])
-RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), llvm.INTRINSICS["cttz"])
-RULES.of_form(lambda form: partial(scalars.population_count, form), llvm.INTRINSICS["ctpop"])
-RULES.of_form(lambda form: partial(scalars.absolute, form), llvm.INTRINSICS["abs"])
-
-
-@RULES.elementwise(llvm.ICmpOp)
-def icmp(op: llvm.ICmpOp) -> Binary:
-    return compare_integers(form_of(op.lhs.type), op.predicate.value.data)
-
-
-@RULES.elementwise(llvm.FCmpOp)
-def fcmp(op: llvm.FCmpOp) -> Binary:
-    return compare_floats(form_of(op.lhs.type), op.predicate.value.data)
-
-
-@RULES.op(llvm.SelectOp)
-def select(op: llvm.SelectOp) -> Kernel:
-    return partial(choose_value, op)
-
 
 @RULES.op(llvm.FreezeOp, llvm.AddrSpaceCastOp)
 def unchanged(op: Operation) -> Callable[[Machine, Value], Value]:
     return lambda machine, value: value
-
-
-RULES.elementwise(llvm.FPExtOp, llvm.FPTruncOp)(float_conversion)
-RULES.elementwise(llvm.SExtOp, llvm.TruncOp)(partial(integer_conversion, reading=signed))
-RULES.elementwise(llvm.ZExtOp)(partial(integer_conversion, reading=unsigned))
 
 
 @RULES.op(llvm.PtrToIntOp)
@@ -181,12 +100,6 @@ def ptrtoint(op: llvm.PtrToIntOp) -> Kernel:
 @RULES.elementwise(llvm.IntToPtrOp)
 def inttoptr(op: llvm.IntToPtrOp) -> Unary:
     return long_address if form_of(op.input.type).bits == 32 else integer_conversion(op, unsigned)
-
-
-RULES.elementwise(llvm.SIToFPOp)(partial(integer_to_float, reading=signed))
-RULES.elementwise(llvm.UIToFPOp)(partial(integer_to_float, reading=unsigned))
-RULES.elementwise(llvm.FPToSIOp)(partial(float_to_integer, is_signed=True))
-RULES.elementwise(llvm.FPToUIOp)(partial(float_to_integer, is_signed=False))
 
 
 @RULES.op(llvm.BitcastOp)
