@@ -45,7 +45,7 @@ RULES = RulesOfFiles(
         **{name: (name,) for name in ("scf", "tensor", "vector")},
         "nvvm": ("nvvm", "nvvm_barrier"),
         **dict.fromkeys(("builtin", "ub"), ("builtin",)),
-        "llvm": ("llvm", "arith", "math", "llvm_atomic", "llvm_intrinsic", "llvm_memory", "nvvm_intrinsic"),
+        "llvm": ("llvm", "arith", "math", "vector", "llvm_atomic", "llvm_intrinsic", "llvm_memory", "nvvm_intrinsic"),
         "xla": ("xla_gpu",),
         "xla_gpu": ("xla_gpu", "xla_gpu_tensor", "atomic"),
     }

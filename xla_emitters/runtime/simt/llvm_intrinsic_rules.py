@@ -9,7 +9,7 @@ Source: LLVM language reference, "Bit Manipulation Intrinsics", "llvm.is.fpclass
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS, OfForm, Reading, two_results
+from xla_emitters.runtime.simt.arith_rules import Reading, two_results
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.math_rules import function
@@ -176,32 +176,6 @@ for _letter, _reading in (("s", signed), ("u", unsigned)):
 
 
 # ---------------------------------------------------------------------------------------------- vectors
-
-
-def _reduction(op: Any, combine: OfForm) -> Callable[[Machine, Elements], Value]:
-    both = combine(form_of(op.arg.type))
-    return lambda machine, elements: reduce(both, elements)
-
-
-for _name, _combined in {"smax": "maxs", "smin": "mins", "umax": "maxu", "umin": "minu"}.items():
-    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_combined]))
-for _name in ("add", "mul", "and", "or", "xor"):
-    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_name]))
-for _name, _combined in {"fmax": "maxnum", "fmin": "minnum", "fmaximum": "maximum", "fminimum": "minimum"}.items():
-    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=FLOAT_OPS[_combined]))
-
-
-def _ordered(op: Any, name: str) -> Kernel:
-    combine = FLOAT_OPS[name](form_of(op.start_value.type))
-
-    def run(machine: Machine, start: Array, elements: tuple[Array, ...]) -> Array:
-        return reduce(combine, elements, start)
-
-    return run
-
-
-RULES.op(llvm.INTRINSICS["vector.reduce.fadd"])(partial(_ordered, name="add"))
-RULES.op(llvm.INTRINSICS["vector.reduce.fmul"])(partial(_ordered, name="mul"))
 
 
 @RULES.op(llvm.INTRINSICS["vector.extract"])
