@@ -335,11 +335,9 @@ class Entry:
                 continue
             strides = tensor_strides(tensor_type)
             values.append(machine.tensor(buffer, form_of(tensor_type), tensor_type.get_shape(), strides))
-        for watcher in memory.watchers:
-            watcher.begin(memory)
+        memory.tell(Watcher.begin)
         returned = self.function.call(machine, values)
-        for watcher in memory.watchers:
-            watcher.end(memory)
+        memory.tell(Watcher.end)
         for number, value in enumerate(returned):
             buffer = memory.buffers[len(arguments) - len(returned) + number]
             if not isinstance(value, Tensor) or value.buffer is not buffer or value.stamp != buffer.newest:

@@ -23,6 +23,7 @@ from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 
 RULES = Rules()
@@ -162,8 +163,7 @@ def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) 
     place = np.where((place < 0) | (place >= machine.launch.threads), threads, place)
     active = np.broadcast_to(machine.active, machine.shape)
     absent = active & ~np.take_along_axis(active, np.broadcast_to(place, machine.shape), axis=1)
-    for watcher in machine.memory.watchers:
-        watcher.exchange(machine.memory, op, absent, machine.active)
+    machine.memory.tell(Watcher.exchange, op, absent, machine.active)
 
 
 def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: Array) -> Value:
@@ -200,8 +200,7 @@ def meet(machine: Machine, op: Operation) -> None:
             apart &= ~ended.repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
         machine.memory.refuse(op, apart, None, "is not reached with the other threads of the block")
     machine.memory.changes += 1
-    for watcher in machine.memory.watchers:
-        watcher.barrier(machine.memory, machine.active)
+    machine.memory.tell(Watcher.barrier, machine.active)
 
 
 def ended_warps(machine: Machine) -> Array | None:
@@ -219,11 +218,9 @@ def ended_warps(machine: Machine) -> Array | None:
 
 def fence(machine: Machine) -> None:
     """Tells watchers; lanes run in lockstep."""
-    for watcher in machine.memory.watchers:
-        watcher.fence(machine.memory, machine.active)
+    machine.memory.tell(Watcher.fence, machine.active)
 
 
 def block_fence(machine: Machine) -> None:
     """The same for a fence that threads of the block alone observe."""
-    for watcher in machine.memory.watchers:
-        watcher.block_fence(machine.memory, machine.active)
+    machine.memory.tell(Watcher.block_fence, machine.active)

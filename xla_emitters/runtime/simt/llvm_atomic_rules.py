@@ -209,7 +209,7 @@ def _cmpxchg_of_vectors(op: llvm.AtomicCmpXchgOp, ir_type: Attribute, alignment:
             nonlocal old, swapped
             found: Any = load_value(op, ir_type, alignment, machine, address)
             is_same = np.logical_and.reduce([a == b for a, b in zip(found, expected, strict=True)])
-            active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+            active = machine.lanes
             old, swapped = merge(active, found, old), np.where(active, is_same, swapped)
             if (storing := active & is_same).any():
                 with machine.only(storing):

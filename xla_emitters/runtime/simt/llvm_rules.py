@@ -13,7 +13,8 @@ Source: LLVM language reference.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -147,61 +148,44 @@ def _zero(form: Form) -> Array:
     return scalars.constant(form, 0)
 
 
-@RULES.op(llvm.ZeroOp)
-def zero(op: Operation) -> Callable[[Machine], Value]:
-    value = filled(op.results[0].type, _zero)
+def constantly(op: Operation, fill: Callable[[Form], Array]) -> Callable[[Machine], Value]:
+    """A kernel that returns a value of the result's type, each scalar in it given by `fill`."""
+    value = filled(op.results[0].type, fill)
     return lambda machine: value
 
 
-@RULES.op(llvm.PoisonOp, llvm.UndefOp)
-def poison(op: Operation) -> Callable[[Machine], Value]:
-    value = filled(op.results[0].type, scalars.poison)
-    return lambda machine: value
+RULES.op(llvm.ZeroOp)(partial(constantly, fill=_zero))
+RULES.op(llvm.PoisonOp, llvm.UndefOp)(partial(constantly, fill=scalars.poison))
+
+
+def _place(op: Operation, vector: Attribute, index: Attribute) -> Callable[[Machine, Array], Array | int]:
+    """The number of an element of a vector, from an operand."""
+    shape, form = shape_of(vector), form_of(index)
+    return lambda machine, number: position_of(machine, op, shape, [scalars.wrap(INDEX, unsigned(form, number))])
 
 
 @RULES.op(llvm.ExtractElementOp)
 def extractelement(op: llvm.ExtractElementOp) -> Kernel:
-    shape, index = shape_of(op.vector.type), form_of(op.position.type)
-
-    def run(machine: Machine, source: Elements, position: Array) -> Array:
-        return element_at(source, position_of(machine, op, shape, [scalars.wrap(INDEX, unsigned(index, position))]), 1)[
-            0
-        ]
-
-    return run
+    place = _place(op, op.vector.type, op.position.type)
+    return lambda machine, source, position: element_at(source, place(machine, position), 1)[0]
 
 
 @RULES.op(llvm.InsertElementOp)
 def insertelement(op: llvm.InsertElementOp) -> Kernel:
-    shape, index = shape_of(op.vector.type), form_of(op.index.type)
-
-    def run(machine: Machine, target: Elements, value: Array, position: Array) -> Value:
-        place = position_of(machine, op, shape, [scalars.wrap(INDEX, unsigned(index, position))])
-        return with_elements(target, place, (value,))
-
-    return run
+    place = _place(op, op.vector.type, op.index.type)
+    return lambda machine, target, value, position: with_elements(target, place(machine, position), (value,))
 
 
 @RULES.op(llvm.ShuffleVectorOp)
 def shufflevector(op: llvm.ShuffleVectorOp) -> Kernel:
     form, picks = form_of(op.v1.type), [int(pick) for pick in op.mask.get_values()]
-
-    def run(machine: Machine, one: Elements, other: Elements) -> Value:
-        return shuffled(form, one + other, picks)
-
-    return run
+    return lambda machine, one, other: shuffled(form, one + other, picks)
 
 
 @RULES.op(llvm.ExtractValueOp)
 def extractvalue(op: llvm.ExtractValueOp) -> Kernel:
     position = [int(number) for number in op.position.get_values()]
-
-    def run(machine: Machine, container: Any) -> Value:
-        for number in position:
-            container = container[number]
-        return container
-
-    return run
+    return lambda machine, container: reduce(getitem, position, container)
 
 
 @RULES.op(llvm.InsertValueOp)
@@ -261,19 +245,22 @@ def load(op: llvm.LoadOp) -> Kernel:
     return partial(load_value, op, op.dereferenced_value.type, alignment)
 
 
+def _fields(ir_type: Attribute, alignment: int) -> list[tuple[Attribute, int, int]] | None:
+    """Of a struct or an array at a multiple of `alignment` bytes: type, offset and alignment of each part. None for other types"""
+    if isinstance(ir_type, llvm.LLVMStructType):
+        parts = list(zip(ir_type.types, field_offsets(ir_type), strict=True))
+    elif isinstance(ir_type, llvm.LLVMArrayType):
+        stride = stride_of(ir_type.type)
+        parts = [(ir_type.type, number * stride) for number in range(ir_type.size.data)]
+    else:
+        return None
+    return [(part, offset, min(alignment, offset & -offset or alignment)) for part, offset in parts]
+
+
 def load_value(op: Operation, ir_type: Attribute, alignment: int, machine: Machine, address: Array) -> Value:
     """The value of `ir_type` at `address`. raises ExecutionError for an address outside all buffers or misaligned."""
-    if isinstance(ir_type, llvm.LLVMStructType):
-        return tuple(
-            load_value(op, field, min(alignment, offset & -offset or alignment), machine, address + offset)
-            for field, offset in zip(ir_type.types, field_offsets(ir_type), strict=True)
-        )
-    if isinstance(ir_type, llvm.LLVMArrayType):
-        element, stride = ir_type.type, stride_of(ir_type.type)
-        return tuple(
-            load_value(op, element, min(alignment, stride & -stride), machine, address + number * stride)
-            for number in range(ir_type.size.data)
-        )
+    if (fields := _fields(ir_type, alignment)) is not None:
+        return tuple(load_value(op, part, own, machine, address + offset) for part, offset, own in fields)
     form, count = form_of(ir_type), count_of(ir_type)
     check_alignment(machine, op, address, alignment)
     shares_bytes = isinstance(ir_type, VectorType) and form.bits < 8
@@ -361,14 +348,9 @@ def store_value(
     op: Operation, ir_type: Attribute, alignment: int, machine: Machine, value: Any, address: Array
 ) -> None:
     """Writes a value of `ir_type` at `address`; the failures are those of `load_value`."""
-    if isinstance(ir_type, llvm.LLVMStructType):
-        for field, offset, part in zip(ir_type.types, field_offsets(ir_type), value, strict=True):
-            store_value(op, field, min(alignment, offset & -offset or alignment), machine, part, address + offset)
-        return
-    if isinstance(ir_type, llvm.LLVMArrayType):
-        stride = stride_of(ir_type.type)
-        for number, part in enumerate(value):
-            store_value(op, ir_type.type, min(alignment, stride & -stride), machine, part, address + number * stride)
+    if (fields := _fields(ir_type, alignment)) is not None:
+        for (part, offset, own), held in zip(fields, value, strict=True):
+            store_value(op, part, own, machine, held, address + offset)
         return
     form = form_of(ir_type)
     check_alignment(machine, op, address, alignment)

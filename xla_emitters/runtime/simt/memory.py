@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation
@@ -36,6 +36,7 @@ from xla_emitters.program import LaunchDimensions
 if TYPE_CHECKING:
     from xla_emitters.runtime.simt.copies_in_flight import Flight
 
+P = ParamSpec("P")
 WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 
@@ -222,6 +223,11 @@ class Memory:
     cluster: int = 1
     exited: Array | None = None
 
+    def tell(self, event: Callable[Concatenate[Any, Memory, P], None], *about: P.args, **how: P.kwargs) -> None:
+        """Calls a method of all watchers."""
+        for watcher in self.watchers:
+            getattr(watcher, event.__name__)(self, *about, **how)
+
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""
         return self._add(name, Space.GLOBAL, data, data.size, alignment, None, writable)
@@ -397,8 +403,8 @@ class Memory:
             index, origin = offset // row, blocks * buffer.stride
         if not all_below(index, limit) and (active is None or active.any()):
             self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
-        for watcher in self.watchers:
-            watcher.access(self, Access(op, buffer, is_store, index * row, row, active, values, origin))
+        if self.watchers:
+            self.tell(Watcher.access, Access(op, buffer, is_store, index * row, row, active, values, origin))
         return index if origin is None else index + origin // row
 
     def placed(self, addresses: Array) -> tuple[Array, Array]:
@@ -453,8 +459,8 @@ class Memory:
             origin = None if buffer.origin is None else np.full((1, 1), start)
             parts = np.zeros(1, np.int64) if pieces is None else pieces
             where = np.full((1, 1), offset)
-            for watcher in self.watchers:
-                watcher.copy(self, Access(op, buffer, is_store, where, each or size, active, None, origin, parts, unit))
+            copy = Access(op, buffer, is_store, where, each or size, active, None, origin, parts, unit)
+            self.tell(Watcher.copy, copy)
         return buffer.data[start + offset : start + offset + size]
 
     # ------------------------------------------------------------------------------------------ failures

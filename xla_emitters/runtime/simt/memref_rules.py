@@ -160,8 +160,7 @@ def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
 
         def update() -> None:
             old = scalars.from_bits(form, memory.gather(op, buffer, index, rows, machine.active))
-            active = True if machine.active is None else machine.active
-            np.copyto(before, old, where=active)
+            np.copyto(before, old, where=machine.lanes)
             store(machine, op, target, index, value if combine is None else combine(old, value))
 
         take_turns(machine, instances(buffer, index, form.size), update)

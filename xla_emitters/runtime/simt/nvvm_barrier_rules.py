@@ -29,14 +29,9 @@ from xla_emitters.runtime.simt.copies_in_flight import Flight
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, ended_warps, meet
 from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.memory import Named
+from xla_emitters.runtime.simt.memory import Named, Watcher
 
 RULES = Rules()
-
-
-def active_lanes(machine: Machine) -> Array:
-    """The lanes that run, bool (blocks, threads)."""
-    return np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
 
 
 def left_behind(machine: Machine, op: Operation, lanes: Array, what: str) -> None:
@@ -116,7 +111,7 @@ def _arrive(
     waits: bool = True,
 ) -> list[tuple[Array, BlockBarrier]]:
     """The active threads arrive at barriers, but those that were left behind there have. returns the threads of each barrier"""
-    active, found = active_lanes(machine), list[tuple[Array, BlockBarrier]]()
+    active, found = machine.lanes, list[tuple[Array, BlockBarrier]]()
     numbers = np.broadcast_to(0 if number is None else number, machine.shape)
     counts = np.broadcast_to(machine.launch.threads if count is None else count, machine.shape)
     barriers, ended = machine.memory.barriers, ended_warps(machine) if count is None else None
@@ -141,12 +136,11 @@ def _arrive(
         if complete.any():
             whole = np.broadcast_to(complete[:, None], machine.shape)
             there, waiting = state.there & whole, state.waiting & whole
-            for watcher in machine.memory.watchers:
-                # Threads that have ended are not there, and what they did is over.
-                if wanted >= machine.launch.threads and (there == waiting).all():
-                    watcher.barrier(machine.memory, whole)
-                else:
-                    watcher.barrier_of(machine.memory, there, waiting)
+            # Threads that have ended are not there, and what they did is over.
+            if wanted >= machine.launch.threads and (there == waiting).all():
+                machine.memory.tell(Watcher.barrier, whole)
+            else:
+                machine.memory.tell(Watcher.barrier_of, there, waiting)
             state.begin_phase(complete)
     return found
 
@@ -165,7 +159,7 @@ def barrier(op: Operation) -> Kernel:
         count = given.pop(0) if has_count else None
         if not machine.may_stall and count is None and not machine.memory.barriers:
             meet(machine, op)
-            there = active_lanes(machine)
+            there = machine.lanes
             holds = there & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
             held, counted = (lanes.sum(axis=1, keepdims=True) for lanes in (holds, there))
         else:
@@ -215,8 +209,7 @@ class ClusterBarrier:
             self.phase += complete
             relaxed = self.arrived.any(axis=1) & (self.relaxed == self.arrived).all(axis=1)
             self.arrived[complete] = self.relaxed[complete] = False
-            for watcher in memory.watchers:
-                watcher.cluster_barrier(memory, np.broadcast_to(complete[:, None], machine.shape), relaxed)
+            memory.tell(Watcher.cluster_barrier, np.broadcast_to(complete[:, None], machine.shape), relaxed)
 
 
 _OF_CLUSTER = -1
@@ -227,7 +220,7 @@ def _cluster_barrier(op: Operation, *, waits: bool = False, is_relaxed: bool = F
     def run(machine: Machine) -> None:
         barriers = machine.memory.barriers
         state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
-        lanes = active_lanes(machine)
+        lanes = machine.lanes
         if waits:
             machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
             state.arrive(machine, np.zeros((1, 1), np.bool_))
@@ -277,7 +270,7 @@ class Barriers:
     @classmethod
     def of(cls, machine: Machine, op: Operation, address: Array, active: Array | None = None) -> Barriers:
         """Loads the states. active: the lanes that take part; by default those that run"""
-        lanes = active_lanes(machine) if active is None else active
+        lanes = machine.lanes if active is None else active
         check_alignment(machine, op, address, 8)
         address = np.broadcast_to(address, machine.shape)
         # Threads of several blocks of a cluster may name one barrier.
@@ -391,15 +384,12 @@ def _mbarrier_bytes(op: Operation, sign: int, *, are_stored: bool = False) -> Ke
 
 def _tell_of_arrivals(machine: Machine, barriers: Barriers) -> None:
     if machine.memory.watchers:
-        named = barriers.named(active_lanes(machine))
-        for watcher in machine.memory.watchers:
-            watcher.arrive(machine.memory, named)
+        machine.memory.tell(Watcher.arrive, barriers.named(machine.lanes))
 
 
 def _tell_of_copies(machine: Machine, barriers: Barriers, *, is_bulk: bool) -> None:
-    for lanes, barrier in barriers.named(active_lanes(machine)):
-        for watcher in machine.memory.watchers:
-            watcher.complete_by(machine.memory, lanes, barrier, is_bulk=is_bulk)
+    for lanes, barrier in barriers.named(machine.lanes):
+        machine.memory.tell(Watcher.complete_by, lanes, barrier, is_bulk=is_bulk)
 
 
 def _copies_arrive(op: Operation) -> Kernel:
@@ -419,16 +409,15 @@ def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
         found = Barriers.of(machine, op, address)
         asked = phase & 1 if by_parity else phase.astype(np.int64).view(np.uint64) >> np.uint64(63)
         done = found.spread(found.phase) != asked.astype(np.int64)
-        lanes = active_lanes(machine)
+        lanes = machine.lanes
         done &= lanes
         if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
             left_behind(machine, op, lanes & ~done, "")
-        if done.any():
-            for watcher in machine.memory.watchers:
-                named = found.named(done)
-                for _, barrier in named:
-                    watcher.phase_ends(machine.memory, barrier)
-                watcher.see_phase(machine.memory, named)
+        if machine.memory.watchers and done.any():
+            named = found.named(done)
+            for _, barrier in named:
+                machine.memory.tell(Watcher.phase_ends, barrier)
+            machine.memory.tell(Watcher.see_phase, named)
         return done
 
     return run
@@ -463,16 +452,14 @@ def cp_async(op: Any) -> Kernel:
 
 def _commit_group(flight: Flight) -> Kernel:
     def run(machine: Machine) -> None:
-        for watcher in machine.memory.watchers:
-            watcher.commit_group(machine.memory, active_lanes(machine), flight)
+        machine.memory.tell(Watcher.commit_group, machine.lanes, flight)
 
     return run
 
 
 def _wait_group(flight: Flight) -> Kernel:
     def run(machine: Machine, most: Array) -> None:
-        for watcher in machine.memory.watchers:
-            watcher.await_groups(machine.memory, active_lanes(machine), machine.uniform(most) or 0, flight)
+        machine.memory.tell(Watcher.await_groups, machine.lanes, machine.uniform(most) or 0, flight)
 
     return run
 
@@ -494,8 +481,7 @@ def await_copies(op: Any) -> Kernel:
 
 def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Array:
     """The byte at the address for lanes in `wanted`, else 0."""
-    lanes = np.broadcast_to(wanted, machine.shape)
-    lanes = lanes if machine.active is None else lanes & machine.active
+    lanes = wanted & machine.lanes
     zero = np.zeros((1, 1), np.int8)
     if not lanes.any():
         return zero
@@ -511,10 +497,10 @@ def multicast(run: Kernel) -> Kernel:
         *others, mask = operands
         cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
         for rank in range(cluster):
-            wanted = (mask >> rank & 1 != 0) & (True if machine.active is None else machine.active)
+            wanted = (mask >> rank & 1 != 0) & machine.lanes
             if wanted.any():
                 there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
-                with machine.only(np.broadcast_to(wanted, machine.shape)):
+                with machine.only(wanted):
                     found = run(machine, there, *others)
                 total = total if found is None else np.maximum(total, found)
         return total

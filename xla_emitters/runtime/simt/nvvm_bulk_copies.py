@@ -31,8 +31,7 @@ _LINE = 128
 
 def lanes_of(machine: Machine) -> Iterator[Lane]:
     """Row and column of each active lane."""
-    active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
-    yield from ((int(row), int(column)) for row, column in np.argwhere(active))
+    yield from ((int(row), int(column)) for row, column in np.argwhere(machine.lanes))
 
 
 def _at(machine: Machine, value: Array, lane: Lane) -> int:
@@ -95,7 +94,7 @@ def by_first_lane(op: Operation) -> Kernel:
     run = bulk(op)
 
     def of_warps(machine: Machine, *operands: Array) -> None:
-        active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+        active = machine.lanes
         starts = np.arange(0, machine.launch.threads, WARP_SIZE)
         counts = np.cumsum(active, axis=1)
         before = (counts - active)[:, starts].repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]

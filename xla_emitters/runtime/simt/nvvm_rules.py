@@ -42,6 +42,7 @@ from xla_emitters.runtime.simt.gpu_rules import (
     warp_numbers,
 )
 from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.scalars import BOOL, Form, form_of
 
 RULES = Rules()
@@ -120,8 +121,7 @@ def memory_barrier(op: MemoryBarrierOp) -> Callable[[Machine], None]:
 
 def proxy_fence(machine: Machine) -> None:
     """Tells watchers; the copies and products that it orders are complete when they are issued."""
-    for watcher in machine.memory.watchers:
-        watcher.proxy_fence(machine.memory, machine.active)
+    machine.memory.tell(Watcher.proxy_fence, machine.active)
 
 
 @RULES.op(FenceProxyOp)
@@ -134,8 +134,7 @@ def sync_warp(op: Operation) -> Callable[[Machine, Array], None]:
     def run(machine: Machine, members: Array) -> None:
         _check_members(machine, op, members)
         machine.memory.changes += 1
-        for watcher in machine.memory.watchers:
-            watcher.warp_barrier(machine.memory, machine.active)
+        machine.memory.tell(Watcher.warp_barrier, machine.active)
 
     return run
 
@@ -175,10 +174,7 @@ def _each_member(machine: Machine, form: Form, value: Value, members: Array) -> 
 
 
 _REDUX: dict[nvvm.ReduxKind, OfForm] = {
-    nvvm.ReduxKind.ADD: INTEGER_OPS["add"],
-    nvvm.ReduxKind.AND: INTEGER_OPS["and"],
-    nvvm.ReduxKind.OR: INTEGER_OPS["or"],
-    nvvm.ReduxKind.XOR: INTEGER_OPS["xor"],
+    **{nvvm.ReduxKind(name): INTEGER_OPS[name] for name in ("add", "and", "or", "xor")},
     nvvm.ReduxKind.MAX: INTEGER_OPS["maxs"],
     nvvm.ReduxKind.MIN: INTEGER_OPS["mins"],
     nvvm.ReduxKind.UMAX: INTEGER_OPS["maxu"],
@@ -208,14 +204,20 @@ def redux(op: Any) -> Kernel:
     return run
 
 
+def _masks(
+    machine: Machine, form: Form, value: Value, members: Array, holds: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Two masks for each thread, of the lanes of its warp: those whose value `holds` is true for, and those that are there."""
+    yes, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
+    for lane, is_there, found in _each_member(machine, form, value, members):
+        yes = yes | (is_there & holds(found)).astype(np.uint32) << np.uint32(lane)
+        there = there | is_there.astype(np.uint32) << np.uint32(lane)
+    return yes, there
+
+
 def active_lanes(machine: Machine) -> Array:
     """For each thread the mask of the lanes of its warp that run now."""
-    total = np.zeros((1, 1), np.uint32)
-    active = np.ones((1, 1), np.bool_) if machine.active is None else machine.active
-    everyone = np.full((1, 1), -1, np.int32)
-    for lane, is_there, found in _each_member(machine, BOOL, active, everyone):
-        total = total | (is_there & found).astype(np.uint32) << np.uint32(lane)
-    return total.view(np.int32)
+    return _masks(machine, BOOL, machine.lanes, np.full((1, 1), -1, np.int32), np.asarray)[0].view(np.int32)
 
 
 @RULES.op(nvvm.VoteOp)
@@ -224,10 +226,7 @@ def vote(op: Any) -> Kernel:
 
     def run(machine: Machine, members: Array, predicate: Array) -> Array:
         _check_members(machine, op, members)
-        yes, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
-        for lane, is_there, found in _each_member(machine, BOOL, predicate, members):
-            yes = yes | (is_there & found).astype(np.uint32) << np.uint32(lane)
-            there = there | is_there.astype(np.uint32) << np.uint32(lane)
+        yes, there = _masks(machine, BOOL, predicate, members, np.asarray)
         match kind:
             case nvvm.VoteKind.BALLOT:
                 return yes.view(np.int32)
@@ -247,10 +246,7 @@ def match_lanes(op: Any) -> Kernel:
 
     def run(machine: Machine, members: Array, value: Array) -> Value:
         _check_members(machine, op, members)
-        same, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
-        for lane, is_there, found in _each_member(machine, form, value, members):
-            same = same | (is_there & (found == value)).astype(np.uint32) << np.uint32(lane)
-            there = there | is_there.astype(np.uint32) << np.uint32(lane)
+        same, there = _masks(machine, form, value, members, lambda found: found == value)
         if kind is nvvm.MatchKind.ANY:
             return same.view(np.int32)
         all_same = same == there

@@ -31,7 +31,7 @@ from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import thread_numbers
 from xla_emitters.runtime.simt.llvm_rules import load_value
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.memory import WINDOW_BITS, Space
+from xla_emitters.runtime.simt.memory import WINDOW_BITS, Space, Watcher
 from xla_emitters.runtime.simt.nvvm_matrices import GROUP, WITHIN, elements_of, places, rounded
 from xla_emitters.runtime.simt.scalars import F64
 
@@ -54,8 +54,7 @@ def unwaited(op: Operation, register: str) -> Kernel:
     """Tells the race detector; does nothing else."""
 
     def run(machine: Machine) -> None:
-        for watcher in machine.memory.watchers:
-            watcher.unwaited(machine.memory, op, machine.active, register)
+        machine.memory.tell(Watcher.unwaited, op, machine.active, register)
 
     return run
 
@@ -100,7 +99,7 @@ def _sign(machine: Machine, scale: Array) -> int:
 
 def _whole_warpgroups(machine: Machine, op: Operation) -> Array:
     """The active lanes. raises ExecutionError unless all 128 threads of each group that is here are"""
-    lanes = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+    lanes = machine.lanes
     if machine.launch.threads % WARPGROUP:
         machine.refuse(op, lanes, f"is run by a block whose threads are no multiple of {WARPGROUP}")
     groups = lanes.reshape(machine.shape[0], -1, WARPGROUP)
@@ -143,7 +142,6 @@ def _from_memory(
     width = _SWIZZLES[swizzle or 0]
     start = _shared_address(machine, op, (bits & np.uint64(0x3FFF)).astype(np.int64) << 4)
     count, parts = rows * depth // each, list[Array]()
-    lanes = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
     for first in range(0, count, WARPGROUP):
         chunk = first + thread_numbers(machine) % WARPGROUP
         if is_along_rows:
@@ -157,7 +155,7 @@ def _from_memory(
         else:
             row, half = np.divmod(chunk, 2)
             offset = row // 8 * stride + row % 8 * width + half * (16 if swizzle else leading)
-        with machine.only(lanes & (chunk < count)):
+        with machine.only(machine.lanes & (chunk < count)):
             loaded: Any = load_value(op, _SIXTEEN_BYTES, 16, machine, swizzled(start + offset, width))
         parts.append(np.stack([np.broadcast_to(part, machine.shape) for part in loaded], axis=-1))
     words = np.stack(parts, axis=1).reshape(machine.shape[0], len(parts), -1, WARPGROUP, 4).swapaxes(1, 2)
