@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
@@ -20,9 +19,12 @@ from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SH
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
+from xla_emitters.runtime.simt.llvm_atomic_rules import UPDATES
 from xla_emitters.runtime.simt.machine import Machine
 from xla_emitters.runtime.simt.nvvm_barrier_rules import multicast
+from xla_emitters.runtime.simt.nvvm_values import form
 from xla_emitters.runtime.simt.nvvm_warpgroups import swizzled
+from xla_emitters.runtime.simt.scalars import Form, constant, from_bits, to_bits
 
 Lane = tuple[int, int]
 _LINE = 128
@@ -40,27 +42,16 @@ def _at(machine: Machine, value: Array, lane: Lane) -> int:
 
 # ---------------------------------------------------------------------------------------------- updates
 
-_NUMPY: dict[str, Any] = {
-    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "tf32": np.float32},
-    **{"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64},
-    **{"b32": np.uint32, "b64": np.uint64},
+_OPERATIONS = {
+    **{"and": "_and", "or": "_or", "xor": "_xor", "inc": "uinc_wrap", "dec": "udec_wrap", "add": "add"},
+    **{"add.f": "fadd", "min.f": "fmin", "max.f": "fmax"},
+    **{"min.s": "min", "max.s": "max", "min.u": "umin", "max.u": "umax"},
 }
+"""Update, with a letter of its type -> LLVM's operation."""
 
 
-def _increased(old: Array, limit: Array) -> Array:
-    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
-
-
-def _decreased(old: Array, limit: Array) -> Array:
-    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
-
-
-_FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
-UPDATES: dict[str, Callable[[Any, Any], Any]] = {
-    **{"add": np.add, "min": np.fmin, "max": np.fmax},
-    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
-    **{"inc": _increased, "dec": _decreased},
-}
+def _number(element: str) -> Form:
+    return form(element.removesuffix(".ftz").removeprefix("t"))
 
 
 def _write(target: Array, source: Array, update: str, element: str) -> None:
@@ -68,10 +59,11 @@ def _write(target: Array, source: Array, update: str, element: str) -> None:
     if not update:
         target[...] = source
         return
-    kind = np.dtype(_NUMPY[element.removesuffix(".ftz")])
-    old, new = np.ascontiguousarray(target).view(kind), np.ascontiguousarray(source).view(kind)
+    of = _number(element)
+    operation = _OPERATIONS.get(f"{update}.{'f' if of.is_float else element[0]}") or _OPERATIONS[update]
+    old, new = (from_bits(of, np.ascontiguousarray(each).view(of.storage)) for each in (target, source))
     with np.errstate(all="ignore"):
-        target[...] = UPDATES[update](old, new).astype(kind).view(np.uint8)
+        target[...] = to_bits(of, UPDATES[operation](of)(old, new)).view(np.uint8)
 
 
 def bulk(op: Operation, update: str = "", element: str = "") -> Kernel:
@@ -181,8 +173,8 @@ def tensor_load(op: Operation) -> Kernel:
         for lane in lanes_of(machine):
             box = Box(machine, op, _at(machine, of, lane), [_at(machine, c, lane) for c in coordinates], lane)
             values = np.zeros((*reversed(box.counts), box.size), np.uint8)
-            if box.found["fill_mode"] and (kind := box.element.removesuffix(".ftz")) in _FLOATS:
-                values[...] = np.array([np.nan], _NUMPY[kind]).view(np.uint8)
+            if box.found["fill_mode"] and (kind := _number(box.element)).is_float:
+                values[...] = to_bits(kind, constant(kind, np.nan)).reshape(-1).view(np.uint8)
             if not box.is_empty:
                 values[box.inside] = box.array(machine, op, lane, False)
             view, places = box.shared(machine, op, lane, _at(machine, to, lane), True)

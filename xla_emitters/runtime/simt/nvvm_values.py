@@ -54,12 +54,7 @@ def value_of(name: str) -> Kernel | None:
 @cache
 def form(word: str) -> Form:
     """The form of PTX's scalar type."""
-    if word[:2] == "bf" or word[0] == "f":
-        row_ = dtype(word)
-        lanes = row_.numpy
-        held = F32 if lanes == scalars.BF16 else lanes
-        return Form(word, scalars.Class.FLOAT, row_.bits, held, np.dtype(f"u{lanes.itemsize}"), lanes)
-    return integer(int(word[1:]))
+    return scalars.float_form(dtype(word)) if word[:2] == "bf" or word[0] == "f" else integer(int(word[1:]))
 
 
 def reading(word: str) -> Callable[[Form, Array], Array]:
@@ -181,14 +176,8 @@ def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
     return run
 
 
-@row("add")
-def add(rest: Sequence[str]) -> Binary:
-    return _sum_of(rest[0], rest[1], False)
-
-
-@row("sub")
-def sub(rest: Sequence[str]) -> Binary:
-    return _sum_of(rest[0], rest[1], True)
+for _name, _is_difference in (("add", False), ("sub", True)):
+    ROWS[_name] = lambda rest, is_difference=_is_difference: _sum_of(*rest, is_difference)
 
 
 def _exactly(apart: Callable[..., Fraction], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
@@ -220,13 +209,14 @@ def _product_apart(rounded: Fraction, a: Fraction, b: Fraction, c: Fraction = Fr
 def mul(rest: Sequence[str]) -> Binary:
     mode, word = rest
     of = form(word)
-    if of.lanes == F32:
-        return lambda a, b: _directed_f32(of, mode, a.astype(F64) * b.astype(F64))
-    return _exactly(_product_apart, of, mode, np.multiply)
+    if of.lanes != F32:
+        return _exactly(_product_apart, of, mode, np.multiply)
 
+    def run(a: Array, b: Array) -> Array:
+        exact = a.astype(F64) * b.astype(F64)
+        return np.where(np.isfinite(exact), _towards(of, mode, exact, np.zeros_like(exact)), exact.astype(F32))
 
-def _directed_f32(of: Form, mode: str, exact: Array) -> Array:
-    return np.where(np.isfinite(exact), _towards(of, mode, exact, np.zeros_like(exact)), exact.astype(F32))
+    return run
 
 
 @row("fma")
@@ -297,7 +287,7 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
         quotient = _quotient_towards(mode, of)
         return lambda x: quotient(np.ones_like(x), x)
     if of.lanes != F32:
-        return _exactly(_root_apart, of, mode, np.sqrt)
+        return _exactly(lambda rounded, x: x - rounded * rounded, of, mode, np.sqrt)
 
     def run(x: Array) -> Array:
         nearest = np.sqrt(x)
@@ -308,14 +298,10 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
     return run
 
 
-def _root_apart(rounded: Fraction, x: Fraction) -> Fraction:
-    return x - rounded * rounded
-
-
 def _quotient_towards(mode: str, of: Form) -> Binary:
     """A quotient rounded in a direction. By zero it is an infinity, in every direction."""
     if of.lanes != F32:
-        function = _exactly(_quotient_apart, of, mode, np.divide)
+        function = _exactly(lambda rounded, a, b: a / b - rounded, of, mode, np.divide)
         return lambda one, other: np.where(other == 0, one / other, function(one, np.where(other == 0, 1, other)))
 
     def run(one: Array, other: Array) -> Array:
@@ -326,10 +312,6 @@ def _quotient_towards(mode: str, of: Form) -> Binary:
         return np.where(is_rounded, _step(of, MODES[mode], nearest, difference), nearest)
 
     return run
-
-
-def _quotient_apart(rounded: Fraction, one: Fraction, other: Fraction) -> Fraction:
-    return one / other - rounded
 
 
 @row("div")
@@ -506,22 +488,14 @@ def rem(rest: Sequence[str]) -> Binary:
     return _integer_division(rest[0], is_remainder=True)
 
 
-@row("shl")
-def shl(rest: Sequence[str]) -> Binary:
-    of = form(rest[0])
-    return lambda a, amount: scalars.shift_left(of, a, _amount(of, amount))
+def _shift(shift: Callable[[Form, Array, Array], Array] | None, rest: Sequence[str]) -> Binary:
+    """An amount beyond the width shifts everything out."""
+    of, is_signed = form(rest[0]), rest[0][0] == "s"
+    shift = shift or (scalars.shift_right_arithmetic if is_signed else scalars.shift_right_logical)
+    return lambda a, n: shift(of, a, np.minimum(unsigned(WORD, n), np.uint32(of.bits)).astype(of.lanes))
 
 
-@row("shr")
-def shr(rest: Sequence[str]) -> Binary:
-    of = form(rest[0])
-    shift = scalars.shift_right_arithmetic if rest[0][0] == "s" else scalars.shift_right_logical
-    return lambda a, amount: shift(of, a, _amount(of, amount))
-
-
-def _amount(of: Form, amount: Array) -> Array:
-    """An unsigned amount of 32 bits, at most the width, as lanes of `of`."""
-    return np.minimum(unsigned(WORD, amount), np.uint32(of.bits)).astype(of.lanes)
+ROWS["shl"], ROWS["shr"] = partial(_shift, scalars.shift_left), partial(_shift, None)
 
 
 @row("shf")
@@ -696,30 +670,21 @@ def bmsk(rest: Sequence[str]) -> Kernel:
     return run
 
 
-@row("dp4a")
-def dp4a(rest: Sequence[str]) -> Kernel:
-    first, second = rest
+def _dot(count: int, rest: Sequence[str]) -> Kernel:
+    """The sum of `c` and of the products of two or four parts of `a` with as many bytes of `b`."""
+    *part, first, second = rest
+    start, bits = 16 if part == ["hi"] else 0, 32 // count
 
     def run(a: Array, b: Array, c: Array) -> Array:
         total = c.astype(np.int64)
-        for number in range(4):
-            total = total + _field(first, a, 8 * number, 8) * _field(second, b, 8 * number, 8)
+        for number in range(count):
+            total = total + _field(first, a, bits * number, bits) * _field(second, b, start + 8 * number, 8)
         return wrap(WORD, total)
 
     return run
 
 
-@row("dp2a")
-def dp2a(rest: Sequence[str]) -> Kernel:
-    part, first, second = rest
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        total, start = c.astype(np.int64), 16 if part == "hi" else 0
-        for number in range(2):
-            total = total + _field(first, a, 16 * number, 16) * _field(second, b, start + 8 * number, 8)
-        return wrap(WORD, total)
-
-    return run
+ROWS["dp2a"], ROWS["dp4a"] = partial(_dot, 2), partial(_dot, 4)
 
 
 def _mean(x: Array, y: Array) -> Array:
