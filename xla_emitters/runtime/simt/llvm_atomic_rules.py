@@ -138,8 +138,8 @@ def _update(op: llvm.AtomicRMWOp | llvm.InlineAsmOp, ir_type: Attribute, operati
             check_alignment(machine, op, address, alignment)
             bits = to_bits(form, value) if count is None else rows_of(form, value)
             for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
-                index, rows = (address - buffer.base) // size, machine.memory.view(buffer, seen_as, count)
-                machine.memory.accumulate(op, buffer, ufunc, index, rows, bits.view(seen_as), lanes)
+                index = (address - buffer.base) // size
+                machine.memory.accumulate(op, buffer, ufunc, index, bits.view(seen_as), lanes)
             return value
 
         return accumulate

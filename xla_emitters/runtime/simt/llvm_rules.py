@@ -295,13 +295,11 @@ def gather_rows(
     """`count` consecutive elements from a byte offset on: (blocks or 1, threads or 1, count)."""
     size = element.itemsize * count
     if _rows_start_at_multiples(buffer, offset, size, lanes):
-        rows = machine.memory.view(buffer, element, count)
-        return machine.memory.gather(op, buffer, offset // size, rows, lanes)
+        return machine.memory.gather(op, buffer, offset // size, element, lanes, count)
     # The alignment is less than the element's size: gather pieces of the alignment's size.
     unit = _piece(buffer, min(alignment, element.itemsize))
-    pieces = machine.memory.view(buffer, unit)
     first = offset // unit.itemsize
-    parts = [machine.memory.gather(op, buffer, first + k, pieces, lanes) for k in range(size // unit.itemsize)]
+    parts = [machine.memory.gather(op, buffer, first + k, unit, lanes) for k in range(size // unit.itemsize)]
     return np.ascontiguousarray(np.stack(parts, axis=-1)).view(element)
 
 
@@ -368,14 +366,12 @@ def scatter_rows(
     """The inverse of `gather_rows`."""
     size = rows.itemsize * rows.shape[-1]
     if _rows_start_at_multiples(buffer, offset, size, lanes):
-        target = machine.memory.view(buffer, rows.dtype, rows.shape[-1])
-        machine.memory.scatter(op, buffer, offset // size, target, rows, lanes)
+        machine.memory.scatter(op, buffer, offset // size, rows, lanes)
         return
     unit = _piece(buffer, min(alignment, rows.itemsize))
-    pieces, first = machine.memory.view(buffer, unit), offset // unit.itemsize
-    parts = rows.view(unit)
+    first, parts = offset // unit.itemsize, rows.view(unit)
     for k in range(parts.shape[-1]):
-        machine.memory.scatter(op, buffer, first + k, pieces, parts[..., k], lanes)
+        machine.memory.scatter(op, buffer, first + k, parts[..., k], lanes)
 
 
 @RULES.op(llvm.AllocaOp)

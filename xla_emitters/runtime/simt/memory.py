@@ -315,27 +315,34 @@ class Memory:
 
     # ------------------------------------------------------------------------------------------ access
 
-    def gather(self, op: Operation, buffer: Buffer, index: Array, rows: Array, active: Array | None) -> Array:
-        """rows[index] for each active lane; the values of other lanes are undefined.
+    def gather(
+        self,
+        op: Operation,
+        buffer: Buffer,
+        index: Array,
+        element: np.dtype[Any],
+        active: Array | None,
+        count: int | None = None,
+    ) -> Array:
+        """For each active lane the element, or the row of `count` elements, of its index; the values of other lanes are undefined.
 
-        rows    a view of `buffer.data` by `view`: (elements,) or (rows, elements of a row)
-        index   int64 (blocks or 1, threads or 1), in rows of the lane's instance
+        index   int64 (blocks or 1, threads or 1), in elements, or rows, of the lane's instance
         returns (blocks or 1, threads or 1[, elements of a row])
         """
+        rows = self.view(buffer, element, count)
         index = self._checked(op, buffer, index, rows, active, False)
         self.changeable_reads += buffer.writable
         if rows.shape[0] == 0:
             return np.zeros((*index.shape, *rows.shape[1:]), rows.dtype)
         return rows.take(index, axis=0, mode="clip")
 
-    def scatter(
-        self, op: Operation, buffer: Buffer, index: Array, rows: Array, values: Array, active: Array | None
-    ) -> None:
-        """rows[index] = values for each active lane; the shapes are those of `gather`, with whole rows in `values`.
+    def scatter(self, op: Operation, buffer: Buffer, index: Array, values: Array, active: Array | None) -> None:
+        """Each active lane writes its element, or its row; the shapes are those of `gather`, with whole rows in `values`.
 
         If several lanes have one index the last one wins (block by block, thread by thread).
         """
         _check_writable(op, buffer)
+        rows = self._view_as(buffer, values)
         index = self._checked(op, buffer, index, rows, active, True, values)
         self.changes += active is None or bool(active.any())
         if rows.ndim == 2:
@@ -348,21 +355,14 @@ class Memory:
         _assign(rows, index, values, active)
 
     def accumulate(
-        self,
-        op: Operation,
-        buffer: Buffer,
-        ufunc: np.ufunc,
-        index: Array,
-        rows: Array,
-        values: Array,
-        active: Array | None,
+        self, op: Operation, buffer: Buffer, ufunc: np.ufunc, index: Array, values: Array, active: Array | None
     ) -> None:
-        """rows[index] = ufunc(rows[index], values) for one active lane after the other, block by block, thread by thread.
+        """Combines memory with the lanes' values by `ufunc`, one active lane after the other, block by block, thread by thread.
 
-        rows    a view of `buffer.data` by `view`: (elements,) or (rows, elements of a row)
-        values  (blocks or 1, threads or 1[, elements of a row])
+        values  as for `scatter`
         """
         _check_writable(op, buffer)
+        rows = self._view_as(buffer, values)
         index = self._checked(op, buffer, index, rows, active, True)
         self.changes += 1
         shape = (len(self.blocks), self.launch.threads)
@@ -382,6 +382,10 @@ class Memory:
             raise InternalError(f"{buffer.size} bytes of {buffer.name} do not divide into rows of {row}", stage="simt")
         whole = buffer.data[: buffer.data.size // row * row].view(element)
         return whole if count is None else whole.reshape(-1, count)
+
+    def _view_as(self, buffer: Buffer, values: Array) -> Array:
+        """The view into which lanes write such values: (blocks or 1, threads or 1[, elements of a row])."""
+        return self.view(buffer, values.dtype, values.shape[2] if values.ndim == 3 else None)
 
     def _checked(
         self,

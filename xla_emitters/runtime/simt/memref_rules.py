@@ -155,11 +155,10 @@ def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
     def run(machine: Machine, value: Array, target: Tensor, *indices: Array) -> Array:
         index = element_index(machine, op, target, indices)
         memory, buffer = machine.memory, target.buffer
-        rows = memory.view(buffer, form.storage)
         before = np.zeros(machine.shape, form.lanes)
 
         def update() -> None:
-            old = scalars.from_bits(form, memory.gather(op, buffer, index, rows, machine.active))
+            old = scalars.from_bits(form, memory.gather(op, buffer, index, form.storage, machine.active))
             np.copyto(before, old, where=machine.lanes)
             store(machine, op, target, index, value if combine is None else combine(old, value))
 

@@ -72,8 +72,7 @@ def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequenc
     machine.check_newest(op, source)
     memory, form = machine.memory, source.element
     index = element_index(machine, op, source, indices)
-    rows = memory.view(source.buffer, form.storage)
-    return scalars.from_bits(form, memory.gather(op, source.buffer, index, rows, machine.active))
+    return scalars.from_bits(form, memory.gather(op, source.buffer, index, form.storage, machine.active))
 
 
 @RULES.op(tensor.InsertOp)
@@ -94,9 +93,8 @@ def with_element(machine: Machine, op: Operation, target: Tensor, indices: Seque
 
 def store(machine: Machine, op: Operation, target: Tensor, index: Array, scalar: Array) -> None:
     """Writes one element per active lane."""
-    rows = machine.memory.view(target.buffer, target.element.storage)
     bits = scalars.to_bits(target.element, scalar)
-    machine.memory.scatter(op, target.buffer, index, rows, bits, machine.active)
+    machine.memory.scatter(op, target.buffer, index, bits, machine.active)
 
 
 def static_shape(op: Operation, tensor_type: Attribute) -> tuple[int, ...]:

@@ -372,15 +372,14 @@ def _row_read(op: Operation, count: int, machine: Machine, source: Tensor, *indi
     """The elements of a row, all at once."""
     machine.check_newest(op, source)
     index = row_index(machine, op, source, count, indices)
-    rows = machine.memory.view(source.buffer, source.element.storage, count)
-    return columns(source.element, machine.memory.gather(op, source.buffer, index, rows, machine.active))
+    storage = source.element.storage
+    return columns(source.element, machine.memory.gather(op, source.buffer, index, storage, machine.active, count))
 
 
 def _write_row(op: Operation, count: int, machine: Machine, value: Elements, target: Tensor, *indices: Array) -> None:
     machine.check_newest(op, target)
     index = row_index(machine, op, target, count, indices)
-    rows = machine.memory.view(target.buffer, target.element.storage, count)
-    machine.memory.scatter(op, target.buffer, index, rows, rows_of(target.element, value), machine.active)
+    machine.memory.scatter(op, target.buffer, index, rows_of(target.element, value), machine.active)
 
 
 @RULES.op(vector.TransferReadOp)
