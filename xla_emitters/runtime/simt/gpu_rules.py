@@ -21,7 +21,7 @@ from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Rules
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
@@ -106,27 +106,23 @@ def num_subgroups(op: Operation) -> Callable[[Machine], Array]:
     return lambda machine: scalars.constant(INDEX, -(-machine.launch.threads // WARP_SIZE))
 
 
-@RULES.op(ShuffleOp)
-def shuffle(op: ShuffleOp) -> Kernel:
+@RULES.kernel(ShuffleOp)
+def shuffle(op: ShuffleOp, machine: Machine, value: Value, offset: Array, width: Array) -> list[Value]:
     mode, form = op.mode.data, form_of(op.value.type)
-
-    def run(machine: Machine, value: Value, offset: Array, width: Array) -> list[Value]:
-        lane = lane_numbers(machine)
-        match mode:
-            case ShuffleMode.Xor:
-                source = lane ^ offset
-            case ShuffleMode.Up:
-                source = lane - offset
-            case ShuffleMode.Down:
-                source = lane + offset
-            case _:
-                source = np.zeros_like(lane) + offset
-        valid = (source >= 0) & (source < width)
-        check_warps(machine, op, lane < width)
-        check_sources(machine, op, source, valid)
-        return [exchanged(machine, form, value, source, valid), valid]
-
-    return run
+    lane = lane_numbers(machine)
+    match mode:
+        case ShuffleMode.Xor:
+            source = lane ^ offset
+        case ShuffleMode.Up:
+            source = lane - offset
+        case ShuffleMode.Down:
+            source = lane + offset
+        case _:
+            source = np.zeros_like(lane) + offset
+    valid = (source >= 0) & (source < width)
+    check_warps(machine, op, lane < width)
+    check_sources(machine, op, source, valid)
+    return [exchanged(machine, form, value, source, valid), valid]
 
 
 def check_warps(machine: Machine, op: Operation, members: Array, awaited: Array | None = None) -> None:

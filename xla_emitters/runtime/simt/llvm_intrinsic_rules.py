@@ -209,16 +209,12 @@ def stepvector(op: Any) -> Callable[[Machine], Value]:
     return lambda machine: numbers
 
 
-@RULES.op(llvm.INTRINSICS["get.active.lane.mask"])
-def active_lane_mask(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["get.active.lane.mask"])
+def active_lane_mask(op: Any, machine: Machine, base: Array, limit: Array) -> Value:
     form, count = form_of(op.base.type), count_of(op.res.type)
-
-    def run(machine: Machine, base: Array, limit: Array) -> Value:
-        # Compare with the distance: base plus number may wrap.
-        left = unsigned(form, limit).astype(object) - unsigned(form, base).astype(object)
-        return tuple((left > number).astype(np.bool_) for number in range(count))
-
-    return run
+    # Compare with the distance: base plus number may wrap.
+    left = unsigned(form, limit).astype(object) - unsigned(form, base).astype(object)
+    return tuple((left > number).astype(np.bool_) for number in range(count))
 
 
 # ---------------------------------------------------------------------------------------------- hints
@@ -239,14 +235,10 @@ def is_constant(op: Any) -> Callable[[Machine, Value], Value]:
     return lambda machine, value: scalars.constant(BOOL, 0)
 
 
-@RULES.op(llvm.AssumeOp)
-def assume(op: llvm.AssumeOp) -> Kernel:
+@RULES.kernel(llvm.AssumeOp)
+def assume(op: llvm.AssumeOp, machine: Machine, condition: Array, *values: Value) -> None:
     """Checks the condition, on which the optimiser relies; operand bundles are not checked."""
-
-    def run(machine: Machine, condition: Array, *values: Value) -> None:
-        machine.refuse(op, ~condition, "does not hold")
-
-    return run
+    machine.refuse(op, ~condition, "does not hold")
 
 
 @RULES.op(llvm.INTRINSICS["trap"], llvm.INTRINSICS["debugtrap"])

@@ -126,15 +126,12 @@ def get_global(op: memref.GetGlobalOp) -> Callable[[Machine], Tensor]:
     return run
 
 
-RULES.op(memref.LoadOp)(extract)
+RULES.kernel(memref.LoadOp)(extract)
 
 
-@RULES.op(memref.StoreOp)
-def store_element(op: memref.StoreOp) -> Kernel:
-    def run(machine: Machine, value: Array, target: Tensor, *indices: Array) -> None:
-        store(machine, op, target, element_index(machine, op, target, indices), value)
-
-    return run
+@RULES.kernel(memref.StoreOp)
+def store_element(op: memref.StoreOp, machine: Machine, value: Array, target: Tensor, *indices: Array) -> None:
+    store(machine, op, target, element_index(machine, op, target, indices), value)
 
 
 def _combination(kind: str) -> OfForm | None:

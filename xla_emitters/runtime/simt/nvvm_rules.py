@@ -101,17 +101,12 @@ for _order, _op in nvvm.LANE_MASKS.items():
 # ---------------------------------------------------------------------------------------------- waiting
 
 
-@RULES.op(
+@RULES.kernel(
     *(nvvm.GriddepcontrolOp, FenceMbarrierInitOp, FenceScClusterOp),
     *(NanosleepOp, SetMaxRegisterOp),
 )
-def nothing(op: Operation) -> Kernel:
-    """Does nothing: all threads run in lockstep."""
-
-    def run(machine: Machine, *operands: Value) -> None:
-        return None
-
-    return run
+def nothing(op: Operation, machine: Machine, *operands: Value) -> None:
+    """All threads run in lockstep."""
 
 
 @RULES.op(MemoryBarrierOp)
@@ -129,14 +124,11 @@ def fence_proxy(op: Any) -> Callable[[Machine], None]:
     return proxy_fence if op.kind.word.data in ("async", "async.shared") else lambda machine: None
 
 
-@RULES.op(nvvm.SyncWarpOp)
-def sync_warp(op: Operation) -> Callable[[Machine, Array], None]:
-    def run(machine: Machine, members: Array) -> None:
-        _check_members(machine, op, members)
-        machine.memory.changes += 1
-        machine.memory.tell(Watcher.warp_barrier, machine.active)
-
-    return run
+@RULES.kernel(nvvm.SyncWarpOp)
+def sync_warp(op: Operation, machine: Machine, members: Array) -> None:
+    _check_members(machine, op, members)
+    machine.memory.changes += 1
+    machine.memory.tell(Watcher.warp_barrier, machine.active)
 
 
 # ---------------------------------------------------------------------------------------------- exchange
@@ -220,54 +212,42 @@ def active_lanes(machine: Machine) -> Array:
     return _masks(machine, BOOL, machine.lanes, np.full((1, 1), -1, np.int32), np.asarray)[0].view(np.int32)
 
 
-@RULES.op(nvvm.VoteOp)
-def vote(op: Any) -> Kernel:
+@RULES.kernel(nvvm.VoteOp)
+def vote(op: Any, machine: Machine, members: Array, predicate: Array) -> Array:
     kind = op.kind.data
-
-    def run(machine: Machine, members: Array, predicate: Array) -> Array:
-        _check_members(machine, op, members)
-        yes, there = _masks(machine, BOOL, predicate, members, np.asarray)
-        match kind:
-            case nvvm.VoteKind.BALLOT:
-                return yes.view(np.int32)
-            case nvvm.VoteKind.ALL:
-                return yes == there
-            case nvvm.VoteKind.ANY:
-                return yes != 0
-            case _:
-                return (yes == there) | (yes == 0)
-
-    return run
+    _check_members(machine, op, members)
+    yes, there = _masks(machine, BOOL, predicate, members, np.asarray)
+    match kind:
+        case nvvm.VoteKind.BALLOT:
+            return yes.view(np.int32)
+        case nvvm.VoteKind.ALL:
+            return yes == there
+        case nvvm.VoteKind.ANY:
+            return yes != 0
+        case _:
+            return (yes == there) | (yes == 0)
 
 
-@RULES.op(nvvm.MatchOp)
-def match_lanes(op: Any) -> Kernel:
+@RULES.kernel(nvvm.MatchOp)
+def match_lanes(op: Any, machine: Machine, members: Array, value: Array) -> Value:
     form, kind = form_of(op.val.type), op.kind.data
-
-    def run(machine: Machine, members: Array, value: Array) -> Value:
-        _check_members(machine, op, members)
-        same, there = _masks(machine, form, value, members, lambda found: found == value)
-        if kind is nvvm.MatchKind.ANY:
-            return same.view(np.int32)
-        all_same = same == there
-        return np.where(all_same, same, np.uint32(0)).view(np.int32), all_same
-
-    return run
+    _check_members(machine, op, members)
+    same, there = _masks(machine, form, value, members, lambda found: found == value)
+    if kind is nvvm.MatchKind.ANY:
+        return same.view(np.int32)
+    all_same = same == there
+    return np.where(all_same, same, np.uint32(0)).view(np.int32), all_same
 
 
-@RULES.op(nvvm.ElectSyncOp)
-def elect(op: Operation) -> Kernel:
+@RULES.kernel(nvvm.ElectSyncOp)
+def elect(op: Operation, machine: Machine, members: Array | None = None) -> Array:
     """Chooses the first lane of the mask; PTX leaves the choice open."""
-
-    def run(machine: Machine, members: Array | None = None) -> Array:
-        if members is None:
-            members = np.full((1, 1), -1, np.int32)
-        _check_members(machine, op, members)
-        mask = members.view(np.uint32)
-        lowest = mask & (~mask + np.uint32(1))
-        return lowest == np.uint32(1) << lane_numbers(machine).astype(np.uint32)
-
-    return run
+    if members is None:
+        members = np.full((1, 1), -1, np.int32)
+    _check_members(machine, op, members)
+    mask = members.view(np.uint32)
+    lowest = mask & (~mask + np.uint32(1))
+    return lowest == np.uint32(1) << lane_numbers(machine).astype(np.uint32)
 
 
 @RULES.elementwise(nvvm.RcpApproxFtzOp)
@@ -281,28 +261,24 @@ def rcp(op: Operation) -> Unary:
     return lambda values: flushed(np.float32(1) / flushed(values))
 
 
-@RULES.op(nvvm.ShflOp)
-def shuffle(op: nvvm.ShflOp) -> Kernel:
+@RULES.kernel(nvvm.ShflOp)
+def shuffle(op: nvvm.ShflOp, machine: Machine, members: Array, value: Array, offset: Array, clamp: Array) -> Value:
     kind, form = op.kind.data, form_of(op.val.type)
-
-    def run(machine: Machine, members: Array, value: Array, offset: Array, clamp: Array) -> Value:
-        lane = lane_numbers(machine)
-        segment, limit, offset = (clamp >> 8) & 31, clamp & 31, offset & 31
-        first = lane & segment
-        last = first | (limit & ~segment)
-        match kind:
-            case nvvm.ShflKind.BFLY:
-                source = lane ^ offset
-            case nvvm.ShflKind.UP:
-                source = lane - offset
-            case nvvm.ShflKind.DOWN:
-                source = lane + offset
-            case _:
-                source = first | (offset & ~segment)
-        valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
-        _check_members(machine, op, members)
-        check_sources(machine, op, source, valid)
-        found = exchanged(machine, form, value, source, valid)
-        return (found, valid) if op.return_value_and_is_valid else found
-
-    return run
+    lane = lane_numbers(machine)
+    segment, limit, offset = (clamp >> 8) & 31, clamp & 31, offset & 31
+    first = lane & segment
+    last = first | (limit & ~segment)
+    match kind:
+        case nvvm.ShflKind.BFLY:
+            source = lane ^ offset
+        case nvvm.ShflKind.UP:
+            source = lane - offset
+        case nvvm.ShflKind.DOWN:
+            source = lane + offset
+        case _:
+            source = first | (offset & ~segment)
+    valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
+    _check_members(machine, op, members)
+    check_sources(machine, op, source, valid)
+    found = exchanged(machine, form, value, source, valid)
+    return (found, valid) if op.return_value_and_is_valid else found

@@ -38,6 +38,15 @@ def row(*stems: str) -> Callable[[Callable[[Sequence[str]], Kernel]], Callable[[
     return register
 
 
+def lanes(*stems: str) -> Callable[[Kernel], Kernel]:
+    """A row's function of lanes itself, with the rest of the name, which ends with a type, in front."""
+
+    def register(function: Kernel) -> Kernel:
+        return row(*stems)(lambda rest: partial(function, rest) if form(rest[-1]) else function)
+
+    return register
+
+
 @cache
 def value_of(name: str) -> Kernel | None:
     """The function of an intrinsic without its `llvm.nvvm.`; None if there is no row for it."""
@@ -437,32 +446,25 @@ def mul_hi(rest: Sequence[str]) -> Binary:
     return run
 
 
-@row("mul24", "mad24")
-def mul24(rest: Sequence[str]) -> Kernel:
+@lanes("mul24", "mad24")
+def mul24(rest: Sequence[str], a: Array, b: Array, *c: Array) -> Array:
     """Products of 24 bits: `lo` is bits 0 to 31, `hi` bits 16 to 47; `sat` bounds the sum."""
     part, word = rest[0], rest[-1]
 
-    def run(a: Array, b: Array, *c: Array) -> Array:
-        def narrow(value: Array) -> Array:
-            cut = value.astype(np.int64) & 0xFFFFFF
-            return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
+    def narrow(value: Array) -> Array:
+        cut = value.astype(np.int64) & 0xFFFFFF
+        return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
 
-        product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
-        total = product + (c[0] if c else 0)
-        return wrap(WORD, np.clip(total, -(1 << 31), (1 << 31) - 1) if "sat" in rest else total)
-
-    return run
+    product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
+    total = product + (c[0] if c else 0)
+    return wrap(WORD, np.clip(total, -(1 << 31), (1 << 31) - 1) if "sat" in rest else total)
 
 
-@row("sad")
-def sad(rest: Sequence[str]) -> Kernel:
+@lanes("sad")
+def sad(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
     of, read = form(rest[0]), reading(rest[0])
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        x, y = read(of, a), read(of, b)
-        return wrap(of, (np.maximum(x, y) - np.minimum(x, y)).astype(of.lanes) + c)
-
-    return run
+    x, y = read(of, a), read(of, b)
+    return wrap(of, (np.maximum(x, y) - np.minimum(x, y)).astype(of.lanes) + c)
 
 
 def _integer_division(word: str, is_remainder: bool) -> Binary:
@@ -498,19 +500,15 @@ def _shift(shift: Callable[[Form, Array, Array], Array] | None, rest: Sequence[s
 ROWS["shl"], ROWS["shr"] = partial(_shift, scalars.shift_left), partial(_shift, None)
 
 
-@row("shf")
-def shf(rest: Sequence[str]) -> Kernel:
+@lanes("shf")
+def shf(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
     """The upper word of (b:a) << c, or the lower of (b:a) >> c."""
     to_left, wraps = rest[0] == "l", rest[1] == "wrap"
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        amount = unsigned(WORD, c).astype(np.uint64)
-        amount = amount & np.uint64(31) if wraps else np.minimum(amount, np.uint64(32))
-        both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
-        found = (both << amount) >> np.uint64(32) if to_left else both >> amount
-        return found.astype(np.uint32).view(np.int32)
-
-    return run
+    amount = unsigned(WORD, c).astype(np.uint64)
+    amount = amount & np.uint64(31) if wraps else np.minimum(amount, np.uint64(32))
+    both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
+    found = (both << amount) >> np.uint64(32) if to_left else both >> amount
+    return found.astype(np.uint32).view(np.int32)
 
 
 @row("prmt")
@@ -548,126 +546,96 @@ def _position(mode: str, low: Array, number: int) -> Array:
             return (low & 1) * 2 + (number & 1)
 
 
-@row("lop3")
-def lop3(rest: Sequence[str]) -> Kernel:
+@lanes("lop3")
+def lop3(rest: Sequence[str], a: Array, b: Array, c: Array, table: Array) -> Array:
     """Each bit of the result is the bit of the table at the place that the three bits spell."""
-
-    def run(a: Array, b: Array, c: Array, table: Array) -> Array:
-        numbers = table.reshape(-1)
-        look_up, found = int(numbers[0]), np.zeros((1, 1), np.int32)
-        for place in range(8):
-            if look_up >> place & 1:
-                terms = [x if place & bit else ~x for x, bit in ((a, 4), (b, 2), (c, 1))]
-                found = found | (terms[0] & terms[1] & terms[2])
-        return found
-
-    return run
+    numbers = table.reshape(-1)
+    look_up, found = int(numbers[0]), np.zeros((1, 1), np.int32)
+    for place in range(8):
+        if look_up >> place & 1:
+            terms = [x if place & bit else ~x for x, bit in ((a, 4), (b, 2), (c, 1))]
+            found = found | (terms[0] & terms[1] & terms[2])
+    return found
 
 
-@row("bfe")
-def bfe(rest: Sequence[str]) -> Kernel:
+@lanes("bfe")
+def bfe(rest: Sequence[str], a: Array, position: Array, length: Array) -> Array:
     """`length` bits from `position` on; a signed field is extended with its top bit, beyond the operand with the operand's."""
     word = rest[0]
     of = form(word)
-
-    def run(a: Array, position: Array, length: Array) -> Array:
-        start, count = (value.astype(np.int64) & 0xFF for value in (position, length))
-        value = reading(word)(of, a)
-        shifted = value >> np.minimum(start, of.bits - 1).astype(value.dtype)
-        if word[0] == "u":
-            shifted = np.where(start >= of.bits, value.dtype.type(0), shifted)
-        kept = np.minimum(count, of.bits)
-        if word[0] == "s":
-            # The sign is that of the field's last bit inside the operand.
-            kept = np.where(start + kept > of.bits, np.maximum(of.bits - np.minimum(start, of.bits - 1), 1), kept)
-            spare = np.minimum(of.bits - kept, of.bits - 1).astype(value.dtype)
-            found = shifted << spare >> spare
-        else:
-            one = np.ones((1, 1), value.dtype)
-            below = (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
-            found = np.where(kept >= of.bits, shifted, shifted & below)
-        return wrap(of, np.where(count == 0, value.dtype.type(0), found))
-
-    return run
+    start, count = (value.astype(np.int64) & 0xFF for value in (position, length))
+    value = reading(word)(of, a)
+    shifted = value >> np.minimum(start, of.bits - 1).astype(value.dtype)
+    if word[0] == "u":
+        shifted = np.where(start >= of.bits, value.dtype.type(0), shifted)
+    kept = np.minimum(count, of.bits)
+    if word[0] == "s":
+        # The sign is that of the field's last bit inside the operand.
+        kept = np.where(start + kept > of.bits, np.maximum(of.bits - np.minimum(start, of.bits - 1), 1), kept)
+        spare = np.minimum(of.bits - kept, of.bits - 1).astype(value.dtype)
+        found = shifted << spare >> spare
+    else:
+        one = np.ones((1, 1), value.dtype)
+        below = (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
+        found = np.where(kept >= of.bits, shifted, shifted & below)
+    return wrap(of, np.where(count == 0, value.dtype.type(0), found))
 
 
-@row("bfi")
-def bfi(rest: Sequence[str]) -> Kernel:
+@lanes("bfi")
+def bfi(rest: Sequence[str], a: Array, b: Array, position: Array, length: Array) -> Array:
     """`b` with `length` of its bits, from `position` on, replaced by the lowest of `a`."""
     of = form(rest[0])
-
-    def run(a: Array, b: Array, position: Array, length: Array) -> Array:
-        start, count = (np.minimum(value.astype(np.int64) & 0xFF, of.bits) for value in (position, length))
-        ones = scalars.constant(of, -1)
-        low = scalars.shift_left(of, ones, count.astype(of.lanes))
-        mask = scalars.shift_left(of, ~low, start.astype(of.lanes))
-        return b & ~mask | scalars.shift_left(of, a, start.astype(of.lanes)) & mask
-
-    return run
+    start, count = (np.minimum(value.astype(np.int64) & 0xFF, of.bits) for value in (position, length))
+    ones = scalars.constant(of, -1)
+    low = scalars.shift_left(of, ones, count.astype(of.lanes))
+    mask = scalars.shift_left(of, ~low, start.astype(of.lanes))
+    return b & ~mask | scalars.shift_left(of, a, start.astype(of.lanes)) & mask
 
 
-@row("bfind")
-def bfind(rest: Sequence[str]) -> Kernel:
+@lanes("bfind")
+def bfind(rest: Sequence[str], a: Array) -> Array:
     """The place of the highest bit that is not the sign; all ones where there is none."""
     word, counts_shift = rest[-1], "shiftamt" in rest
     of = form(word)
-
-    def run(a: Array) -> Array:
-        value = np.where(a < 0, ~a, a) if word[0] == "s" else a
-        zeros = scalars.leading_zeros(of, value).astype(np.int32)
-        found = zeros if counts_shift else of.bits - 1 - zeros
-        return np.where(zeros == of.bits, np.int32(-1), found).astype(np.int32)
-
-    return run
+    value = np.where(a < 0, ~a, a) if word[0] == "s" else a
+    zeros = scalars.leading_zeros(of, value).astype(np.int32)
+    found = zeros if counts_shift else of.bits - 1 - zeros
+    return np.where(zeros == of.bits, np.int32(-1), found).astype(np.int32)
 
 
-@row("fns")
-def fns(rest: Sequence[str]) -> Kernel:
+@lanes("fns")
+def fns(rest: Sequence[str], mask: Array, base: Array, n: Array) -> Array:
     """The place of the n-th set bit at or above `base` (below, for a negative n); all ones where there is none. n = 0: `base` if set."""
-
-    def run(mask: Array, base: Array, n: Array) -> Array:
-        bits, start, n = unsigned(WORD, mask), unsigned(WORD, base).astype(np.int64), n.astype(np.int64)
-        step = np.where(n < 0, -1, 1)
-        left, found = (
-            np.where(n == 0, 1, np.abs(n)),
-            np.full(np.broadcast_shapes(mask.shape, base.shape, n.shape), -1, np.int32),
-        )
-        for number in range(32):
-            place = start + step * number
-            is_there = (place >= 0) & (place < 32) & ((n != 0) | (number == 0))
-            is_set = is_there & (bits >> np.where(is_there, place, 0).astype(bits.dtype) & 1 != 0)
-            found = np.where(is_set & (left == 1), place, found).astype(np.int32)
-            left = left - is_set
-        return found
-
-    return run
+    bits, start, n = unsigned(WORD, mask), unsigned(WORD, base).astype(np.int64), n.astype(np.int64)
+    step = np.where(n < 0, -1, 1)
+    left = np.where(n == 0, 1, np.abs(n))
+    found = np.full(np.broadcast_shapes(mask.shape, base.shape, n.shape), -1, np.int32)
+    for number in range(32):
+        place = start + step * number
+        is_there = (place >= 0) & (place < 32) & ((n != 0) | (number == 0))
+        is_set = is_there & (bits >> np.where(is_there, place, 0).astype(bits.dtype) & 1 != 0)
+        found = np.where(is_set & (left == 1), place, found).astype(np.int32)
+        left = left - is_set
+    return found
 
 
-@row("szext")
-def szext(rest: Sequence[str]) -> Kernel:
+@lanes("szext")
+def szext(rest: Sequence[str], a: Array, b: Array) -> Array:
     """The lowest `b` bits, extended."""
     mode, word = rest
-
-    def run(a: Array, b: Array) -> Array:
-        count = unsigned(WORD, b).astype(np.int64)
-        count = count & 31 if mode == "wrap" else np.minimum(count, 32)
-        value = a.astype(np.int64) & ((np.int64(1) << count) - 1)
-        is_negative = (word[0] == "s") & (count > 0) & (value >> np.maximum(count - 1, 0) & 1 != 0)
-        return wrap(WORD, np.where(is_negative, value - (np.int64(1) << count), value))
-
-    return run
+    count = unsigned(WORD, b).astype(np.int64)
+    count = count & 31 if mode == "wrap" else np.minimum(count, 32)
+    value = a.astype(np.int64) & ((np.int64(1) << count) - 1)
+    is_negative = (word[0] == "s") & (count > 0) & (value >> np.maximum(count - 1, 0) & 1 != 0)
+    return wrap(WORD, np.where(is_negative, value - (np.int64(1) << count), value))
 
 
-@row("bmsk")
-def bmsk(rest: Sequence[str]) -> Kernel:
+@lanes("bmsk")
+def bmsk(rest: Sequence[str], a: Array, b: Array) -> Array:
     """`b` ones from place `a` on."""
-
-    def run(a: Array, b: Array) -> Array:
-        start, count = (unsigned(WORD, value).astype(np.int64) for value in (a, b))
-        start, count = (value & 31 if rest[0] == "wrap" else np.minimum(value, 32) for value in (start, count))
-        return wrap(WORD, ((np.int64(1) << count) - 1) << start)
-
-    return run
+    start, count = (unsigned(WORD, value).astype(np.int64) for value in (a, b))
+    start, count = (value & 31 if rest[0] == "wrap" else np.minimum(value, 32) for value in (start, count))
+    return wrap(WORD, ((np.int64(1) << count) - 1) << start)
 
 
 def _dot(count: int, rest: Sequence[str]) -> Kernel:

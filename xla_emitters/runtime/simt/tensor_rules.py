@@ -57,14 +57,9 @@ def element_index(machine: Machine, op: Operation, source: Tensor, indices: Sequ
     return index
 
 
-def extract(op: Operation) -> Kernel:
-    def run(machine: Machine, source: Tensor, *indices: Array) -> Array:
-        return element_of(machine, op, source, indices)
-
-    return run
-
-
-RULES.op(tensor.ExtractOp)(extract)
+@RULES.kernel(tensor.ExtractOp)
+def extract(op: Operation, machine: Machine, source: Tensor, *indices: Array) -> Array:
+    return element_of(machine, op, source, indices)
 
 
 def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array]) -> Array:
@@ -75,12 +70,9 @@ def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequenc
     return scalars.from_bits(form, memory.gather(op, source.buffer, index, form.storage, machine.active))
 
 
-@RULES.op(tensor.InsertOp)
-def insert(op: tensor.InsertOp) -> Kernel:
-    def run(machine: Machine, scalar: Array, target: Tensor, *indices: Array) -> Tensor:
-        return with_element(machine, op, target, indices, scalar)
-
-    return run
+@RULES.kernel(tensor.InsertOp)
+def insert(op: tensor.InsertOp, machine: Machine, scalar: Array, target: Tensor, *indices: Array) -> Tensor:
+    return with_element(machine, op, target, indices, scalar)
 
 
 def with_element(machine: Machine, op: Operation, target: Tensor, indices: Sequence[Array], scalar: Array) -> Tensor:

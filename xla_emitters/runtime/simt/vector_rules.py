@@ -230,20 +230,14 @@ def insert_strided_slice(op: Any) -> Sequence[int]:
     return list(whole.flat)
 
 
-@RULES.op(FromElementsOp)
-def from_elements(op: FromElementsOp) -> Kernel:
-    def run(machine: Machine, *elements: Array) -> Value:
-        return elements
-
-    return run
+@RULES.kernel(FromElementsOp)
+def from_elements(op: FromElementsOp, machine: Machine, *elements: Array) -> Value:
+    return elements
 
 
-@RULES.op(ToElementsOp)
-def to_elements(op: ToElementsOp) -> Kernel:
-    def run(machine: Machine, source: Elements) -> Array | list[Array]:
-        return source[0] if len(source) == 1 else list(source)
-
-    return run
+@RULES.kernel(ToElementsOp)
+def to_elements(op: ToElementsOp, machine: Machine, source: Elements) -> Array | list[Array]:
+    return source[0] if len(source) == 1 else list(source)
 
 
 @RULES.elementwise(vector.FMAOp)
