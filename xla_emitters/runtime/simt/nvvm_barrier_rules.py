@@ -10,8 +10,8 @@ Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronou
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -216,30 +216,23 @@ _OF_CLUSTER = -1
 """The number of the cluster's barrier among `Memory.barriers`."""
 
 
-def _cluster_barrier(op: Operation, *, waits: bool = False, is_relaxed: bool = False) -> Kernel:
-    def run(machine: Machine) -> None:
-        barriers = machine.memory.barriers
-        state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
-        lanes = machine.lanes
-        if waits:
-            machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
-            state.arrive(machine, np.zeros((1, 1), np.bool_))
-            why = "waits for threads of its cluster that never arrive"
-            left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
-        else:
-            state.arrive(machine, lanes, is_relaxed=is_relaxed)
-            machine.memory.changes += 1
-
-    return run
+def _cluster_barrier(op: Operation, machine: Machine, *, waits: bool = False, is_relaxed: bool = False) -> None:
+    barriers = machine.memory.barriers
+    state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
+    lanes = machine.lanes
+    if waits:
+        machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
+        state.arrive(machine, np.zeros((1, 1), np.bool_))
+        why = "waits for threads of its cluster that never arrive"
+        left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
+    else:
+        state.arrive(machine, lanes, is_relaxed=is_relaxed)
+        machine.memory.changes += 1
 
 
-def arrive(op: Operation) -> Kernel:
+def arrive(op: Operation, machine: Machine, number: Array, count: Array) -> None:
     """Arrives at a barrier of some threads without waiting."""
-
-    def run(machine: Machine, number: Array, count: Array) -> None:
-        _arrive(machine, op, number, count, waits=False)
-
-    return run
+    _arrive(machine, op, number, count, waits=False)
 
 
 # ---------------------------------------------------------------------------------------------- barriers in memory
@@ -338,48 +331,42 @@ class Barriers:
             store_value(self.op, i64, 8, self.machine, values, self.address)
 
 
-def _mbarrier_init(op: Operation) -> Kernel:
-    def run(machine: Machine, address: Array, count: Array) -> None:
-        machine.refuse(op, (count <= 0) | (count > _COUNT), f"expects no arrival, or more than {_COUNT}")
-        check_alignment(machine, op, address, 8)
-        wide = count.astype(np.int64)
-        store_value(op, i64, 8, machine, wide | wide << 20 | _BIAS << 40, address)
-
-    return run
+def _mbarrier_init(op: Operation, machine: Machine, address: Array, count: Array) -> None:
+    machine.refuse(op, (count <= 0) | (count > _COUNT), f"expects no arrival, or more than {_COUNT}")
+    check_alignment(machine, op, address, 8)
+    wide = count.astype(np.int64)
+    store_value(op, i64, 8, machine, wide | wide << 20 | _BIAS << 40, address)
 
 
-def _mbarrier_arrive(op: Operation, *, expects_bytes: bool = False, drops: bool = False) -> Kernel:
-    def run(machine: Machine, address: Array, count: Array) -> Array:
-        found = Barriers.of(machine, op, address)
-        token = found.spread(found.words())
-        if expects_bytes:
-            found.bytes_ = found.bytes_ + found.sums(count)
-            arrivals = found.sums(np.ones((1, 1), np.int64))
-        else:
-            arrivals = found.sums(count)
-        found.pending = found.pending - arrivals
-        if drops:
-            found.expected = found.expected - arrivals
-        found.store()
-        _tell_of_arrivals(machine, found)
-        return token
+def _mbarrier_arrive(
+    op: Operation, machine: Machine, address: Array, count: Array, *, expects_bytes: bool = False, drops: bool = False
+) -> Array:
+    found = Barriers.of(machine, op, address)
+    token = found.spread(found.words())
+    if expects_bytes:
+        found.bytes_ = found.bytes_ + found.sums(count)
+        arrivals = found.sums(np.ones((1, 1), np.int64))
+    else:
+        arrivals = found.sums(count)
+    found.pending = found.pending - arrivals
+    if drops:
+        found.expected = found.expected - arrivals
+    found.store()
+    _tell_of_arrivals(machine, found)
+    return token
 
-    return run
 
-
-def _mbarrier_bytes(op: Operation, sign: int, *, are_stored: bool = False) -> Kernel:
+def _mbarrier_bytes(
+    sign: int, op: Operation, machine: Machine, address: Array, count: Array, *, are_stored: bool = False
+) -> None:
     """Expects more bytes, or says that some have come; are_stored: by `st.async` and its kin, which those that see the phase know."""
-
-    def run(machine: Machine, address: Array, count: Array) -> None:
-        found = Barriers.of(machine, op, address)
-        found.bytes_ = found.bytes_ + sign * found.sums(count)
-        found.store()
-        if sign < 0 and machine.memory.watchers:
-            _tell_of_copies(machine, found, is_bulk=True)
-        if are_stored:
-            _tell_of_arrivals(machine, found)
-
-    return run
+    found = Barriers.of(machine, op, address)
+    found.bytes_ = found.bytes_ + sign * found.sums(count)
+    found.store()
+    if sign < 0 and machine.memory.watchers:
+        _tell_of_copies(machine, found, is_bulk=True)
+    if are_stored:
+        _tell_of_arrivals(machine, found)
 
 
 def _tell_of_arrivals(machine: Machine, barriers: Barriers) -> None:
@@ -392,42 +379,31 @@ def _tell_of_copies(machine: Machine, barriers: Barriers, *, is_bulk: bool) -> N
         machine.memory.tell(Watcher.complete_by, lanes, barrier, is_bulk=is_bulk)
 
 
-def _copies_arrive(op: Operation) -> Kernel:
+def _copies_arrive(op: Operation, machine: Machine, address: Array) -> None:
     """The copies of a thread complete a barrier; the arrival itself is another op."""
-
-    def run(machine: Machine, address: Array) -> None:
-        if machine.memory.watchers:
-            _tell_of_copies(machine, Barriers.of(machine, op, address), is_bulk=False)
-
-    return run
+    if machine.memory.watchers:
+        _tell_of_copies(machine, Barriers.of(machine, op, address), is_bulk=False)
 
 
-def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
+def _mbarrier_wait(by_parity: bool, op: Operation, machine: Machine, address: Array, phase: Array) -> Array:
     """Whether the phase is complete. Lanes for which it is not stay behind; only where nothing else can run they get the answer no."""
-
-    def run(machine: Machine, address: Array, phase: Array) -> Array:
-        found = Barriers.of(machine, op, address)
-        asked = phase & 1 if by_parity else phase.astype(np.int64).view(np.uint64) >> np.uint64(63)
-        done = found.spread(found.phase) != asked.astype(np.int64)
-        lanes = machine.lanes
-        done &= lanes
-        if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
-            left_behind(machine, op, lanes & ~done, "")
-        if machine.memory.watchers and done.any():
-            named = found.named(done)
-            for _, barrier in named:
-                machine.memory.tell(Watcher.phase_ends, barrier)
-            machine.memory.tell(Watcher.see_phase, named)
-        return done
-
-    return run
+    found = Barriers.of(machine, op, address)
+    asked = phase & 1 if by_parity else phase.astype(np.int64).view(np.uint64) >> np.uint64(63)
+    done = found.spread(found.phase) != asked.astype(np.int64)
+    lanes = machine.lanes
+    done &= lanes
+    if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
+        left_behind(machine, op, lanes & ~done, "")
+    if machine.memory.watchers and done.any():
+        named = found.named(done)
+        for _, barrier in named:
+            machine.memory.tell(Watcher.phase_ends, barrier)
+        machine.memory.tell(Watcher.see_phase, named)
+    return done
 
 
-def _pending(op: Operation) -> Kernel:
-    def run(machine: Machine, token: Array) -> Array:
-        return (token & _COUNT).astype(np.int32)
-
-    return run
+def _pending(op: Operation, machine: Machine, token: Array) -> Array:
+    return (token & _COUNT).astype(np.int32)
 
 
 # ---------------------------------------------------------------------------------------------- copies
@@ -450,33 +426,20 @@ def cp_async(op: Any) -> Kernel:
     return run
 
 
-def _commit_group(flight: Flight) -> Kernel:
-    def run(machine: Machine) -> None:
-        machine.memory.tell(Watcher.commit_group, machine.lanes, flight)
-
-    return run
+def _commit_group(flight: Flight, op: Operation, machine: Machine) -> None:
+    machine.memory.tell(Watcher.commit_group, machine.lanes, flight)
 
 
-def _wait_group(flight: Flight) -> Kernel:
-    def run(machine: Machine, most: Array) -> None:
-        machine.memory.tell(Watcher.await_groups, machine.lanes, machine.uniform(most) or 0, flight)
-
-    return run
+def _wait_group(flight: Flight, op: Operation, machine: Machine, most: Array) -> None:
+    machine.memory.tell(Watcher.await_groups, machine.lanes, machine.uniform(most) or 0, flight)
 
 
-@RULES.op(CpAsyncCommitGroupOp)
-def commit_copies(op: Operation) -> Kernel:
-    return _commit_group(Flight.COPY)
+RULES.kernel(CpAsyncCommitGroupOp)(partial(_commit_group, Flight.COPY))
 
 
-@RULES.op(CpAsyncWaitGroupOp)
-def await_copies(op: Any) -> Kernel:
-    most, wait = np.full((1, 1), op.n.value.data), _wait_group(Flight.COPY)
-
-    def run(machine: Machine) -> None:
-        wait(machine, most)
-
-    return run
+@RULES.kernel(CpAsyncWaitGroupOp)
+def await_copies(op: Any, machine: Machine) -> None:
+    _wait_group(Flight.COPY, op, machine, np.full((1, 1), op.n.value.data))
 
 
 def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Array:
@@ -490,47 +453,44 @@ def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Arr
     return np.where(lanes, found, zero)
 
 
-def multicast(run: Kernel) -> Kernel:
+def multicast(run: Kernel, op: Operation, machine: Machine, address: Array, *operands: Array) -> Any:
     """The op once for each block in a mask, its last operand; its first one is an address in that block."""
-
-    def in_each(machine: Machine, address: Array, *operands: Array) -> Any:
-        *others, mask = operands
-        cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
-        for rank in range(cluster):
-            wanted = (mask >> rank & 1 != 0) & machine.lanes
-            if wanted.any():
-                there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
-                with machine.only(wanted):
-                    found = run(machine, there, *others)
-                total = total if found is None else np.maximum(total, found)
-        return total
-
-    return in_each
+    *others, mask = operands
+    cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
+    for rank in range(cluster):
+        wanted = (mask >> rank & 1 != 0) & machine.lanes
+        if wanted.any():
+            there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
+            with machine.only(wanted):
+                found = run(op, machine, there, *others)
+            total = total if found is None else np.maximum(total, found)
+    return total
 
 
-OF_OP: dict[str, Callable[[Operation], Kernel]] = {
+OF_OP: dict[str, Kernel] = {
     "barrier.cta.arrive": arrive,
     "barrier.cluster.arrive": _cluster_barrier,
-    "barrier.cluster.arrive.relaxed": lambda op: _cluster_barrier(op, is_relaxed=True),
-    "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
-    "cp.async.bulk.commit.group": lambda op: _commit_group(Flight.STORE),
-    "cp.async.bulk.wait.group": lambda op: _wait_group(Flight.STORE),
+    "barrier.cluster.arrive.relaxed": partial(_cluster_barrier, is_relaxed=True),
+    "barrier.cluster.wait": partial(_cluster_barrier, waits=True),
+    "cp.async.bulk.commit.group": partial(_commit_group, Flight.STORE),
+    "cp.async.bulk.wait.group": partial(_wait_group, Flight.STORE),
     "cp.async.mbarrier.arrive": _copies_arrive,
     "mbarrier.init": _mbarrier_init,
     "mbarrier.arrive": _mbarrier_arrive,
-    "mbarrier.arrive.drop": lambda op: _mbarrier_arrive(op, drops=True),
-    "mbarrier.arrive.drop.expect_tx": lambda op: _mbarrier_arrive(op, drops=True, expects_bytes=True),
-    "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
-    "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
-    "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),
-    "mbarrier.complete_tx.stored": lambda op: _mbarrier_bytes(op, -1, are_stored=True),
-    "mbarrier.complete_tx.multicast": lambda op: multicast(_mbarrier_bytes(op, -1)),
-    "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False),
-    "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
-    "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False),
-    "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
+    "mbarrier.arrive.drop": partial(_mbarrier_arrive, drops=True),
+    "mbarrier.arrive.drop.expect_tx": partial(_mbarrier_arrive, drops=True, expects_bytes=True),
+    "mbarrier.arrive.expect_tx": partial(_mbarrier_arrive, expects_bytes=True),
+    "mbarrier.expect_tx": partial(_mbarrier_bytes, 1),
+    "mbarrier.complete_tx": partial(_mbarrier_bytes, -1),
+    "mbarrier.complete_tx.stored": partial(_mbarrier_bytes, -1, are_stored=True),
+    "mbarrier.complete_tx.multicast": partial(multicast, partial(_mbarrier_bytes, -1)),
+    **{
+        f"mbarrier.{word}_wait{'.parity' * by_parity}": partial(_mbarrier_wait, by_parity)
+        for word in ("test", "try")
+        for by_parity in (False, True)
+    },
     "mbarrier.pending_count": _pending,
-    "wgmma.commit_group.sync.aligned": lambda op: _commit_group(Flight.PRODUCT),
-    "wgmma.wait_group.sync.aligned": lambda op: _wait_group(Flight.PRODUCT),
+    "wgmma.commit_group.sync.aligned": partial(_commit_group, Flight.PRODUCT),
+    "wgmma.wait_group.sync.aligned": partial(_wait_group, Flight.PRODUCT),
 }
-"""Intrinsics of this file, without `llvm.nvvm.`."""
+"""Intrinsics of this file, without `llvm.nvvm.` -> the kernel, which takes the op in front."""

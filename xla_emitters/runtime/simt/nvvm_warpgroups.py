@@ -27,7 +27,6 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, Wgmma
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import thread_numbers
 from xla_emitters.runtime.simt.llvm_rules import load_value
 from xla_emitters.runtime.simt.machine import Machine, Value
@@ -50,47 +49,37 @@ UNWAITED = "wgmma.unwaited."
 """How the intrinsic begins that ends with the name of a register: the next op uses it before its product is complete."""
 
 
-def unwaited(op: Operation, register: str) -> Kernel:
+def unwaited(register: str, op: Operation, machine: Machine) -> None:
     """Tells the race detector; does nothing else."""
-
-    def run(machine: Machine) -> None:
-        machine.memory.tell(Watcher.unwaited, op, machine.active, register)
-
-    return run
+    machine.memory.tell(Watcher.unwaited, op, machine.active, register)
 
 
-def wgmma(op: Operation, shape: Wgmma) -> Kernel:
+def wgmma(shape: Wgmma, op: Operation, machine: Machine, *operands: Any) -> Value:
     numbers = shape.columns // 2
     of_d = numbers // 2 if shape.to == "f16" else numbers
     number = np.arange(numbers)
     row = (GROUP[:, None] + 8 * (number // 2 % 2))[None] + 16 * np.arange(4)[:, None, None]
     row, column = row.reshape(WARPGROUP, -1), np.tile(number // 4 * 8 + WITHIN[:, None] * 2 + number % 2, (4, 1))
-
-    def run(machine: Machine, *operands: Any) -> Value:
-        lanes = _whole_warpgroups(machine, op)
-        groups = lanes.reshape(machine.shape[0], -1, WARPGROUP)[..., 0]
-        of_a, (scale_d, scale_a, scale_b, trans_a, trans_b) = operands[of_d:-6], operands[-5:]
-        if len(of_a) == 1:
-            a = _from_memory(machine, op, shape.a, of_a[0], 64, shape.depth, machine.uniform(trans_a))[groups]
-        else:
-            a = _from_registers(machine, shape, of_a)[groups]
-        b = _from_memory(machine, op, shape.b, operands[-6], shape.columns, shape.depth, machine.uniform(trans_b))[
-            groups
-        ]
-        given = _by_groups(machine, operands[:of_d])[groups]
-        c = elements_of("f16", given).reshape(*given.shape[:2], numbers) if shape.to == "f16" else given.astype(F64)
-        with np.errstate(all="ignore"):
-            sign = _sign(machine, scale_a) * _sign(machine, scale_b)
-            sums = sign * (a @ b.swapaxes(-1, -2))[:, row, column]
-            keeps = np.broadcast_to(scale_d, machine.shape).reshape(*groups.shape, WARPGROUP)[groups]
-            found = rounded(shape.to, shape.saturates, sums + np.where(keeps[..., None], c, 0))
-        if shape.to == "f16":
-            found = np.ascontiguousarray(found).view(np.int32)
-        whole = np.zeros((*groups.shape, WARPGROUP, of_d), found.dtype)
-        whole[groups] = found
-        return tuple(whole[..., n].reshape(machine.shape) for n in range(of_d))
-
-    return run
+    lanes = _whole_warpgroups(machine, op)
+    groups = lanes.reshape(machine.shape[0], -1, WARPGROUP)[..., 0]
+    of_a, (scale_d, scale_a, scale_b, trans_a, trans_b) = operands[of_d:-6], operands[-5:]
+    if len(of_a) == 1:
+        a = _from_memory(machine, op, shape.a, of_a[0], 64, shape.depth, machine.uniform(trans_a))[groups]
+    else:
+        a = _from_registers(machine, shape, of_a)[groups]
+    b = _from_memory(machine, op, shape.b, operands[-6], shape.columns, shape.depth, machine.uniform(trans_b))[groups]
+    given = _by_groups(machine, operands[:of_d])[groups]
+    c = elements_of("f16", given).reshape(*given.shape[:2], numbers) if shape.to == "f16" else given.astype(F64)
+    with np.errstate(all="ignore"):
+        sign = _sign(machine, scale_a) * _sign(machine, scale_b)
+        sums = sign * (a @ b.swapaxes(-1, -2))[:, row, column]
+        keeps = np.broadcast_to(scale_d, machine.shape).reshape(*groups.shape, WARPGROUP)[groups]
+        found = rounded(shape.to, shape.saturates, sums + np.where(keeps[..., None], c, 0))
+    if shape.to == "f16":
+        found = np.ascontiguousarray(found).view(np.int32)
+    whole = np.zeros((*groups.shape, WARPGROUP, of_d), found.dtype)
+    whole[groups] = found
+    return tuple(whole[..., n].reshape(machine.shape) for n in range(of_d))
 
 
 def _sign(machine: Machine, scale: Array) -> int:
