@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import ub
@@ -17,6 +19,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.llvm_rules import constantly
+from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import INDEX, form_of, signed
 from xla_emitters.runtime.simt.tensor_rules import tensor_strides
 from xla_emitters.runtime.simt.vector_rules import vector_bits
@@ -31,7 +34,7 @@ def cast(op: UnrealizedConversionCastOp) -> Kernel:
     return cast_kernel(op.inputs[0].type, op.outputs[0].type)
 
 
-def cast_kernel(source: Attribute, target: Attribute) -> Kernel:
+def cast_kernel(source: Attribute, target: Attribute) -> Callable[[Machine, Any], Value]:
     """A kernel that converts a value between two representations. raises Unsupported for types that represent different things."""
     if source == target:
         return lambda machine, value: value

@@ -158,32 +158,30 @@ RULES.op(llvm.ZeroOp)(partial(constantly, fill=_zero))
 RULES.op(llvm.PoisonOp, llvm.UndefOp)(partial(constantly, fill=scalars.poison))
 
 
-def _place(op: Operation, vector: Attribute, index: Attribute) -> Callable[[Machine, Array], Array | int]:
-    """The number of an element of a vector, from an operand."""
-    shape, form = shape_of(vector), form_of(index)
-    return lambda machine, number: position_of(machine, op, shape, [scalars.wrap(INDEX, unsigned(form, number))])
+def _place(machine: Machine, op: Operation, number: Array) -> Array | int:
+    """The number of an element of a vector, from the last operand."""
+    number = unsigned(form_of(op.operands[-1].type), number)
+    return position_of(machine, op, shape_of(op.operands[0].type), [scalars.wrap(INDEX, number)])
 
 
-@RULES.op(llvm.ExtractElementOp)
-def extractelement(op: llvm.ExtractElementOp) -> Kernel:
-    place = _place(op, op.vector.type, op.position.type)
-    return lambda machine, source, position: element_at(source, place(machine, position), 1)[0]
+@RULES.kernel(llvm.ExtractElementOp)
+def extractelement(op: Operation, machine: Machine, source: Elements, position: Array) -> Array:
+    return element_at(source, _place(machine, op, position), 1)[0]
 
 
-@RULES.op(llvm.InsertElementOp)
-def insertelement(op: llvm.InsertElementOp) -> Kernel:
-    place = _place(op, op.vector.type, op.index.type)
-    return lambda machine, target, value, position: with_elements(target, place(machine, position), (value,))
+@RULES.kernel(llvm.InsertElementOp)
+def insertelement(op: Operation, machine: Machine, target: Elements, value: Array, position: Array) -> Value:
+    return with_elements(target, _place(machine, op, position), (value,))
 
 
 @RULES.op(llvm.ShuffleVectorOp)
-def shufflevector(op: llvm.ShuffleVectorOp) -> Kernel:
+def shufflevector(op: llvm.ShuffleVectorOp) -> Callable[[Machine, Elements, Elements], Value]:
     form, picks = form_of(op.v1.type), [int(pick) for pick in op.mask.get_values()]
     return lambda machine, one, other: shuffled(form, one + other, picks)
 
 
 @RULES.op(llvm.ExtractValueOp)
-def extractvalue(op: llvm.ExtractValueOp) -> Kernel:
+def extractvalue(op: llvm.ExtractValueOp) -> Callable[[Machine, Any], Value]:
     position = [int(number) for number in op.position.get_values()]
     return lambda machine, container: reduce(getitem, position, container)
 

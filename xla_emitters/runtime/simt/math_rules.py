@@ -206,7 +206,11 @@ def clampf(op: Any) -> Ternary:
 @RULES.op(math.SincosOp, llvm.INTRINSICS["sincos"])
 def sincos(op: Operation) -> Kernel:
     sine, cosine = (function(form_of(op.operands[0].type), name) for name in ("sin", "cos"))
-    return two_results(op, lambda angle: (sine(angle), cosine(angle)))
+
+    def both(angle: Array) -> tuple[Array, Array]:
+        return sine(angle), cosine(angle)
+
+    return two_results(op, both)
 
 
 for _function, _op, _name in (

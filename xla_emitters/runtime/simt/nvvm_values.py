@@ -167,7 +167,8 @@ def _zero_sum(mode: str, total: Array, *signs: Array) -> Array:
     return np.where((total == 0) & ~positive, -np.abs(total), total)
 
 
-def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
+def _sum_of(is_difference: bool, rest: Sequence[str]) -> Binary:
+    mode, word = rest
     of = form(word)
 
     def run(one: Array, other: Array) -> Array:
@@ -185,8 +186,7 @@ def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
     return run
 
 
-for _name, _is_difference in (("add", False), ("sub", True)):
-    ROWS[_name] = lambda rest, is_difference=_is_difference: _sum_of(*rest, is_difference)
+ROWS["add"], ROWS["sub"] = partial(_sum_of, False), partial(_sum_of, True)
 
 
 def _exactly(apart: Callable[..., Fraction], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
@@ -212,6 +212,14 @@ def _exactly(apart: Callable[..., Fraction], of: Form, mode: str, nearest: Calla
 
 def _product_apart(rounded: Fraction, a: Fraction, b: Fraction, c: Fraction = Fraction(0)) -> Fraction:
     return a * b + c - rounded
+
+
+def _square_apart(rounded: Fraction, a: Fraction) -> Fraction:
+    return a - rounded * rounded
+
+
+def _quotient_apart(rounded: Fraction, a: Fraction, b: Fraction) -> Fraction:
+    return a / b - rounded
 
 
 @row("mul")
@@ -296,7 +304,7 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
         quotient = _quotient_towards(mode, of)
         return lambda x: quotient(np.ones_like(x), x)
     if of.lanes != F32:
-        return _exactly(lambda rounded, x: x - rounded * rounded, of, mode, np.sqrt)
+        return _exactly(_square_apart, of, mode, np.sqrt)
 
     def run(x: Array) -> Array:
         nearest = np.sqrt(x)
@@ -310,7 +318,7 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
 def _quotient_towards(mode: str, of: Form) -> Binary:
     """A quotient rounded in a direction. By zero it is an infinity, in every direction."""
     if of.lanes != F32:
-        function = _exactly(lambda rounded, a, b: a / b - rounded, of, mode, np.divide)
+        function = _exactly(_quotient_apart, of, mode, np.divide)
         return lambda one, other: np.where(other == 0, one / other, function(one, np.where(other == 0, 1, other)))
 
     def run(one: Array, other: Array) -> Array:

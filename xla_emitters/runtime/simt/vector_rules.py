@@ -328,7 +328,7 @@ def llvm_reduction(op: Operation) -> Kernel:
 
 
 @RULES.op(llvm.INTRINSICS["vector.reduce.fadd"], llvm.INTRINSICS["vector.reduce.fmul"])
-def ordered_reduction(op: Operation) -> Kernel:
+def ordered_reduction(op: Operation) -> Callable[[Machine, Array, Elements], Array]:
     """From a start, in order."""
     combine = _reduction(op, op.name[-3:])
     return lambda machine, start, elements: combine(machine, elements, start)
@@ -379,8 +379,12 @@ def _write_row(op: Operation, count: int, machine: Machine, value: Elements, tar
 @RULES.op(vector.TransferReadOp)
 def transfer_read(op: vector.TransferReadOp) -> Kernel:
     refuse_other_than_row(op)
-    read = partial(_row_read, op, count_of(op.result.type))
-    return lambda machine, source, *operands: read(machine, source, *operands[:-1])
+    count = count_of(op.result.type)
+
+    def run(machine: Machine, source: Tensor, *operands: Array) -> Value:
+        return _row_read(op, count, machine, source, *operands[:-1])
+
+    return run
 
 
 @RULES.op(vector.TransferWriteOp)
