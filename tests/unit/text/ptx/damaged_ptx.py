@@ -51,7 +51,10 @@ WORDS = (
     *("bra", "ret", "exit", "bar.sync", "ld.shared.v4.b32", "st.global.b8", "call", "trap", "add.s32", "é", "\0", '"', "/*", "//", "\\"),
     *(".reg", ".shared", ".func", ".entry", ".v4", ".f32", ".b8", ".pred", ".loc", ".pragma", ".align", ".param", ".const"),
 )  # fmt: skip
-TYPES = tuple(".b8 .b16 .b32 .b64 .s32 .u32 .s64 .u64 .f16 .bf16 .f32 .f64 .pred .f16x2 .b128".split())
+TYPES = (
+    *(".b8", ".b16", ".b32", ".b64", ".s32", ".u32", ".s64", ".u64", ".f16", ".bf16", ".f32", ".f64", ".pred"),
+    *(".f16x2", ".b128"),
+)
 STATEMENTS = (
     "$again: bra $again;",
     "bar.sync 0;",
