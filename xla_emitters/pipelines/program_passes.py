@@ -52,6 +52,7 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
         "disc-broadcast-simplifier",
         "operands of elementwise ops get one shape, from which later passes learn equal sizes",
     ),
+    _row("disc-algebraic-simplifier", "all broadcasts of constants are explicit; no op has a device or a kernel yet"),
     _row(
         "disc-base-gemm",
         "transposes are merged into dots before they get a device or a kernel",

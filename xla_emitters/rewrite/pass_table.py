@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 # name on the command line -> (room, stem), the name without `xla-` and `gpu-`; the class is the stem in CamelCase with `Pass` at its end.
 PASSES: dict[str, tuple[str, str]] = {
     "convert-complex-to-standard": ("lowering", "convert_complex_to_standard"),
+    "disc-algebraic-simplifier": ("dynamic.passes", "disc_algebraic_simplifier"),
     "disc-base-gemm": ("dynamic.passes", "disc_base_gemm"),
     "disc-block-sums": ("lowering.cpu", "disc_block_sums"),
     "disc-blocks-to-loop": ("lowering.cpu", "disc_blocks_to_loop"),
