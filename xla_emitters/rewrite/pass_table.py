@@ -68,6 +68,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-revise-gpu-kernel-outlining": ("dynamic.loops", "disc_revise_gpu_kernel_outlining"),
     "disc-rewrite-ral-api": ("dynamic.host", "disc_rewrite_ral_api"),
     "disc-shape-optimization": ("dynamic.passes", "disc_shape_optimization"),
+    "disc-size-cse": ("dynamic.passes", "disc_size_cse"),
     "disc-specialize-fusion-with-speculation": ("dynamic.buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("dynamic.passes", "disc_split_large_ops"),
     "disc-step-pointers": ("lowering.cpu", "disc_step_pointers"),
