@@ -317,6 +317,8 @@ def test_types_that_c_does_not_have_are_named(argument: str, result: str, why: s
 
 
 def test_names_in_c() -> None:
+    """Files of the runtime, ral.c and ral.h, are in the same directory."""
     assert [c_name(text) for text in ("gelu", "my-layer.v2", "3d", "_x_")] == ["gelu", "my_layer_v2", "p_3d", "x"]
+    assert [c_name(text) for text in ("ral", "_RAL_", "ral2", "coral")] == ["p_ral", "p_RAL", "ral2", "coral"]
     with pytest.raises(DataError, match="has no letter"):
         c_name("--")

@@ -394,8 +394,8 @@ def _atom(atom: Size, names: Mapping[str, str]) -> str:
 
 
 def c_name(text: str) -> str:
-    """A C identifier from the name of a file. raises DataError where no character of the name can be used"""
+    """A C identifier from the name of a file, other than the runtime's. raises DataError where no character of the name can be used"""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not name:
         raise DataError(f"'{text}' has no letter that a name in C may have", stage=STAGE)
-    return f"p_{name}" if name[0].isdigit() else name
+    return f"p_{name}" if name[0].isdigit() or name.lower() == "ral" else name
