@@ -212,7 +212,7 @@ def _header(program: Program, name: str, cpu: CpuTarget) -> str:
 
 
 def _comment(text: str) -> str:
-    return text.replace("*/", "* /")
+    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 # ---------------------------------------------------------------------------------------------------------------- source

@@ -90,7 +90,7 @@ class Rows:
 
     def array(self, tensor: Any) -> Any:
         """JAX's array of a tensor's elements."""
-        return self.mappings.t2j(tensor.detach())
+        return self.mappings.t2j(tensor.detach().resolve_conj().resolve_neg())
 
     def with_scalars(self, node: Any, arguments: Any, keywords: Any, element: Any) -> tuple[Any, Any]:
         """The arguments of a row in the type that they are computed with, that of the result: numbers that were made of sizes, and an array
@@ -323,6 +323,14 @@ def _of_numbers(
         function = rounded_once(jax, table[aten.linalg_vector_norm].func)
         return function(x if dtype is None else x.astype(types(dtype)), order, dim, keepdim)
 
+    def added(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        """A product and `x`, which is not looked at where `beta` is 0."""
+        product = a @ b if isinstance(alpha, int) and alpha == 1 else (a @ b) * alpha
+        return product if isinstance(beta, int | float) and beta == 0 else x * beta + product
+
+    def angle(x: Any) -> Any:
+        return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x == x, jnp.where(x < 0, jnp.pi, 0.0), jnp.nan)
+
     def quotient(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
         """Integers are divided as such: floats do not hold all of them."""
         if rounding_mode == "floor":
@@ -352,6 +360,8 @@ def _of_numbers(
         aten.digamma.default: real(digamma),
         aten.complex.default: lambda x, y: lax.complex(*jnp.broadcast_arrays(x, y)),
         aten.linalg_vector_norm.default: norm,
+        **dict.fromkeys((aten.addmm.default, aten.addmv.default), added),
+        aten.angle.default: angle,
         aten.div.Tensor_mode: quotient,
         aten.div.Scalar_mode: quotient,
         # torchax has truth values for these.
@@ -451,6 +461,32 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
 
         return median
 
+    def places(
+        ordered: Any,
+        values: Any,
+        *,
+        out_int32: bool = False,
+        right: bool = False,
+        side: str | None = None,
+        sorter: Any = None,
+    ) -> Any:
+        """Where the values would be inserted: in one line, or in each of the last axis."""
+        ordered = ordered if sorter is None else jnp.take_along_axis(ordered, sorter, -1)
+        size, values = ordered.shape[-1], jnp.asarray(values)
+        side = "right" if right else side or "left"
+
+        def of_line(line: Any, values: Any) -> Any:
+            if isinstance(size, int):
+                return jnp.searchsorted(line, values, side)
+            column = line.reshape(-1, *[1] * values.ndim)  # JAX's own wants a known size
+            is_before = column <= values if side == "right" else column < values
+            return jnp.sum(is_before | (values != values), axis=0)
+
+        if ordered.ndim == 1:
+            return of_line(ordered, values)
+        lines, of_lines = ordered.reshape(-1, size), values.reshape(-1, values.shape[-1])
+        return jax.vmap(of_line)(lines, of_lines).reshape(values.shape)
+
     def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         """Elements by their numbers in the whole array; of equal numbers all are added."""
         flat, source = x.reshape(-1).at[index.reshape(-1)], source.reshape(-1)
@@ -476,6 +512,7 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.select.int: selected,
         aten.slice_scatter.default: with_slice,
         aten.put.default: put,
+        **dict.fromkeys((aten.searchsorted.Tensor, aten.searchsorted.Scalar), places),
         **dict.fromkeys((aten.median.default, aten.median.dim), middle(ignores_nan=False)),
         **dict.fromkeys((aten.nanmedian.default, aten.nanmedian.dim), middle(ignores_nan=True)),
         aten.nonzero_static.default: lambda x, *, size, fill_value=-1: jnp.argwhere(
@@ -538,6 +575,7 @@ def _of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         aten.linalg_lu_solve.default: solved_by_lu,
         aten.cholesky_solve.default: lambda b, factor, upper=False: scipy.cho_solve((factor, not upper), b),
         aten.cholesky_inverse.default: inverse,
+        aten._linalg_det.default: lambda a: [linalg.det(a), None, None],
         aten._linalg_svd.default: singular,
         aten.linalg_qr.default: orthogonal,
         aten._fft_c2r.default: of_spectrum,

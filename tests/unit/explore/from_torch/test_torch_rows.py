@@ -87,6 +87,25 @@ def test_float64_stays_float64(torch: Any) -> None:
     is_as_pytorch(torch, function, torch.tensor([0.3, 1.7, 5.1], dtype=torch.float64), bound=1e-12)
 
 
+def test_a_factor_of_zero_leaves_a_summand_out(torch: Any) -> None:
+    def function(x: Any, a: Any, whole: Any) -> Any:
+        return (
+            *(each(x, a, b, beta=0) for each, b in ((torch.addmm, a), (torch.addmv, a[0]))),
+            torch.addmm(a, a, a, beta=0.5, alpha=-2),
+            torch.addmm(whole, whole, whole, beta=2, alpha=3),
+            torch.baddbmm(x, a[None], a[None], beta=0),
+            torch.addbmm(x, a[None], a[None], beta=0),
+        )
+
+    is_as_pytorch(
+        torch, function, torch.tensor(float("nan")), torch.randn(3, 3), torch.arange(9).reshape(3, 3), bound=1e-6
+    )
+
+
+def test_angles_of_reals(torch: Any) -> None:
+    is_as_pytorch(torch, torch.angle, torch.tensor([-1.0, -0.0, 0.0, 2.0, float("nan"), -float("inf")]))
+
+
 def test_digamma_of_zeros(torch: Any) -> None:
     is_as_pytorch(torch, torch.digamma, torch.tensor([0.0, -0.0]))
 
@@ -152,6 +171,26 @@ def test_elements_that_are_added_to_one_place(torch: Any) -> None:
     is_as_pytorch(torch, function, torch.arange(6).reshape(2, 3), torch.tensor([5, 6, 7, 2**60 + 1]))
 
 
+def test_places_in_what_is_ordered(torch: Any) -> None:
+    """In lines of unknown length, from both sides; of what is ordered by other numbers."""
+
+    def function(x: Any, values: Any, order: Any) -> Any:
+        return (
+            torch.searchsorted(x, values),
+            torch.searchsorted(x, values, right=True, out_int32=True),
+            torch.searchsorted(x[0], values, side="right"),
+            torch.searchsorted(x[1], 4.0),
+            torch.searchsorted(x.flip(1), values, sorter=order),
+        )
+
+    lines, n = torch.tensor([[1.0, 3, 3, 5], [2, 4, 6, 6]]), torch.export.Dim("n")
+    values, order = torch.tensor([[3.0, 6], [4, 9]]), torch.tensor([[3, 2, 1, 0], [3, 2, 1, 0]])
+    program = from_torch(function, lines, values, order, dynamic_shapes=({1: n}, None, {1: n}), record="none")
+    for size in (4, 1):
+        x, of = lines[:, :size], order[:, -size:]
+        torch.testing.assert_close(program(x, values, of), function(x, values, of), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("name", ["float32", "complex64"])
 def test_linear_algebra_of_batches(torch: Any, name: str) -> None:
     """Right-hand sides that are square, at the left or at the right, and factors of both triangles."""
@@ -161,6 +200,8 @@ def test_linear_algebra_of_batches(torch: Any, name: str) -> None:
         return (
             *(linalg.solve(a, each) for each in (b, b[..., :2], b[..., 0], b[0])),
             linalg.solve(a, b, left=False),
+            linalg.det(a),
+            linalg.slogdet(a)[1],
             *(torch.cholesky_solve(b, each, upper=upper) for each, upper in ((factor, False), (factor.mH, True))),
             *(torch.cholesky_inverse(each, upper=upper) for each, upper in ((factor, False), (factor.mH, True))),
             *(linalg.lu_solve(lu, pivots, b, left=left, adjoint=of) for left in (True, False) for of in (False, True)),
