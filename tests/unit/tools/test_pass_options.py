@@ -113,7 +113,7 @@ def test_the_hosts_allocator_is_the_runtimes(tmp_path: Path, asked: list[str]) -
         np.testing.assert_array_equal(found, 2 * x * x)
 
 
-def test_options_of_a_fusions_passes(tmp_path: Path) -> None:
+def test_options_of_a_fusions_passes() -> None:
     file = str(Path(__file__).parents[3] / "examples" / "negate_20.hlo")
     code, output = said("compile", file, "--pass-options", "disc-placer{i32-on-host}")
     assert code == 2
