@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_process import called, messages, printed
+from in_process import called, messages, printed, written
 from long_lists import but_long
 from tools_here import PTX, SASS, needs
 
@@ -286,10 +286,8 @@ def test_optimize_wants_static_sizes_and_says_what_takes_others() -> None:
 
 
 def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path) -> None:
-    path = tmp_path / "kernel.mlir"
-    path.write_text(
-        "module {\n  func.func @f(%x: memref<4xf32>) -> memref<4xf32> {\n    return %x : memref<4xf32>\n  }\n}\n"
-    )
+    text = "module {\n  func.func @f(%x: memref<4xf32>) -> memref<4xf32> {\n    return %x : memref<4xf32>\n  }\n}\n"
+    path = written(tmp_path / "kernel.mlir", text)
     assert f"{path}:2:" in messages(1, "run", path)
 
 
