@@ -43,26 +43,26 @@ if TYPE_CHECKING:
 _HOMES = {
     name: module
     for module, names in {
-        "algebra.map": "IndexingMap",
-        "device": "DEVICES Device register_device",
-        "dialects.hlo.custom_calls": "register_library_call",
-        "emitters.emit": "register_emitter",
-        "errors": "XlaEmittersError",
-        "explore.check.check": "check",
-        "explore.compile": "compile",
-        "explore.cost.cost": "cost",
-        "explore.from_jax.jax_jit": "jit",
-        "explore.from_jax.jax_program": "JaxProgram from_jax",
-        "explore.from_torch.torch_program": "TorchProgram from_torch",
-        "explore.optimize": "optimize",
-        "functions": "register_function",
-        "pipelines.pass_lists": "register_pass",
-        "runtime": "Kernel Program",
-        "settings": "Settings Toolchain",
-        "support.limits": "limited_iterations limited_memory",
-        "trace": "Trace",
+        "algebra.map": ("IndexingMap",),
+        "device": ("DEVICES", "Device", "register_device"),
+        "dialects.hlo.custom_calls": ("register_library_call",),
+        "emitters.emit": ("register_emitter",),
+        "errors": ("XlaEmittersError",),
+        "explore.check.check": ("check",),
+        "explore.compile": ("compile",),
+        "explore.cost.cost": ("cost",),
+        "explore.from_jax.jax_jit": ("jit",),
+        "explore.from_jax.jax_program": ("JaxProgram", "from_jax"),
+        "explore.from_torch.torch_program": ("TorchProgram", "from_torch"),
+        "explore.optimize": ("optimize",),
+        "functions": ("register_function",),
+        "pipelines.pass_lists": ("register_pass",),
+        "runtime": ("Kernel", "Program"),
+        "settings": ("Settings", "Toolchain"),
+        "support.limits": ("limited_iterations", "limited_memory"),
+        "trace": ("Trace",),
     }.items()
-    for name in names.split()
+    for name in names
 }
 __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 

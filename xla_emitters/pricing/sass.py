@@ -25,7 +25,25 @@ WORD = 0xFFFFFFFF
 # The most trips that are simulated.
 _MOST_TRIPS = 1 << 20
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
-_WITHOUT_RESULT = frozenset("ST STG STS STL RED REDG BAR BRA BSSY BSYNC CALL EXIT JMP MEMBAR NOP RET WARPSYNC".split())
+_WITHOUT_RESULT = (
+    "ST",
+    "STG",
+    "STS",
+    "STL",
+    "RED",
+    "REDG",
+    "BAR",
+    "BRA",
+    "BSSY",
+    "BSYNC",
+    "CALL",
+    "EXIT",
+    "JMP",
+    "MEMBAR",
+    "NOP",
+    "RET",
+    "WARPSYNC",
+)
 RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
     "EQ": operator.eq,
     "NE": operator.ne,
