@@ -36,7 +36,7 @@ from xla_emitters.dialects.hlo.types import tuple_type
 from xla_emitters.graph.entry import changes_width
 from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.overwrites import is_callers, may_overwrite
-from xla_emitters.graph.view import HloFusion
+from xla_emitters.graph.view import FusionView
 from xla_emitters.support.late_dataclass import dataclass
 
 
@@ -247,7 +247,7 @@ def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:
     return StringAttr("{" + ", ".join(pairs) + "}")
 
 
-def may_write(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> dict[int, SSAValue]:
+def may_write(view: FusionView, bodies: AbstractSet[ComputationOp]) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it has according to HLO; only buffers that may be overwritten, and the caller's.
 
     bodies  as in `may_overwrite`
