@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import TypeGuard
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, TupleType, i64
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -24,7 +24,6 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
-    GetTupleElementOp,
     ParameterOp,
     ReturnOp,
     TupleOp,
@@ -33,7 +32,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import tuple_type
-from xla_emitters.graph.entry import changes_width
+from xla_emitters.graph.entry import changes_width, tuple_elements
 from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.overwrites import is_callers, may_overwrite
 from xla_emitters.graph.view import FusionView
@@ -150,15 +149,7 @@ class Parting:
 
     def elements(self, value: SSAValue) -> list[SSAValue]:
         """The elements of a tuple; [value] if it is not a tuple."""
-        if not isinstance(value.type, TupleType):
-            return [value]
-        owner = value.owner
-        assert isinstance(owner, HloOp)
-        name = owner.instruction_name.data
-        return [
-            self.before(GetTupleElementOp([value], ir_type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
-            for n, ir_type in enumerate(value.type.types)
-        ]
+        return tuple_elements(value, self.before)
 
     def replace(self, found: Sequence[tuple[HloOp, SSAValue]]) -> None:
         """Replaces the fusion's results: `found` has one (instruction, value) per root of the computation; a root may be a tuple."""

@@ -17,7 +17,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TupleType
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp, integers, no_call
@@ -49,6 +49,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
 )
 from xla_emitters.dtypes import Array
+from xla_emitters.graph.entry import leaves_of_element
 from xla_emitters.graph.names import rename
 from xla_emitters.graph.reduction_starts import combining_opcodes
 
@@ -327,10 +328,7 @@ class _Needed:
                         return
                     leaf -= count
             case GetTupleElementOp():
-                (whole,) = op.operands
-                assert isinstance(whole.type, TupleType)
-                before = whole.type.types.data[: op.index.value.data]
-                yield from self.by(whole, leaf + sum(len(leaf_types(part)) for part in before))
+                yield from self.by(op.operands[0], leaf + leaves_of_element(op)[0])
             case HloOp():
                 for operand in op.operands:
                     for each in range(len(leaf_types(operand.type))):

@@ -45,11 +45,11 @@ from xla_emitters.dialects.hlo.types import (
     dims_of,
     element_of,
     leaf_types,
-    tuple_types,
     type_text,
 )
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import Place
+from xla_emitters.graph.entry import leaf_at
 from xla_emitters.graph.overwrites import is_callers, is_last_use
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -280,8 +280,4 @@ def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None
                 value = value.owner.operands[0]
             case _:
                 return None
-    leaf, part_type = 0, value.type
-    for number in path:
-        before = tuple_types(part_type)[:number]
-        leaf, part_type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(part_type)[number]
-    return leaf if value.owner is call else None
+    return leaf_at(value.type, path) if value.owner is call else None
