@@ -197,11 +197,10 @@ def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation
     """
     around = before.parent_op()
     assert isinstance(around, ComputationOp)
-    array = ParameterOp(0, value.type, "array")
-    copy = CopyOp([array.result], ir_type, "copied")
-    callee = ComputationOp(f"{name}.computation", Block([array, copy, ReturnOp(copy.result)]))
-    for op in (array, copy, callee):
-        op.location = before.location
+    inside = NewComputation()
+    array = inside.insert(ParameterOp(0, value.type, "array"), before)
+    copied = inside.insert(CopyOp([array], ir_type, "copied"), before)
+    callee = inside.finish(f"{name}.computation", [copied], before)
     names.add_computation(callee, around)
     return names.add(new_fusion([value], callee, name), before)
 
