@@ -125,7 +125,7 @@ class _Choice:
         return self.code.product([self.size(buffer, dim) for dim in range(tensor_of(buffer.type).get_num_dims())])
 
     def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
-        return self.code.insert(arith.CmpiOp(self.code.value(a), self.code.value(b), predicate))
+        return self.code.compare(predicate, a, b)
 
     def variants(self, condition: SSAValue, then: FusionOp, otherwise: FusionOp | scf.IfOp) -> None:
         """Replaces the fusion by a choice between two, or one and another choice."""

@@ -102,20 +102,6 @@ class KernelIndex(IndexCode):
             return number
         return self.insert(arith.AndIOp(number, self.value(-of)))
 
-    def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
-        """i1: `a` compared with `b`, as `arith.cmpi` names it."""
-        return self.insert(arith.CmpiOp(self.value(a), self.value(b), predicate))
-
-    def select(self, condition: SSAValue, then: Number, otherwise: Number) -> SSAValue:
-        return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise)))
-
-    def every(self, conditions: Sequence[SSAValue]) -> SSAValue:
-        """i1: the conjunction of one or more conditions."""
-        first, *rest = conditions
-        for other in rest:
-            first = self.insert(arith.AndIOp(first, other))
-        return first
-
     def clamp(self, value: SSAValue, element: DType, high: Number) -> Number:
         """An integer of that type as an index in [0, high], where `high` is not negative.
 
