@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_uses import reads
-from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, SINGLE
+from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, SINGLE, STITCH
 from xla_emitters.dynamic.buffers.tiled_transposes import TILES
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.dynamic.loops.combine import reduces_rows
@@ -53,6 +53,8 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 ROW_SCHEDULE = "disc.row_schedule"
 """Attribute of a fusion: 1, 2 or 3, the schedule of its row reductions."""
+OF_KINDS = {STITCH: "stitch", MIDDLE: "middle", SINGLE: SINGLE}
+"""Kind of a fusion -> its schedule, whatever its roots."""
 HINTED = ("loop", "row1", "row2", "row3")
 """The schedules that ask for the threads that `disc.thread_per_block_hint` says."""
 
@@ -116,12 +118,8 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
 
 def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = False) -> str:
     """The name of a fusion's schedule: see the file's head."""
-    if fusion.kind is not None and fusion.kind.data == "kStitch":
-        return "stitch"
-    if fusion.kind is not None and fusion.kind.data == MIDDLE:
-        return "middle"
-    if fusion.kind is not None and fusion.kind.data == SINGLE:
-        return SINGLE
+    if (name := OF_KINDS.get(fusion.kind_text)) is not None:
+        return name
     if TILES in fusion.attributes and not is_cpu:
         return "tiles"
     if any(map(reduces_rows, roots)):

@@ -65,7 +65,7 @@ class DiscLoopSplitPass(DevicePass):
 
     def split(self, fusion: FusionOp, loops: Sequence[scf.ParallelOp]) -> None:
         """Inserts a launch for each loop, and the ops between loops, before the fusion, and erases it."""
-        name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
+        name = fusion.label
         names = [name] if len(loops) == 1 else [f"{name}_{number}" for number in range(len(loops))]
         made = iter(names)
         *ops, _ = fusion.body.block.ops

@@ -210,8 +210,7 @@ class KernelCode:
     def _count(self) -> None:
         self._counted[0] += 1
         if self._counted[0] > MOST_OPS:
-            name = self.fusion.fusion_name.data if self.fusion.fusion_name else "the fusion"
-            why = f"the code of one loop of {name} is longer than {MOST_OPS} ops: elements are computed again and again"
+            why = f"the code of one loop of {self.fusion.label} is longer than {MOST_OPS} ops: elements are computed again and again"
             raise refusal("loops", self.fusion, why, "make smaller fusions")
 
     def is_inside(self, value: SSAValue) -> bool:
