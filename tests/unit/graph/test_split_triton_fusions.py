@@ -272,7 +272,7 @@ def test_on_request_it_is_refused_whole() -> None:
   ROOT s = f32[1] reduce(x, z), dimensions={1}, to_apply=add"""
     module = parse_hlo(program(long, "f32[1]", [np.zeros((1, 4000000), np.float32)]))
     before = print_hlo(module)
-    SplitTritonFusionsPass("refuse").apply(None, module)
+    SplitTritonFusionsPass("refuse").apply(Context(), module)
     SplitResultsPass().apply(Context(), module)
     split_reductions(module)
     assert print_hlo(module) == before
