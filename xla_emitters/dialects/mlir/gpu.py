@@ -10,7 +10,6 @@ Source: MLIR 22, gpu dialect.
 
 from __future__ import annotations
 
-from enum import auto
 from typing import Any, ClassVar
 
 from xdsl.dialects import gpu as upstream
@@ -60,7 +59,11 @@ from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
+from xla_emitters.dialects.mlir.gpu_functions import FuncOp as FuncOp
+from xla_emitters.dialects.mlir.gpu_functions import LaunchOp as LaunchOp
+from xla_emitters.dialects.mlir.gpu_functions import ModuleOp as ModuleOp
+from xla_emitters.dialects.mlir.gpu_functions import ReturnOp as ReturnOp
+from xla_emitters.dialects.mlir.gpu_functions import TerminatorOp as TerminatorOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.op_definition import op_definition
@@ -142,20 +145,7 @@ MAPPINGS = {
 """`#gpu.block<x>` ...: the level of the GPU that runs the iterations of an `scf.forall`."""
 
 
-class AllReduceKind(StrEnum):
-    Add = auto()
-    Mul = auto()
-    MinUI = auto()
-    MinSI = auto()
-    MinNumF = auto()
-    MaxUI = auto()
-    MaxSI = auto()
-    MaxNumF = auto()
-    And = auto()
-    Or = auto()
-    Xor = auto()
-    MinimumF = auto()
-    MaximumF = auto()
+AllReduceKind = StrEnum("AllReduceKind", "Add Mul MinUI MinSI MinNumF MaxUI MaxSI MaxNumF And Or Xor MinimumF MaximumF")
 
 
 @irdl_attr_definition
@@ -168,11 +158,7 @@ class AllReduceOpAttr(EnumAttribute[AllReduceKind], SpacedOpaqueSyntaxAttribute)
 # ---- exchange ---------------------------------------------------------------------------------------------------------------------------
 
 
-class ShuffleMode(StrEnum):
-    Xor = auto()
-    Up = auto()
-    Down = auto()
-    Idx = auto()
+ShuffleMode = StrEnum("ShuffleMode", "Xor Up Down Idx")
 
 
 @irdl_attr_definition
@@ -408,20 +394,8 @@ DynamicSharedMemoryOp = op_of_row(
 )
 
 
-OURS: tuple[type[IRDLOperation], ...] = (
-    *(ThreadIdOp, BlockIdOp, BlockDimOp, GridDimOp, GlobalIdOp, NumSubgroupsOp, SubgroupIdOp, SubgroupSizeOp),
-    *(LaneIdOp, BarrierOp, ClusterIdOp, ClusterDimOp, ClusterBlockIdOp, ClusterDimBlocksOp),
-    *(ModuleOp, FuncOp, ReturnOp, LaunchOp, TerminatorOp),
-    *(ShuffleOp, RotateOp, SubgroupBroadcastOp, SubgroupReduceOp, AllReduceOp, YieldOp),
-    *(PrintfOp, DynamicSharedMemoryOp),
-)
-
 GPU = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
     upstream.GPU,
-    OURS,
-    (
-        *(AllReduceOpAttr, ShuffleModeAttr, BroadcastTypeAttr, AddressSpaceAttr, MemorySpaceAttr),
-        *MAPPINGS.values(),
-    ),
+    attributes=MAPPINGS.values(),
     names=globals(),
 )

@@ -15,9 +15,8 @@ from typing import Any
 from xdsl.dialects.builtin import I1, I32, BoolAttr, IntegerAttr, IntegerType, UnitAttr, i32
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, SpacedOpaqueSyntaxAttribute
+from xdsl.ir import SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
-    IRDLOperation,
     eq,
     irdl_attr_definition,
     operand_def,
@@ -49,9 +48,7 @@ SharedSpaceAttr = word_attribute("nvvm.shared_space", "cta", "cluster")
 """`#nvvm.shared_space<cta>`: the shared memory of the block or the cluster."""
 
 
-class SetMaxRegisterAction(StrEnum):
-    Increase = "increase"
-    Decrease = "decrease"
+SetMaxRegisterAction = StrEnum("SetMaxRegisterAction", "Increase Decrease")
 
 
 @irdl_attr_definition
@@ -59,12 +56,7 @@ class SetMaxRegisterActionAttr(EnumAttribute[SetMaxRegisterAction], SpacedOpaque
     name = "nvvm.action"
 
 
-class LoadCacheModifier(StrEnum):
-    CA = "ca"
-    CG = "cg"
-    CS = "cs"
-    LU = "lu"
-    CV = "cv"
+LoadCacheModifier = StrEnum("LoadCacheModifier", "CA CG CS LU CV")
 
 
 @irdl_attr_definition
@@ -222,14 +214,4 @@ CpAsyncMBarrierArriveOp = op_of_row(
     "$addr attr-dict `:` type(operands)",
     addr=operand_def(LLVMPointerType),
     properties={"noinc": prop_def(BoolAttr, default_value=_NO)},
-)
-
-ASYNC_OPS: tuple[type[IRDLOperation], ...] = (
-    *(MemoryBarrierOp, FenceProxyOp, FenceMbarrierInitOp, FenceScClusterOp),
-    *(*CLUSTER_OPS, NanosleepOp, SetMaxRegisterOp, BreakpointOp),
-    *MBARRIER_OPS,
-    *(CpAsyncOp, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp, CpAsyncMBarrierArriveOp),
-)
-ASYNC_ATTRIBUTES: tuple[type[Attribute], ...] = (
-    *(MemScopeAttr, ProxyKindAttr, SharedSpaceAttr, SetMaxRegisterActionAttr, LoadCacheModifierAttr),
 )
