@@ -70,12 +70,12 @@ from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, CodeSize
-from xla_emitters.lowering.index_arithmetic import replace_by
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
 from xla_emitters.support.dominance import reverse_postorder
 from xla_emitters.support.late_dataclass import dataclass
