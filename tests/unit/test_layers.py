@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import xla_emitters
+from xla_emitters.rewrite.pass_table import PASSES
 
 PACKAGE, ROOT = Path(xla_emitters.__file__).parent, Path(__file__).parents[2]
 LAYERS = (
@@ -254,3 +255,8 @@ def test_a_file_name_names_one_thing() -> None:
     paths = sorted((path.stem, str(path.relative_to(PACKAGE))) for path in files() if path.name != "__init__.py")
     again = [pair for pair in pairwise(paths) if pair[0][0] == pair[1][0]]
     assert not again
+
+
+def test_the_file_of_a_pass_is_named_after_it() -> None:
+    stems = {name: name.removeprefix("xla-").removeprefix("gpu-").replace("-", "_") for name in PASSES}
+    assert {name: stem for name, (_, stem) in PASSES.items()} == stems

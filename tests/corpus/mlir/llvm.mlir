@@ -72,6 +72,7 @@ llvm.func @f(%n: i32, %c: i1, %p: !llvm.ptr) -> i32 {
 ^bb1(%m: i32):
   llvm.cond_br %c weights([3, 5]), ^bb2, ^bb3
 ^bb2:
+  llvm.unreachable
 ^bb3:
   %0 = llvm.select %c, %n, %m : i1, i32
   %1 = llvm.call @g(%0) : (i32) -> i32

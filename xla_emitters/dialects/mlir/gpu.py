@@ -10,6 +10,7 @@ Source: MLIR 22, gpu dialect.
 
 from __future__ import annotations
 
+from enum import auto
 from typing import Any, ClassVar
 
 from xdsl.dialects import gpu as upstream
@@ -145,7 +146,20 @@ MAPPINGS = {
 """`#gpu.block<x>` ...: the level of the GPU that runs the iterations of an `scf.forall`."""
 
 
-AllReduceKind = StrEnum("AllReduceKind", "Add Mul MinUI MinSI MinNumF MaxUI MaxSI MaxNumF And Or Xor MinimumF MaximumF")
+class AllReduceKind(StrEnum):
+    Add = auto()
+    Mul = auto()
+    MinUI = auto()
+    MinSI = auto()
+    MinNumF = auto()
+    MaxUI = auto()
+    MaxSI = auto()
+    MaxNumF = auto()
+    And = auto()
+    Or = auto()
+    Xor = auto()
+    MinimumF = auto()
+    MaximumF = auto()
 
 
 @irdl_attr_definition
@@ -158,7 +172,11 @@ class AllReduceOpAttr(EnumAttribute[AllReduceKind], SpacedOpaqueSyntaxAttribute)
 # ---- exchange ---------------------------------------------------------------------------------------------------------------------------
 
 
-ShuffleMode = StrEnum("ShuffleMode", "Xor Up Down Idx")
+class ShuffleMode(StrEnum):
+    Xor = auto()
+    Up = auto()
+    Down = auto()
+    Idx = auto()
 
 
 @irdl_attr_definition

@@ -11,6 +11,7 @@ Source: MLIR 22, index dialect.
 
 from __future__ import annotations
 
+from enum import auto
 from typing import Any, cast
 
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
@@ -73,7 +74,17 @@ CASTS = {
 """Between index and an integer type, sign- or zero-extended."""
 
 
-Predicate = StrEnum("Predicate", "EQ NE SLT SLE SGT SGE ULT ULE UGT UGE")
+class Predicate(StrEnum):
+    EQ = auto()
+    NE = auto()
+    SLT = auto()
+    SLE = auto()
+    SGT = auto()
+    SGE = auto()
+    ULT = auto()
+    ULE = auto()
+    UGT = auto()
+    UGE = auto()
 
 
 @irdl_attr_definition

@@ -14,6 +14,7 @@ Source: MLIR 22, nvvm dialect, as `mlir-opt` reads and prints it.
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import auto
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
@@ -182,7 +183,11 @@ class BarrierOp(QuickOp):
             raise VerifyException("has a number of threads, but no barrier id")
 
 
-ShflKind = StrEnum("ShflKind", "BFLY UP DOWN IDX")
+class ShflKind(StrEnum):
+    BFLY = auto()
+    UP = auto()
+    DOWN = auto()
+    IDX = auto()
 
 
 @irdl_attr_definition
@@ -256,7 +261,17 @@ ElectSyncOp = op_of_row(
 )
 
 
-ReduxKind = StrEnum("ReduxKind", "ADD AND OR XOR MAX MIN UMAX UMIN FMAX FMIN")
+class ReduxKind(StrEnum):
+    ADD = auto()
+    AND = auto()
+    OR = auto()
+    XOR = auto()
+    MAX = auto()
+    MIN = auto()
+    UMAX = auto()
+    UMIN = auto()
+    FMAX = auto()
+    FMIN = auto()
 
 
 @irdl_attr_definition
@@ -289,7 +304,11 @@ ReduxOp = op_of_row(
 )
 
 
-VoteKind = StrEnum("VoteKind", "ALL ANY UNI BALLOT")
+class VoteKind(StrEnum):
+    ALL = auto()
+    ANY = auto()
+    UNI = auto()
+    BALLOT = auto()
 
 
 @irdl_attr_definition
@@ -315,7 +334,9 @@ VoteOp = op_of_row(
 )
 
 
-MatchKind = StrEnum("MatchKind", "ANY ALL")
+class MatchKind(StrEnum):
+    ANY = auto()
+    ALL = auto()
 
 
 @irdl_attr_definition

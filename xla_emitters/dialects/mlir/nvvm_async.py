@@ -48,7 +48,9 @@ SharedSpaceAttr = word_attribute("nvvm.shared_space", "cta", "cluster")
 """`#nvvm.shared_space<cta>`: the shared memory of the block or the cluster."""
 
 
-SetMaxRegisterAction = StrEnum("SetMaxRegisterAction", "Increase Decrease")
+class SetMaxRegisterAction(StrEnum):
+    Increase = "increase"
+    Decrease = "decrease"
 
 
 @irdl_attr_definition
@@ -56,7 +58,12 @@ class SetMaxRegisterActionAttr(EnumAttribute[SetMaxRegisterAction], SpacedOpaque
     name = "nvvm.action"
 
 
-LoadCacheModifier = StrEnum("LoadCacheModifier", "CA CG CS LU CV")
+class LoadCacheModifier(StrEnum):
+    CA = "ca"
+    CG = "cg"
+    CS = "cs"
+    LU = "lu"
+    CV = "cv"
 
 
 @irdl_attr_definition

@@ -14,6 +14,7 @@ Source: docs/reference/1 section 0 "Spelling policy" and 1.1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import auto
 from types import new_class
 from typing import Any, ClassVar
 
@@ -129,7 +130,10 @@ def _spelling(op_type: type[Operation], name: str) -> type[Operation]:
     return made
 
 
-WorkgroupDimension = StrEnum("WorkgroupDimension", "X Y Z")
+class WorkgroupDimension(StrEnum):
+    X = auto()
+    Y = auto()
+    Z = auto()
 
 
 @irdl_attr_definition
