@@ -105,7 +105,7 @@ def compile_loops(fusion: FusionOp) -> Loops:
     captured = captured_by(fusion)
     inputs = scope.slots(captured)
     body = scope.body(fusion.body.block)
-    name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
+    name = fusion.label
     return Loops(captured, inputs, body, scope.count, name)
 
 
