@@ -46,6 +46,7 @@ from xla_emitters.runtime.simt.code import (
     Rules,
     Step,
     Unary,
+    first,
     lifted,
     merged,
     write,
@@ -78,9 +79,7 @@ from xla_emitters.runtime.simt.vector_rules import (
 RULES = Rules()
 
 
-@RULES.op(llvm.FreezeOp, llvm.AddrSpaceCastOp)
-def unchanged(op: Operation) -> Callable[[Machine, Value], Value]:
-    return lambda machine, value: value
+RULES.kernel(llvm.FreezeOp, llvm.AddrSpaceCastOp)(first)
 
 
 @RULES.op(llvm.PtrToIntOp)
