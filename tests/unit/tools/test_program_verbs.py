@@ -125,7 +125,7 @@ def test_kernels_are_lowered_once_for_annotated_code(monkeypatch: pytest.MonkeyP
 
 
 @needs(*SASS)
-@pytest.mark.parametrize("program", but_long([SOFTMAX, OUTER], [SOFTMAX]), ids=["known sizes", "unknown sizes"])
+@pytest.mark.parametrize("program", but_long([SOFTMAX, OUTER], [SOFTMAX]), ids=lambda path: Path(path).stem)
 def test_line_information_changes_no_machine_code(program: str) -> None:
     codes = list[str]()
     for words in ((), ("--line-info",)):
