@@ -209,7 +209,7 @@ def reference_for(
     """
     computation = drawn_for(module, fusion)
     any_order = options is not None and options.tune == "price"
-    chains = row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {}
+    chains = row_chains(kernel.view for kernel in plan.kernels) if plan is not None else dict[int | str, int]()
     bounds = partial(evaluate_bounds, computation, inputs, any_order=any_order, row_chains=chains, tf32=tf32)
     return Reference(computation, inputs, atol, rtol, list(values), bounds)
 

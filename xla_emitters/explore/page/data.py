@@ -125,7 +125,7 @@ def program_data(
     """
     text = _recorded(program.graph, "graph") or program.hlo
     module = parse_hlo(text, f"<{program.name}>") if text else None  # of a kernel that is given as IR there is none
-    graphs = fusion_graphs(module) if module else {}
+    graphs = fusion_graphs(module) if module else dict[str, Graph]()
     verdicts = {each.name: each for each in verdict.kernels} if verdict else {}
     units = list[dict[str, Any]]()
     for kernel, trace in zip(program.kernels, program.traces, strict=False):
